@@ -3,6 +3,8 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { DEFAULT_PORTS, type PortName } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
@@ -128,6 +130,31 @@ export class StakedNode {
     const infos = await this.get("/cosmos/slashing/v1beta1/signing_infos");
     const consensus = (infos.body as { info: { address: string }[] }).info[0]?.address ?? "";
     return { operator, consensus, voted };
+  }
+
+  /**
+   * Has a validator registered that never signs: its operator gets coins of the faucet, and stakes one.
+   * @param operatorKey private key, 0x hex; it lies in `joiner.key` from then on
+   */
+  async joinValidator(operatorKey: string): Promise<MinedResponse> {
+    const operator = toBech32(parseAddress(new Wallet(operatorKey).address));
+    const keyFile = this.write("joiner.key", `${operatorKey}\n`);
+    await this.done("bank", "send", operator, `${60n * TOKEN}atoken`);
+    const pubkey = { "@type": "/cosmos.crypto.ed25519.PubKey", key: Buffer.alloc(32, 5) };
+    const file = this.write(
+      "validator.json",
+      JSON.stringify({
+        pubkey: { ...pubkey, key: pubkey.key.toString("base64") },
+        amount: `${TOKEN}atoken`,
+        moniker: "joiner",
+        website: "https://joiner.example",
+        "commission-rate": "0.05",
+        "commission-max-rate": "0.5",
+        "commission-max-change-rate": "0.1",
+        "min-self-delegation": "1",
+      }),
+    );
+    return this.tx("staking", "create-validator", file, "--from", keyFile);
   }
 
   /** Lets an hour pass at once, which can be done once: the next block is of that time. */
