@@ -55,11 +55,11 @@ async function recoverOlderChain(lab: LabExchange, least: Payment | undefined): 
   const { customers, random, members } = lab;
   const often = () => random.integer(2) === 0;
   const isPaidBefore = often();
-  if (isPaidBefore) await customers.payLostAgain(least);
+  if (isPaidBefore) await customers.payer.payLostAgain(random, least);
   if (often()) random.pick(members).process.kill();
   // Where nothing was booked of the lost blocks yet, nothing is missing, and all goes on by itself.
   if ((await command(lab, "recover")).code !== 0) await mustAtLast(lab, "recover", "--apply");
-  if (!isPaidBefore) await customers.payLostAgain(least);
+  if (!isPaidBefore) await customers.payer.payLostAgain(random, least);
   await untilCaughtUp(lab);
   await acceptMinedAgain(lab);
   await mustAtLast(lab, "withdrawals", "release");

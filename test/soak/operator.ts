@@ -47,7 +47,7 @@ export async function mustAtLast(lab: LabExchange, ...words: readonly string[]):
 export async function untilClosed(lab: LabExchange): Promise<void> {
   let states: string[] = [];
   const isClosed = async () => {
-    states = await Promise.all(lab.members.map((member) => lab.readiness(member)));
+    states = await Promise.all(lab.served.map((member) => lab.readiness(member)));
     return states.every((state) => state.startsWith("503"));
   };
   const what = "the exchange is closed";

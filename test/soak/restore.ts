@@ -5,6 +5,7 @@
  */
 import { pause } from "../helpers/faults/bench.js";
 import { until } from "../helpers/until.js";
+import { describeMovement, movementOf } from "../helpers/faults/movements.js";
 import type { Request } from "../helpers/faults/promises.js";
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
 import type { OwnPostgres } from "../helpers/faults/lab/own-postgres.js";
@@ -59,7 +60,7 @@ async function recoverFrom(lab: LabExchange, { begin, end, isTold }: Loss): Prom
   await begin(postgres);
   if (waiting.length > 0) await must(lab, "withdrawals", "release");
   const known = new Set(customers.requests.map(({ key }) => key));
-  const addresses = new Set(customers.addresses.keys());
+  const addresses = new Set([...customers.addresses.keys(), ...customers.tokenAddresses.keys()]);
   if (isTold) await customers.register(random.pick(customers.customers));
   await lab.work(1 + random.integer(2));
   await (isTold ? customers.settled() : untilEnded(lab));
@@ -126,7 +127,8 @@ async function pausedFor(lab: LabExchange, work: () => Promise<void>): Promise<v
 
 /** Deposit addresses that were given out behind the copy have no customer until a person says so. */
 async function assignAddresses(lab: LabExchange, known: ReadonlySet<string>): Promise<void> {
-  for (const [address, customer] of lab.customers.addresses) {
+  const { addresses, tokenAddresses } = lab.customers;
+  for (const [address, customer] of [...addresses, ...tokenAddresses]) {
     if (known.has(address)) continue;
     const words = ["--customer", customer, "--with-deposits", "--reason", REASON];
     await must(lab, "ledger", "assign-address", address, ...words);
@@ -145,11 +147,14 @@ async function linkPayments(lab: LabExchange, known: ReadonlySet<string>): Promi
     blocks
       .flatMap(({ transactions }) => transactions)
       .filter(({ from }) => from === customers.hotWallet)
-      .map(({ hash, to, valueAtoken }) => [`${valueAtoken} to ${to}`, hash]),
+      .map((transaction) => [
+        describeMovement(movementOf(transaction, customers.token)),
+        transaction.hash,
+      ]),
   );
   const requests = [...customers.requests];
   for (const request of requests) {
-    const hash = mined.get(`${request.amountAtoken} to ${request.to}`);
+    const hash = mined.get(describeMovement(request));
     const isLost = !known.has(request.key) && hash !== undefined;
     const { key, customerId: customer } = request;
     if (isLost && random.integer(2) === 0) {
@@ -183,7 +188,7 @@ async function assignDeposits(lab: LabExchange): Promise<void> {
     `SELECT id, address FROM deposit WHERE status = 'suspense'`,
   );
   for (const { id, address } of rows) {
-    const customer = lab.customers.addresses.get(address);
+    const customer = lab.customers.ownerOf(address);
     if (customer === undefined) continue;
     const words = ["--customer", customer, "--reason", REASON];
     await must(lab, "ledger", "assign-deposit", id, ...words);

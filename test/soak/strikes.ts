@@ -1,6 +1,7 @@
 /** What a round of the soak may do to an exchange; each strike ends with everything back. */
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
 import { WORKER_FAILPOINTS } from "../../withdrawal-worker/failpoints.js";
+import { TREASURY_FAILPOINTS } from "../../withdrawal-worker/treasury/treasury-context.js";
 import { pause } from "../helpers/faults/bench.js";
 import type { LabExchange, Member } from "../helpers/faults/lab/lab-exchange.js";
 import { WIRE_FAULTS, sometimes } from "../helpers/faults/proxy/rules.js";
@@ -41,6 +42,8 @@ export interface Strike {
   readonly name: string;
   /** True where it needs a Redis. */
   readonly isOfRedis?: boolean;
+  /** True where it needs a treasury. */
+  readonly isOfTreasury?: boolean;
   readonly run: (lab: LabExchange) => Promise<void>;
 }
 
@@ -70,6 +73,16 @@ export const STRIKES: readonly Strike[] = [
         lab.watcher,
         lab.random.pick(WATCHER_FAILPOINTS.filter((name) => name !== NOT_ARMED)),
       ),
+  },
+  {
+    name: "kill treasury",
+    isOfTreasury: true,
+    run: async ({ treasury }) => treasury.process.kill(),
+  },
+  {
+    name: "treasury failpoint",
+    isOfTreasury: true,
+    run: (lab) => arm(lab, lab.treasury, lab.random.pick(Object.values(TREASURY_FAILPOINTS))),
   },
   { name: "freeze worker", run: (lab) => freeze(lab, lab.worker) },
   { name: "freeze watcher", run: (lab) => freeze(lab, lab.watcher) },

@@ -3,27 +3,18 @@ import { WORKER_FAILPOINTS } from "../../../withdrawal-worker/failpoints.js";
 import { TREASURY_FAILPOINTS } from "../../../withdrawal-worker/treasury/treasury-context.js";
 import { pause } from "../../helpers/faults/bench.js";
 import type { LabExchange, Member } from "../../helpers/faults/lab/lab-exchange.js";
-import { LabTreasury } from "../../helpers/faults/lab/lab-treasury.js";
+import { BELOW_FUNDS, LabTreasury } from "../../helpers/faults/lab/lab-treasury.js";
 import type { Scenario } from "./scenario.js";
 
 const ONE = 10n ** 18n;
 
-/** The hot wallet begins with 1,000 coins: above it, and cold storage gets some. */
-const ABOVE = { lowUnits: 0n, targetUnits: 900n * ONE, highUnits: 950n * ONE };
-
-/** What it has then is below this. */
-const BELOW = { lowUnits: 980n * ONE, targetUnits: 980n * ONE, highUnits: 2_000n * ONE };
+/** What the hot wallet has behind some of it is below this. */
+const ABOVE_FUNDS = { lowUnits: 980n * ONE, targetUnits: 980n * ONE, highUnits: 2_000n * ONE };
 
 const setup = { hasToken: true, hasTreasury: true };
 
 const RANDOM_KILLS = 8;
 const MAX_GAP_MS = 900;
-
-/** Work of every kind: coins come and go, and a token comes to an address without coins. */
-async function workAndTokens(lab: LabExchange): Promise<void> {
-  const { customers, options } = lab;
-  await Promise.all([lab.work(), customers.payToken("alice", options.chain.token)]);
-}
 
 /** Kills a process at one of its steps while there is work, and lets its next life go on. */
 async function strike(
@@ -35,7 +26,7 @@ async function strike(
   await process.stop();
   await treasury.leaseEnds();
   await process.begin({ CAUSEWAY_FAILPOINT: failpoint });
-  const working = workAndTokens(lab);
+  const working = lab.work();
   await process.untilKilled(kills);
   await treasury.leaseEnds();
   await working;
@@ -61,11 +52,11 @@ export const TREASURIES: readonly Scenario[] = [
       const treasury = new LabTreasury(lab);
       treasury.allow();
       for (const failpoint of Object.values(TREASURY_FAILPOINTS)) {
-        if (failpoint === TREASURY_FAILPOINTS.afterCold) treasury.allow(ABOVE);
+        if (failpoint === TREASURY_FAILPOINTS.afterCold) treasury.allow(BELOW_FUNDS);
         await strike(lab, lab.treasury, { failpoint, treasury });
       }
       await treasury.prove();
-      treasury.allow(BELOW);
+      treasury.allow(ABOVE_FUNDS);
       const refilled = treasury.refill();
       for (const { process } of [lab.treasury, lab.watcher]) {
         await pause(lab.random.integer(MAX_GAP_MS));
@@ -83,7 +74,7 @@ export const TREASURIES: readonly Scenario[] = [
     setup,
     async run(lab) {
       const treasury = new LabTreasury(lab);
-      treasury.allow(ABOVE);
+      treasury.allow(BELOW_FUNDS);
       for (const failpoint of Object.values(workerSteps)) {
         await strike(lab, lab.worker, { failpoint, treasury });
       }
@@ -99,11 +90,11 @@ export const TREASURIES: readonly Scenario[] = [
     setup,
     async run(lab) {
       const treasury = new LabTreasury(lab);
-      treasury.allow(ABOVE);
+      treasury.allow(BELOW_FUNDS);
       const victims = [lab.treasury.process, lab.worker.process, lab.watcher.process];
       for (let round = 0; round < RANDOM_KILLS; round += 1) {
         const victim = lab.random.pick(victims);
-        const working = workAndTokens(lab);
+        const working = lab.work();
         await pause(lab.random.integer(MAX_GAP_MS));
         victim.kill();
         await victim.untilReady();

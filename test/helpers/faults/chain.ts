@@ -37,6 +37,8 @@ export interface ChainTransaction {
   readonly to: string | null;
   readonly nonce: number;
   readonly valueAtoken: bigint;
+  /** Hex. */
+  readonly input: string;
 }
 
 /** Tries until it gets an answer below 500; faults of the wire are waited out. */
@@ -191,6 +193,7 @@ function readBlock(block: Record<string, unknown>): ChainBlock {
       to: transaction["to"]?.toLowerCase() ?? null,
       nonce: Number(transaction["nonce"]),
       valueAtoken: BigInt(transaction["value"] ?? "0x0"),
+      input: String(transaction["input"]),
     })),
   };
 }

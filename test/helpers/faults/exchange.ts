@@ -4,37 +4,37 @@
  */
 import fs from "node:fs";
 import path from "node:path";
-import { HDNodeWallet, Interface, Transaction, Wallet } from "ethers";
+import { HDNodeWallet } from "ethers";
+import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { pause } from "./bench.js";
 import { FaultChain } from "./chain.js";
 import { type ApiAnswer, apiInit, type ApiName, type ApiRequest, askApi } from "./exchange-api.js";
+import { describeMovement } from "./movements.js";
+import { Payer } from "./payer.js";
 import type { RunningKit } from "../kit.js";
 import type { Random } from "../random.js";
 import { until } from "../until.js";
 import {
+  type Asset,
   type ExchangeEvent,
   follows,
+  LAB_TOKEN,
   type Payment,
   type Request,
   type Row,
-  type TokenPayment,
   type WithdrawalKind,
 } from "./promises.js";
-
-const CHAIN_ID = 6940;
-
-/** Four times the node's suggestion: also above the floor of the test that raises it. */
-const GAS_PRICE_ATOKEN = 100_000_000n;
 
 /** Code that refuses every payment: PUSH1 0 PUSH1 0 REVERT, and the code that deploys it. */
 const REFUSING_CONTRACT = "0x6460006000fd6000526005601bf3";
 
-const MINT = new Interface(["function mint(address,uint256)"]);
-const MINT_GAS = 200_000;
-
 const FIRST_FUNDS_ATOKEN = 20n * 10n ** 18n;
 const GIFT_ATOKEN = 5n * 10n ** 18n;
 const BASE_AMOUNT_ATOKEN = 10n ** 15n;
+
+/** Units of the token that each customer begins with; single payments are of some few. */
+const FIRST_FUNDS_UNITS = 10n ** 9n;
+
 /** Longest wait before a customer takes a request back: by then it is mined. */
 const MAX_REGRET_MS = 700;
 
@@ -45,14 +45,16 @@ const SETTLED_TIMEOUT_MS = 90_000;
 const PAGE = 1_000;
 
 /** Where the customers' exchange is: a kit, or its processes without one. */
-export type ExchangePlace = Pick<RunningKit, "home" | "url" | "key">;
+export interface ExchangePlace extends Pick<RunningKit, "home" | "url" | "key"> {
+  /** Address of the token that it lists; undefined for none. */
+  readonly token?: string | undefined;
+}
 
-type Sent = Pick<Payment, "raw" | "hash" | "isAcknowledged">;
+/** What of a plan may be said beforehand. */
+type Wish = Partial<Pick<Request, "asset" | "customerId" | "amountUnits" | "expiresAt">>;
 
 /** The customers of one exchange. */
 export class FaultExchange {
-  readonly payments: Payment[] = [];
-  readonly tokenPayments: TokenPayment[] = [];
   readonly requests: Request[] = [];
   readonly events: ExchangeEvent[] = [];
   /** Withdrawals that a person let go on: steps that they had taken before are told once more. */
@@ -64,10 +66,11 @@ export class FaultExchange {
   /** Requests that were ever to be taken back: each may cost a nonce. */
   unwantedCount = 0;
   readonly chain: FaultChain;
+  /** Who pays them. */
+  readonly payer: Payer;
   /** Where withdrawals are asked for instead of the kit's own API. */
   withdrawalUrl: string | undefined;
   #refusingContract = "";
-  #nextNonce = 0;
   #counter = 0;
   #highestIndex = -1;
   #following: Promise<void> | undefined;
@@ -84,6 +87,10 @@ export class FaultExchange {
     private readonly random: Random,
   ) {
     this.chain = new FaultChain(() => this.kit().url("jsonRpc"));
+    this.payer = new Payer(this.chain, {
+      key: () => this.kit().key("faucet.key"),
+      token: () => this.token,
+    });
     this.#salt = Buffer.from(this.random.bytes(8)).toString("hex");
   }
 
@@ -93,25 +100,41 @@ export class FaultExchange {
     return `0x${address.replace(/^0x/, "").toLowerCase()}`;
   }
 
+  /** Address of the listed token; undefined for none. */
+  get token(): string | undefined {
+    return this.kit().token;
+  }
+
+  /** What customers of it have. */
+  get assets(): readonly Asset[] {
+    return this.token === undefined ? [NATIVE_ASSET] : [NATIVE_ASSET, LAB_TOKEN];
+  }
+
+  /** Whose an address is; undefined for nobody's. */
+  ownerOf(address: string): string | undefined {
+    return this.addresses.get(address) ?? this.tokenAddresses.get(address);
+  }
+
+  /** All that they were paid, in the order of the payer's nonces. */
+  get payments(): readonly Payment[] {
+    return this.payer.payments;
+  }
+
   get customers(): string[] {
     return [...new Set(this.addresses.values())];
   }
 
   /** Gives each customer an address and coins to withdraw, and deploys the refusing contract. */
   async open(customerIds: readonly string[]): Promise<void> {
-    const faucet = this.#faucet();
-    this.#nextNonce = Number(
-      await this.chain.call("eth_getTransactionCount", faucet.address, "latest"),
-    );
-    const deployment = this.#sign({ data: REFUSING_CONTRACT, gasLimit: 200_000 });
-    await this.chain.call("eth_sendRawTransaction", deployment.raw);
-    const contract = await this.#receipt(deployment.hash);
-    this.#refusingContract = String(contract["contractAddress"]).toLowerCase();
+    this.#refusingContract = await this.payer.open(REFUSING_CONTRACT);
     for (const customerId of customerIds) await this.register(customerId);
     const funds = Array.from(this.addresses.keys(), (to) =>
-      this.#payment({ to, amountAtoken: FIRST_FUNDS_ATOKEN, isEarly: false }),
+      this.#payment({ to, amountUnits: FIRST_FUNDS_ATOKEN, isEarly: false }),
     );
-    await this.#send(funds);
+    await this.payer.send(funds);
+    if (this.token !== undefined) {
+      for (const customerId of customerIds) await this.payToken(customerId, FIRST_FUNDS_UNITS);
+    }
     await this.settled();
   }
 
@@ -130,17 +153,11 @@ export class FaultExchange {
     return address.toLowerCase();
   }
 
-  /** Pays a token to a new address of a customer, by a contract that mints for everybody. */
-  async payToken(customerId: string, contract: string): Promise<void> {
+  /** Pays the token to a new address of a customer, by its contract, which mints for everybody. */
+  async payToken(customerId: string, amountUnits?: bigint): Promise<void> {
     const to = await this.#issue(customerId);
     this.tokenAddresses.set(to, customerId);
-    this.#counter += 1;
-    const amountUnits = BigInt(this.#counter);
-    const data = MINT.encodeFunctionData("mint", [to, amountUnits]);
-    const signed = this.#sign({ to: contract, data, gasLimit: MINT_GAS });
-    const payment = { to, amountUnits, ...signed, isAcknowledged: false };
-    this.tokenPayments.push(payment);
-    await this.#send([payment]);
+    await this.payer.send([this.#payment({ asset: LAB_TOKEN, to, amountUnits, isEarly: false })]);
   }
 
   /** Pays some customers; resolves when the node has answered with every hash. */
@@ -149,14 +166,14 @@ export class FaultExchange {
     const payments = Array.from({ length: count }, () =>
       this.#payment({ to: this.random.pick(addresses), isEarly: false }),
     );
-    await this.#send(payments);
+    await this.payer.send(payments);
   }
 
   /** Pays one customer much more than usual; resolves when the node has answered. */
   async payMuch(): Promise<Payment> {
     const to = this.random.pick([...this.addresses.keys()]);
-    const gift = this.#payment({ to, amountAtoken: GIFT_ATOKEN, isEarly: false });
-    await this.#send([gift]);
+    const gift = this.#payment({ to, amountUnits: GIFT_ATOKEN, isEarly: false });
+    await this.payer.send([gift]);
     return gift;
   }
 
@@ -168,7 +185,7 @@ export class FaultExchange {
     const index = this.#highestIndex + 1;
     const to = account.deriveChild(index).address.toLowerCase();
     const payment = this.#payment({ to, isEarly: true });
-    await this.#send([payment]);
+    await this.payer.send([payment]);
     this.#unregistered = { payment, index, customerId };
   }
 
@@ -177,7 +194,7 @@ export class FaultExchange {
     const waiting = this.#unregistered;
     if (waiting === undefined) return;
     const { payment, index, customerId } = waiting;
-    await this.#receipt(payment.hash);
+    await this.payer.receipt(payment.hash);
     while (this.#highestIndex < index) await this.register(customerId);
     // The answer that named this address may be one that was lost with its process.
     this.addresses.set(payment.to, this.addresses.get(payment.to) ?? customerId);
@@ -185,17 +202,17 @@ export class FaultExchange {
   }
 
   /** Asks for a withdrawal; resolves when it is accepted. */
-  async withdraw(kind: WithdrawalKind): Promise<void> {
-    const request = this.plan(kind);
+  async withdraw(kind: WithdrawalKind, asset: Asset = NATIVE_ASSET): Promise<void> {
+    const request = this.plan(kind, { asset });
     request.id = await this.ask(request);
   }
 
   /** Asks for a withdrawal, and takes it back a moment later, or has said by when it has to be paid. */
-  async withdrawUnwanted(): Promise<void> {
+  async withdrawUnwanted(asset: Asset = NATIVE_ASSET): Promise<void> {
     const waitMs = this.random.integer(MAX_REGRET_MS);
     const isLimited = this.random.integer(2) === 0;
     const expiresAt = new Date(Date.now() + FIRST_DEADLINE_MS + waitMs).toISOString();
-    const request = this.plan("unwanted", isLimited ? { expiresAt } : {});
+    const request = this.plan("unwanted", isLimited ? { asset, expiresAt } : { asset });
     if (!(await this.askInTime(request)) || isLimited) return;
     await pause(waitMs);
     await this.cancel(request);
@@ -226,28 +243,27 @@ export class FaultExchange {
   }
 
   /** Asks for more than a customer had before a gift, and for less than it has with it. */
-  async withdrawOf({ to, amountAtoken }: Payment, kind: "fresh" | "uncovered"): Promise<void> {
+  async withdrawOf({ to, amountUnits }: Payment, kind: "fresh" | "uncovered"): Promise<void> {
     const customerId = this.addresses.get(to) ?? "nobody";
-    const { availableAtoken } = await this.balance(customerId);
-    const wanted = BigInt(availableAtoken ?? 0) - amountAtoken / 2n;
-    const request = this.plan(kind, { customerId, amountAtoken: wanted });
+    const { availableAtoken } = await this.balance(customerId, NATIVE_ASSET);
+    const wanted = BigInt(availableAtoken ?? 0) - amountUnits / 2n;
+    const request = this.plan(kind, { customerId, amountUnits: wanted });
     request.id = await this.ask(request);
   }
 
   /** A withdrawal that somebody is going to ask for; it has to end like all others. */
-  plan(
-    kind: WithdrawalKind,
-    fields: Partial<Pick<Request, "customerId" | "amountAtoken" | "expiresAt">> = {},
-  ): Request {
+  plan(kind: WithdrawalKind, wish: Wish = {}): Request {
     this.#counter += 1;
+    const asset = wish.asset ?? NATIVE_ASSET;
     const fresh = `0x${this.#salt}${this.#counter.toString(16).padStart(24, "0")}`;
     const own = this.random.pick([...this.addresses.keys()]);
     const request: Request = {
       key: `request-${this.#counter}`,
       customerId: this.random.pick(this.customers),
       to: kind === "own" ? own : kind === "refusing" ? this.#refusingContract : fresh,
-      amountAtoken: BASE_AMOUNT_ATOKEN + BigInt(this.#counter),
-      ...fields,
+      amountUnits: this.#amountOf(asset),
+      ...wish,
+      asset,
       kind,
       id: undefined,
     };
@@ -318,23 +334,6 @@ export class FaultExchange {
     }
   }
 
-  /**
-   * Payments that the chain does not know any more are sent again, but for some of the last ones:
-   * those never happened, and whoever sent them uses their nonces for others.
-   * @param upTo the payment that surely is sent again
-   */
-  async payLostAgain(upTo?: Payment): Promise<void> {
-    const found = await this.chain.results(
-      this.payments.map(({ hash }) => ["eth_getTransactionByHash", [hash]]),
-    );
-    const lost = this.payments.filter((_, index) => found[index] === null);
-    const least = upTo === undefined ? 0 : lost.indexOf(upTo) + 1;
-    const again = lost.splice(0, least + this.random.integer(lost.length - least + 1));
-    this.payments.splice(this.payments.length - lost.length, lost.length);
-    this.#nextNonce -= lost.length;
-    await this.#send(again);
-  }
-
   /** Resolves when every payment is credited and every withdrawal has ended. */
   async settled(): Promise<void> {
     await until(
@@ -367,13 +366,12 @@ export class FaultExchange {
       ({ hash, isEarly }) => !credited.has(hash) && !(isEarly && this.#strayed.has(hash)),
     );
     const requests = this.requests.filter(({ id }) => id === undefined || !this.#ended.has(id));
-    const tokens = this.tokenPayments.filter(({ hash }) => !credited.has(hash));
     const payouts = this.requests.filter(({ kind, id }) => {
       const hash = this.#ended.get(id ?? "");
       return kind === "own" && hash !== undefined && !credited.has(hash);
     });
     return [
-      ...[...payments, ...tokens].map(({ hash }) => `deposit ${hash}`),
+      ...payments.map((payment) => `deposit ${payment.hash} of ${describeMovement(payment)}`),
       ...requests.map(({ key, id }) => `withdrawal ${key} ${id}`),
       ...payouts.map(({ key }) => `credit of withdrawal ${key}`),
     ];
@@ -394,11 +392,11 @@ export class FaultExchange {
     return rows;
   }
 
-  /** Coins of a customer. */
-  async balance(customerId: string): Promise<Record<string, string>> {
+  /** What a customer has of an asset. */
+  async balance(customerId: string, asset: Asset): Promise<Record<string, string>> {
     const page = await this.#get("depositApi", `/v1/customers/${customerId}/balances`);
     const { balances } = page as { balances: Record<string, string>[] };
-    return balances.find(({ asset }) => asset === "TOKEN") ?? {};
+    return balances.find((balance) => balance["asset"] === asset) ?? {};
   }
 
   #note({ type, data }: ExchangeEvent): void {
@@ -411,67 +409,21 @@ export class FaultExchange {
     }
   }
 
-  #faucet(): Wallet {
-    return new Wallet(this.kit().key("faucet.key"));
-  }
-
-  #payment(fields: { to: string; isEarly: boolean; amountAtoken?: bigint }): Payment {
+  #payment(
+    fields: Pick<Payment, "to" | "isEarly"> & {
+      readonly asset?: Asset;
+      readonly amountUnits?: bigint | undefined;
+    },
+  ): Payment {
     this.#counter += 1;
-    const amountAtoken = fields.amountAtoken ?? BASE_AMOUNT_ATOKEN + BigInt(this.#counter);
-    const { to, isEarly } = fields;
-    const signed = this.#sign({ to, value: amountAtoken, gasLimit: 21_000 });
-    const payment = { to, isEarly, amountAtoken, ...signed, isAcknowledged: false };
-    this.payments.push(payment);
-    return payment;
+    const { to, isEarly, asset = NATIVE_ASSET } = fields;
+    const movement = { asset, to, amountUnits: fields.amountUnits ?? this.#amountOf(asset) };
+    return this.payer.sign(movement, isEarly);
   }
 
-  #sign(fields: { to?: string; value?: bigint; data?: string; gasLimit: number }) {
-    const transaction = Transaction.from({
-      type: 0,
-      chainId: CHAIN_ID,
-      nonce: this.#nextNonce,
-      gasPrice: GAS_PRICE_ATOKEN,
-      ...fields,
-    });
-    this.#nextNonce += 1;
-    const { signingKey } = this.#faucet();
-    transaction.signature = signingKey.sign(transaction.unsignedHash);
-    return { raw: transaction.serialized, hash: String(transaction.hash) };
-  }
-
-  /** Sends until each is answered with its hash or mined; an answered one is never sent again. */
-  async #send(payments: readonly Sent[]): Promise<void> {
-    let open = [...payments];
-    await until(
-      async () => {
-        const replies = await this.chain.batch(
-          open.map(({ raw }) => ["eth_sendRawTransaction", [raw]]),
-        );
-        const left: Sent[] = [];
-        for (const [index, payment] of open.entries()) {
-          const { result, error } = replies[index] ?? {};
-          payment.isAcknowledged = result === payment.hash;
-          const isMined = /nonce too low/i.test(error?.message ?? "");
-          if (isMined) await this.#receipt(payment.hash);
-          if (!payment.isAcknowledged && !isMined) left.push(payment);
-        }
-        open = left;
-        return open.length === 0;
-      },
-      { timeoutMs: SETTLED_TIMEOUT_MS, what: "the node takes the payments" },
-    );
-  }
-
-  async #receipt(hash: string): Promise<Record<string, unknown>> {
-    let receipt: unknown = null;
-    await until(
-      async () => {
-        receipt = await this.chain.call("eth_getTransactionReceipt", hash);
-        return receipt !== null;
-      },
-      { timeoutMs: SETTLED_TIMEOUT_MS, what: `a receipt of ${hash}` },
-    );
-    return receipt as Record<string, unknown>;
+  /** No two are equal. */
+  #amountOf(asset: Asset): bigint {
+    return (asset === NATIVE_ASSET ? BASE_AMOUNT_ATOKEN : 0n) + BigInt(this.#counter);
   }
 
   async #get(name: ApiName, place: string): Promise<unknown> {
@@ -492,7 +444,8 @@ export class FaultExchange {
 }
 
 /** A request in the words of the API. */
-function wordsOf({ customerId, to, amountAtoken, expiresAt, key }: Request): ApiRequest {
-  const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken), expiresAt };
+function wordsOf({ customerId, asset, to, amountUnits, expiresAt, key }: Request): ApiRequest {
+  const amount = { [asset === NATIVE_ASSET ? "amountAtoken" : "amountUnits"]: String(amountUnits) };
+  const body = { customerId, asset, to, ...amount, expiresAt };
   return { body, headers: { "Idempotency-Key": key } };
 }

@@ -4,14 +4,12 @@
  */
 import { expect } from "@jest/globals";
 import { present } from "../../../chain/errors.js";
-import { TREASURY } from "../../../ledger/journal/accounts.js";
+import { NATIVE_ASSET, TREASURY } from "../../../ledger/journal/accounts.js";
 import type { BlockWitness, ChainBlock, ChainTransaction } from "./chain.js";
 import type { FaultExchange } from "./exchange.js";
-import { follows, type Request, type Row } from "./promises.js";
+import { balanceCall, describeMovement, movementOf } from "./movements.js";
+import { type Asset, follows, type Request, type Row } from "./promises.js";
 import { type RunningKit, runCauseway } from "../kit.js";
-
-/** The symbol of the token of the lab's chain. */
-export const LAB_TOKEN = "PLAIN";
 
 /** Withdrawals asked for once more at the end; each repeat is a call, so not all of them. */
 const REPEATED_REQUESTS = 5;
@@ -74,7 +72,7 @@ async function checkWithdrawals(
   rows: readonly Row[],
   blocks: readonly ChainBlock[],
 ): Promise<void> {
-  const { requests, hotWallet, chain } = exchange;
+  const { requests, hotWallet, chain, token } = exchange;
   const moves = rows.filter(isMove);
   const asked = rows.filter((row) => !isMove(row));
   expect(idsOf(asked)).toEqual(idsOf(requests));
@@ -95,15 +93,16 @@ async function checkWithdrawals(
     to === hotWallet && valueAtoken === 0n;
   expect(sent.filter(isNothing).length).toBeLessThanOrEqual(exchange.unwantedCount);
   const paying = sent.filter((transaction) => !isNothing(transaction));
-  expect(paying.map(describeTransaction).toSorted()).toEqual(
+  const describe = (transaction: ChainTransaction) => describeTransaction(transaction, token);
+  expect(paying.map(describe).toSorted()).toEqual(
     [
       ...paid.map((request) =>
         request.minedAgain === undefined
           ? describePaid(request, rowOf.get(request.id))
           : // Its row names what had ended it.
-            describeTransaction(
+            describe(
               present(
-                sent.find((one) => isOf(one, request)),
+                sent.find((one) => isOf(one, request, token)),
                 request.key,
               ),
             ),
@@ -113,10 +112,10 @@ async function checkWithdrawals(
   );
   const fresh = paid.filter(({ kind }) => kind === "fresh");
   const balances = await chain.results(
-    fresh.map(({ to }) => ["eth_getBalance", [to, "latest"]] as const),
+    fresh.map(({ asset, to }) => balanceCall({ asset, address: to }, token)),
   );
   expect(balances.map((balance) => BigInt(String(balance)))).toEqual(
-    fresh.map(({ amountAtoken }) => amountAtoken),
+    fresh.map(({ amountUnits }) => amountUnits),
   );
   for (const request of requests.slice(-REPEATED_REQUESTS)) {
     expect(await exchange.ask(request)).toBe(request.id);
@@ -133,8 +132,8 @@ function isMove(row: Row): boolean {
 }
 
 function describeMove(row: Row): string {
-  const { txHash, nonce, amountAtoken } = row;
-  return `${txHash} nonce ${nonce}: ${amountAtoken} to ${String(row["to"]).toLowerCase()}`;
+  const { txHash, nonce, amountUnits, asset } = row;
+  return `${txHash} nonce ${nonce}: ${amountUnits} ${asset} to ${String(row["to"]).toLowerCase()}`;
 }
 
 /** What becomes of a request that nothing was lost of, or the deposit that covered it. */
@@ -146,16 +145,18 @@ function endWith({ kind, isToldCancelled }: Request, row: Row | undefined): stri
   return { fresh: "settled", own: "settled", refusing: "failed", uncovered: "rejected" }[kind];
 }
 
-function isOf({ to, valueAtoken }: ChainTransaction, request: Request): boolean {
-  return to === request.to && valueAtoken === request.amountAtoken;
+function isOf(transaction: ChainTransaction, request: Request, token: string | undefined): boolean {
+  return describeMovement(movementOf(transaction, token)) === describeMovement(request);
 }
 
-function describeTransaction({ hash, to, nonce, valueAtoken }: ChainTransaction): string {
-  return `${hash} nonce ${nonce}: ${valueAtoken} to ${to}`;
+function describeTransaction(transaction: ChainTransaction, token: string | undefined): string {
+  const { hash, nonce } = transaction;
+  return `${hash} nonce ${nonce}: ${describeMovement(movementOf(transaction, token))}`;
 }
 
-function describePaid({ to, amountAtoken }: Request, row: Row | undefined): string {
-  return `${String(row?.["txHash"])} nonce ${String(row?.["nonce"])}: ${amountAtoken} to ${to}`;
+function describePaid(request: Request, row: Row | undefined): string {
+  const { txHash, nonce } = row ?? {};
+  return `${String(txHash)} nonce ${String(nonce)}: ${describeMovement(request)}`;
 }
 
 /**
@@ -189,14 +190,10 @@ async function checkDeposits(
       hash: hashOf.get(request.id) ?? "none",
       isEarly: false,
     })),
-  ].map(({ hash, to, amountAtoken, isEarly }) => {
-    const owner = exchange.addresses.get(to);
+  ].map(({ hash, isEarly, ...movement }) => {
+    const owner = exchange.ownerOf(movement.to);
     const end = isEarly ? "booked" : "credited";
-    return `${hash}: ${amountAtoken} TOKEN to ${to} of ${owner}, ${end}`;
-  });
-  const inTokens = exchange.tokenPayments.map(({ hash, to, amountUnits }) => {
-    const owner = exchange.tokenAddresses.get(to);
-    return `${hash}: ${amountUnits} ${LAB_TOKEN} to ${to} of ${owner}, credited`;
+    return `${hash}: ${describeMovement(movement)} of ${owner}, ${end}`;
   });
   const early = new Set(exchange.payments.filter((p) => p.isEarly).map(({ hash }) => hash));
   const found = rows.map((row) => {
@@ -206,7 +203,7 @@ async function checkDeposits(
     const coins = `${row["amountUnits"]} ${row["asset"]}`;
     return `${row["txHash"]}: ${coins} to ${to} of ${row["customerId"]}, ${status}`;
   });
-  expect(found.toSorted()).toEqual([...expected, ...inTokens].toSorted());
+  expect(found.toSorted()).toEqual(expected.toSorted());
   return { deposits: rows, reversed };
 }
 
@@ -262,50 +259,55 @@ function includedAgain(events: FaultExchange["events"]): readonly string[] {
   return again;
 }
 
-/** Credits minus payouts, to the last atoken. */
+/** Credits minus payouts, to the last unit of each asset. */
 async function checkBalances(
   exchange: FaultExchange,
   deposits: readonly Row[],
   withdrawals: readonly Row[],
 ): Promise<void> {
-  const sum = (rows: readonly Row[], customerId: string, status: string) =>
-    rows
-      .filter((row) => row["asset"] === "TOKEN" && row["status"] === status)
-      .filter((row) => row["customerId"] === customerId)
-      .reduce((total, row) => total + BigInt(String(row["amountAtoken"])), 0n);
   for (const customerId of exchange.customers) {
-    const leftAtoken =
-      sum(deposits, customerId, "credited") -
-      sum(withdrawals, customerId, "settled") -
-      minedOtherwise(exchange, withdrawals, customerId);
-    expect({ customerId, ...(await exchange.balance(customerId)) }).toEqual({
-      customerId,
-      asset: "TOKEN",
-      availableUnits: String(leftAtoken),
-      heldUnits: "0",
-      pendingUnits: "0",
-      availableAtoken: String(leftAtoken),
-      heldAtoken: "0",
-      pendingAtoken: "0",
-    });
+    for (const asset of exchange.assets) {
+      const isOwn = (row: Row) => row["asset"] === asset && row["customerId"] === customerId;
+      const sum = (rows: readonly Row[], status: string) =>
+        rows
+          .filter((row) => row["status"] === status && isOwn(row))
+          .reduce((total, row) => total + BigInt(String(row["amountUnits"])), 0n);
+      const leftUnits =
+        sum(deposits, "credited") -
+        sum(withdrawals, "settled") -
+        minedOtherwise(exchange, withdrawals, { customerId, asset });
+      const left = { available: String(leftUnits), held: "0", pending: "0" };
+      expect({ customerId, ...(await exchange.balance(customerId, asset)) }).toEqual({
+        customerId,
+        asset,
+        ...namedFor("Units", left),
+        ...(asset === NATIVE_ASSET && namedFor("Atoken", left)),
+      });
+    }
   }
+}
+
+function namedFor(unit: string, amounts: Readonly<Record<string, string>>) {
+  return Object.fromEntries(
+    Object.entries(amounts).map(([name, amount]) => [`${name}${unit}`, amount]),
+  );
 }
 
 /** What a person has charged a customer with, less what was given back. */
 function minedOtherwise(
   { requests }: FaultExchange,
   withdrawals: readonly Row[],
-  customerId: string,
+  { customerId, asset }: { readonly customerId: string; readonly asset: Asset },
 ): bigint {
   const rowOf = new Map(withdrawals.map((row) => [row["id"], row]));
-  let sumAtoken = 0n;
+  let sumUnits = 0n;
   for (const request of requests) {
-    if (request.customerId !== customerId || request.minedAgain === undefined) continue;
+    if (request.customerId !== customerId || request.asset !== asset) continue;
     const isSettled = rowOf.get(request.id)?.["status"] === "settled";
-    if (request.minedAgain === "paid" && !isSettled) sumAtoken += request.amountAtoken;
-    if (request.minedAgain === "unpaid" && isSettled) sumAtoken -= request.amountAtoken;
+    if (request.minedAgain === "paid" && !isSettled) sumUnits += request.amountUnits;
+    if (request.minedAgain === "unpaid" && isSettled) sumUnits -= request.amountUnits;
   }
-  return sumAtoken;
+  return sumUnits;
 }
 
 async function checkReconciled(kit: RunningKit): Promise<void> {

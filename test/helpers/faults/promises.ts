@@ -1,24 +1,27 @@
 /** What customers of an exchange under faults did, asked for and were told. */
+import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
+
+/** The symbol of the token of the lab's chain. */
+export const LAB_TOKEN = "PLAIN";
+
+/** Coins, or the lab's token. */
+export type Asset = typeof NATIVE_ASSET | typeof LAB_TOKEN;
+
+/** So much of an asset for an address. */
+export interface Movement {
+  readonly asset: Asset;
+  readonly to: string;
+  readonly amountUnits: bigint;
+}
 
 /** A transaction of the faucet. */
-export interface Payment {
-  readonly to: string;
-  readonly amountAtoken: bigint;
+export interface Payment extends Movement {
   readonly hash: string;
   readonly raw: string;
   /** The node has answered with the hash; from then on nobody sends it again. */
   isAcknowledged: boolean;
   /** Sent before its address was given to a customer: suspense is as right as a credit. */
   readonly isEarly: boolean;
-}
-
-/** Units of a token for an address that has nothing else. */
-export interface TokenPayment {
-  readonly to: string;
-  readonly amountUnits: bigint;
-  readonly hash: string;
-  readonly raw: string;
-  isAcknowledged: boolean;
 }
 
 /**
@@ -28,11 +31,9 @@ export interface TokenPayment {
 export type WithdrawalKind = "fresh" | "own" | "refusing" | "uncovered" | "unwanted";
 
 /** A withdrawal that a customer asked for. */
-export interface Request {
+export interface Request extends Movement {
   readonly key: string;
   readonly customerId: string;
-  readonly to: string;
-  readonly amountAtoken: bigint;
   kind: WithdrawalKind;
   id: string | undefined;
   /** RFC 3339; not paid by then, it is cancelled. */

@@ -4,6 +4,7 @@
  */
 import type { ChainBlock } from "./chain.js";
 import type { FaultExchange } from "./exchange.js";
+import { describeMovement, movementOf } from "./movements.js";
 
 /** What became of the requests. */
 export interface Tally {
@@ -28,19 +29,20 @@ export async function tallyPayouts(
   exchange: FaultExchange,
   blocks: readonly ChainBlock[],
 ): Promise<Tally> {
-  const { hotWallet, requests } = exchange;
+  const { hotWallet, requests, token } = exchange;
   const mined = new Map<string, number>();
   for (const { transactions } of blocks) {
-    for (const { from, to, valueAtoken } of transactions) {
-      if (from !== hotWallet) continue;
-      const payment = `${valueAtoken} to ${to}`;
+    for (const transaction of transactions) {
+      if (transaction.from !== hotWallet) continue;
+      const payment = describeMovement(movementOf(transaction, token));
       mined.set(payment, (mined.get(payment) ?? 0) + 1);
     }
   }
   const rows = new Map((await exchange.list("withdrawals")).map((row) => [row["id"], row]));
   const tally = { ...EMPTY_TALLY };
-  for (const { to, amountAtoken, kind, id, isToldCancelled, minedAgain } of requests) {
-    const count = mined.get(`${amountAtoken} to ${to}`) ?? 0;
+  for (const request of requests) {
+    const { kind, id, isToldCancelled, minedAgain } = request;
+    const count = mined.get(describeMovement(request)) ?? 0;
     const status = rows.get(String(id))?.["status"];
     const isUnpaid =
       kind === "refusing" ||

@@ -14,6 +14,7 @@ import { silentLog } from "../../services/ledger.js";
 import { until } from "../../until.js";
 import { pause } from "../bench.js";
 import { assertMoneyKept, type Figures } from "../oracle.js";
+import { balanceCall } from "../movements.js";
 import type { LabExchange } from "./lab-exchange.js";
 
 /** Looks at a node that is started again, and the time between two. */
@@ -82,23 +83,23 @@ async function assertBooks(lab: LabExchange): Promise<void> {
   }
 }
 
-/** The ledger's coins, added up by the database alone, are those of all its addresses. */
+/** What the ledger has of each asset, added up by the database alone, is what all its addresses have. */
 async function assertSums(lab: LabExchange): Promise<void> {
-  const { chain, hotWallet, addresses, tokenAddresses } = lab.customers;
-  const balances = await chain.results(
-    [hotWallet, ...addresses.keys(), ...tokenAddresses.keys()].map((address) => [
-      "eth_getBalance",
-      [address, "latest"],
-    ]),
-  );
-  const onChain = balances.reduce<bigint>((sum, balance) => sum + BigInt(String(balance)), 0n);
-  const rows = await lab.query<{ sum: string }>(
-    `SELECT coalesce(sum(CASE WHEN debit ~ $1 THEN amount_units ELSE 0 END)
-                   - sum(CASE WHEN credit ~ $1 THEN amount_units ELSE 0 END), 0)::text AS sum
-       FROM posting WHERE asset = 'TOKEN'`,
-    ["^asset:(hot_wallet|wallet:|deposit_addresses)"],
-  );
-  expect(rows).toEqual([{ sum: String(onChain) }]);
+  const { chain, hotWallet, addresses, tokenAddresses, assets, token } = lab.customers;
+  const all = [hotWallet, ...addresses.keys(), ...tokenAddresses.keys()];
+  for (const asset of assets) {
+    const balances = await chain.results(
+      all.map((address) => balanceCall({ asset, address }, token)),
+    );
+    const onChain = balances.reduce<bigint>((sum, balance) => sum + BigInt(String(balance)), 0n);
+    const [row] = await lab.query<{ sum: string }>(
+      `SELECT coalesce(sum(CASE WHEN debit ~ $1 THEN amount_units ELSE 0 END)
+                     - sum(CASE WHEN credit ~ $1 THEN amount_units ELSE 0 END), 0)::text AS sum
+         FROM posting WHERE asset = $2`,
+      ["^asset:(hot_wallet|wallet:|deposit_addresses)", asset],
+    );
+    expect({ asset, ...row }).toEqual({ asset, sum: String(onChain) });
+  }
 }
 
 /** Nonces that were given are those that the chain has used: no gap, none left open. */

@@ -11,13 +11,15 @@ import { runCauseway } from "../../kit.js";
 import { compileFixture } from "../../contracts/solidity.js";
 import { until } from "../../until.js";
 import { FaultChain } from "../chain.js";
-import { LAB_TOKEN } from "../oracle.js";
+import { LAB_TOKEN_CALLS } from "../movements.js";
+import { LAB_TOKEN } from "../promises.js";
 import { LabProcess } from "./lab-process.js";
 
 const CHAIN_ID = 6940;
 const GAS_PRICE_ATOKEN = 100_000_000n;
 const TRANSFER_GAS = 21_000;
 
+const CALL_GAS = 200_000;
 const DEPLOYMENT_GAS = 3_000_000;
 
 /** How a chain is made. */
@@ -131,6 +133,12 @@ export class LabChain {
   /** Gives each address so much; resolves when the payments are mined. */
   async fund(addresses: readonly string[], amountAtoken: bigint): Promise<void> {
     await this.#mine(addresses.map((to) => ({ to, value: amountAtoken, gasLimit: TRANSFER_GAS })));
+  }
+
+  /** Gives an address units of its token; resolves when they are mined. */
+  async mint(address: string, amountUnits: bigint): Promise<void> {
+    const data = LAB_TOKEN_CALLS.encodeFunctionData("mint", [address, amountUnits]);
+    await this.#mine([{ to: this.token, data, gasLimit: CALL_GAS }]);
   }
 
   async #deployToken(): Promise<void> {

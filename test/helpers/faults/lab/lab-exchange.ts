@@ -15,6 +15,7 @@ import { createRandom, type Random } from "../../random.js";
 import { createTestDatabase } from "../../services/postgres.js";
 import { BlockWitness } from "../chain.js";
 import { FaultExchange } from "../exchange.js";
+import { LAB_TOKEN } from "../promises.js";
 import { HttpProxy } from "../proxy/http-proxy.js";
 import { TcpProxy } from "../proxy/tcp-proxy.js";
 import type { LabChain } from "./lab-chain.js";
@@ -33,6 +34,9 @@ export type Backend = "postgres" | "redis";
 
 /** What the hot wallet, and the one who pays customers, begin with. */
 const FUNDS_ATOKEN = 1_000n * 10n ** 18n;
+
+/** Units of the token that the hot wallet begins with, where it is listed. */
+export const HOT_UNITS = 10n ** 12n;
 
 /** Cheap on purpose: the tests' keys guard nothing. */
 const SCRYPT = { N: 1_024, r: 8, p: 1 };
@@ -104,7 +108,12 @@ export class LabExchange {
 
   private constructor(readonly options: LabExchangeOptions) {
     this.random = createRandom(options.seed);
-    const place = { home: this.home, url: this.#url, key: (file: string) => this.key(file) };
+    const place = {
+      home: this.home,
+      url: this.#url,
+      key: (file: string) => this.key(file),
+      token: options.hasToken === true ? options.chain.token : undefined,
+    };
     this.customers = new FaultExchange(() => place, this.random);
     this.witness = new BlockWitness(this.customers.chain);
   }
@@ -143,6 +152,11 @@ export class LabExchange {
   get treasury(): Member {
     if (this.#treasury === undefined) throw new Error("no treasury was started");
     return this.#treasury;
+  }
+
+  /** All but the treasury, which has no API. */
+  get served(): readonly Member[] {
+    return this.members.filter((member) => member !== this.#treasury);
   }
 
   /** Text of a file in the home's `config`. */
@@ -229,17 +243,28 @@ export class LabExchange {
 
   /**
    * Some of everything: payments in, payouts to strangers, to own addresses, a refusal, and one that is
-   * taken back.
+   * taken back; of the token as well, where it is listed.
    */
   async work(rounds = 1): Promise<void> {
+    const { customers, random } = this;
     for (let round = 0; round < rounds; round += 1) {
       const kinds = ["fresh", "fresh", "own", "fresh", "refusing"] as const;
       await Promise.all([
-        this.customers.pay(2 + this.random.integer(3)),
-        ...kinds.map((kind) => this.customers.withdraw(kind)),
-        this.customers.withdrawUnwanted(),
+        customers.pay(2 + random.integer(3)),
+        ...kinds.map((kind) => customers.withdraw(kind)),
+        customers.withdrawUnwanted(random.pick(customers.assets)),
+        ...(customers.token === undefined ? [] : this.#workInToken()),
       ]);
     }
+  }
+
+  #workInToken(): Promise<void>[] {
+    const { customers, random } = this;
+    const kinds = ["fresh", "own"] as const;
+    return [
+      customers.payToken(random.pick(customers.customers)),
+      ...kinds.map((kind) => customers.withdraw(kind, LAB_TOKEN)),
+    ];
   }
 
   /** Every proxy passes everything again. */
@@ -317,7 +342,7 @@ export class LabExchange {
   };
 
   async #prepare(): Promise<void> {
-    const { chain, backend, hasOwnPostgres } = this.options;
+    const { chain, backend, hasOwnPostgres, hasToken } = this.options;
     const [hot, payer] = this.#writeHome();
     const redis = redisProgram();
     if (backend === "redis") {
@@ -333,6 +358,7 @@ export class LabExchange {
       this.#dropDatabase = drop;
     }
     await chain.fund([hot, payer], FUNDS_ATOKEN);
+    if (hasToken === true) await chain.mint(hot, HOT_UNITS);
   }
 
   /** Keys of this exchange alone. @returns addresses of the hot wallet and of who pays customers */

@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { expect } from "@jest/globals";
-import { Interface, Transaction, Wallet } from "ethers";
+import { Transaction, Wallet } from "ethers";
 import { parseAddress } from "../../../../chain/address.js";
 import {
   BREAK,
@@ -24,8 +24,9 @@ import {
 } from "../../../../ledger/policy/policy.js";
 import { until } from "../../until.js";
 import type { ChainTransaction } from "../chain.js";
-import { LAB_TOKEN } from "../oracle.js";
-import type { LabExchange } from "./lab-exchange.js";
+import { balanceCall, movementOf } from "../movements.js";
+import { LAB_TOKEN, type Movement } from "../promises.js";
+import { HOT_UNITS, type LabExchange } from "./lab-exchange.js";
 
 const CHAIN_ID = 6940;
 const TRANSFER_GAS = 21_000n;
@@ -36,10 +37,14 @@ const MINIMUM_ATOKEN = 10n ** 14n;
 
 const MOST_ATOKEN = 10n ** 15n;
 
-const ERC20 = new Interface([
-  "function balanceOf(address) view returns (uint256)",
-  "function transfer(address,uint256)",
-]);
+const ONE = 10n ** 18n;
+
+/** The hot wallet begins with 1,000 coins: above it, and cold storage gets some. */
+export const BELOW_FUNDS: TreasuryBand = {
+  lowUnits: 0n,
+  targetUnits: 900n * ONE,
+  highUnits: 950n * ONE,
+};
 
 /** One exchange's. */
 export class LabTreasury {
@@ -147,27 +152,19 @@ export class LabTreasury {
     ];
   }
 
-  async #unitsOf(account: string): Promise<bigint> {
-    const to = this.lab.options.chain.token;
-    const data = ERC20.encodeFunctionData("balanceOf", [account]);
-    return BigInt(String(await this.lab.customers.chain.call("eth_call", { to, data }, "latest")));
+  async #unitsOf(address: string): Promise<bigint> {
+    const { chain, token } = this.lab.customers;
+    const [units] = await chain.results([balanceCall({ asset: LAB_TOKEN, address }, token)]);
+    return BigInt(String(units));
   }
 
   /** Every transaction of a deposit address went to the hot wallet and is one sweep of the books. */
   async #assertSweeps(): Promise<void> {
-    const { customers, options } = this.lab;
-    const { hotWallet, addresses, tokenAddresses } = customers;
-    const sent = (await this.#transactions()).filter(
-      ({ from }) => addresses.has(from) || tokenAddresses.has(from),
-    );
-    const inputs = await customers.chain.results(
-      sent.map(({ hash }) => ["eth_getTransactionByHash", [hash]]),
-    );
-    const receivers = sent.map(({ to }, index) => {
-      const { input } = inputs[index] as { input: string };
-      if (to !== options.chain.token) return to;
-      return String(ERC20.decodeFunctionData("transfer", input)[0]).toLowerCase();
-    });
+    const { hotWallet, payments, token } = this.lab.customers;
+    const isOwn = (address: string) => this.lab.customers.ownerOf(address) !== undefined;
+    const transactions = await this.#transactions();
+    const sent = transactions.filter(({ from }) => isOwn(from));
+    const receivers = sent.map((transaction) => movementOf(transaction, token).to);
     expect(receivers.filter((to) => to !== hotWallet)).toEqual([]);
     const settled = await this.lab.query<{ hash: string }>(
       `SELECT mined_hash AS hash FROM sweep WHERE state = 'settled'`,
@@ -175,9 +172,17 @@ export class LabTreasury {
     expect(sent.map(({ hash }) => hash).toSorted()).toEqual(
       settled.map(({ hash }) => hash).toSorted(),
     );
-    const minted = customers.tokenPayments.reduce((sum, { amountUnits }) => sum + amountUnits, 0n);
-    expect(await this.#unitsOf(hotWallet)).toBe(minted);
-    expect(minted).toBeGreaterThan(0n);
+    const inToken = (movements: readonly Movement[]) =>
+      movements
+        .filter(({ asset }) => asset === LAB_TOKEN)
+        .reduce((sum, { amountUnits }) => sum + amountUnits, 0n);
+    const paidOut = transactions
+      .filter(({ from }) => from === hotWallet)
+      .map((transaction) => movementOf(transaction, token))
+      .filter(({ to }) => !isOwn(to));
+    const paidIn = inToken(payments);
+    expect(await this.#unitsOf(hotWallet)).toBe(HOT_UNITS + paidIn - inToken(paidOut));
+    expect(paidIn).toBeGreaterThan(0n);
   }
 
   /** Gas came at most once for each sweep of tokens; cold storage has what left for it. */
