@@ -249,7 +249,10 @@ export class SignerTotals {
     return more.length === 0 ? approved : new Map([...approved, ...more].slice(-MAX_APPROVED));
   }
 
-  /** Takes over what other processes of the home have written; a file that is gone says nothing. */
+  /**
+   * Takes over what other processes of the home have written. A file that is gone says nothing, and one that
+   * somebody has put there from a backup nothing less: what was signed by this process's knowledge stays.
+   */
   #readAnew(): void {
     let bytes: Uint8Array;
     try {
@@ -259,7 +262,7 @@ export class SignerTotals {
       throw error;
     }
     if (this.#bytes !== undefined && Buffer.compare(this.#bytes, bytes) === 0) return;
-    this.#content = decode(this.#file, bytes);
+    this.#content = joined(this.#content, decode(this.#file, bytes));
     this.#bytes = bytes;
     // Whoever took a wallet over has signed the same payment on the same nonce.
     for (const key of this.#noted.keys()) {
@@ -294,6 +297,40 @@ export class SignerTotals {
   #hour(): number {
     return Math.floor(this.#clock.nowMs() / HOUR_MS);
   }
+}
+
+/**
+ * Two contents of one home: what either knows of. What the second one has not is older than what it has, and
+ * is the first to be forgotten where there is too much.
+ */
+function joined(before: Content, read: Content): Content {
+  const sums: Sums = new Map();
+  for (const asset of new Set([...before.sums.keys(), ...read.sums.keys()])) {
+    const [own, hours] = [before.sums.get(asset) ?? NONE, read.sums.get(asset) ?? NONE];
+    const all = [...missingFrom(hours, own), ...hours];
+    sums.set(asset, new Map(all.map(([hour, units]) => [hour, most(units, own.get(hour))])));
+  }
+  const forgotten = [...before.known].filter((key) => !read.known.has(key));
+  return {
+    sums,
+    known: new Set([...forgotten, ...read.known].slice(-MAX_KNOWN)),
+    approved: new Map(
+      [...missingFrom(read.approved, before.approved), ...read.approved].slice(-MAX_APPROVED),
+    ),
+  };
+}
+
+const NONE: ReadonlyMap<number, bigint> = new Map();
+
+function missingFrom<Key, Value>(
+  read: ReadonlyMap<Key, Value>,
+  before: ReadonlyMap<Key, Value>,
+): [Key, Value][] {
+  return [...before].filter(([key]) => !read.has(key));
+}
+
+function most(units: bigint, others = 0n): bigint {
+  return others > units ? others : units;
 }
 
 /** The content with more payments, and with sums whose payments are not known any more. */

@@ -1,5 +1,5 @@
 /** What a signer refuses by itself, and what it remembers of what it signed. */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { BURN_ADDRESS, parseAddress } from "../../../../chain/address.js";
@@ -298,6 +298,23 @@ describe("the total of a day", () => {
     const asked = [paymentOn(1n, 4n), paymentOn(3n, 2n), paymentOn(4n, 1n)];
     expect(codes(await signer.sign(asked, { signal }))).toEqual(["signed", "DAY_TOTAL", "signed"]);
     expect(new SignerTotals(file, clock).signedUnits("TOKEN")).toBe(10n);
+  });
+
+  it("forgets nothing of it where an older file is put under the worker that signed", async () => {
+    const { file, start } = counted();
+    const signer = start();
+    expect(await signed(signer, paymentOn(1n, 6n))).toEqual(["signed"]);
+    const older = readFileSync(file);
+    expect(await signed(signer, paymentOn(2n, 3n))).toEqual(["signed"]);
+    writeFileSync(file, older);
+    expect(signer.review([paymentOn(3n, 2n)])[0]?.code).toBe("DAY_TOTAL");
+    expect(await signed(signer, paymentOn(3n, 2n), paymentOn(2n, 3n), paymentOn(4n, 1n))).toEqual([
+      "DAY_TOTAL",
+      "signed",
+      "signed",
+    ]);
+    // Who starts now reads what that worker has written again.
+    expect(await signed(start(), paymentOn(5n, 1n))).toEqual(["DAY_TOTAL"]);
   });
 
   it("forgets after a day, never before", async () => {

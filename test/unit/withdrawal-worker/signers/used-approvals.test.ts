@@ -1,4 +1,5 @@
 /** Signed approvals and a ledger that asks for what they approved again: each lets one nonce be used, for ever. */
+import { readFileSync, writeFileSync } from "node:fs";
 import { beforeEach, expect, it } from "@jest/globals";
 import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
 import { toWithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
@@ -73,6 +74,19 @@ it("pays it once of several nonces that are asked for together", async () => {
   const asked = [approved(1n, "wd_1"), approved(2n, "wd_1"), approved(3n, "wd_2")];
   expect(await worker.sign(...asked)).toEqual(["signed", "APPROVALS_USED", "signed"]);
   expect(await start().sign(...asked)).toEqual(["signed", "APPROVALS_USED", "signed"]);
+});
+
+it("knows what it was used for where an older file is put under the worker that signed", async () => {
+  const worker = start();
+  expect(await worker.sign(approved(1n, "wd_1"))).toEqual(["signed"]);
+  const older = readFileSync(file);
+  expect(await worker.sign(approved(2n, "wd_2"))).toEqual(["signed"]);
+  writeFileSync(file, older);
+  expect(await worker.sign(approved(3n, "wd_2"), approved(4n, "wd_3"))).toEqual([
+    "APPROVALS_USED",
+    "signed",
+  ]);
+  expect(await start().sign(approved(3n, "wd_2"))).toEqual(["APPROVALS_USED"]);
 });
 
 it("knows what it was used for though the payment was signed before without one", async () => {
