@@ -14,7 +14,7 @@ import { lockSuspense, takenByName } from "../deposits/suspense.js";
 import { broughtBack, emptyFilled } from "../deposits/deposit-credit.js";
 import { reversedEvent } from "../deposits/deposit-events.js";
 import { decisionKey, REMINED_KEY } from "../deposits/undone-decisions.js";
-import { lockCursor } from "../watch/watch-cursor.js";
+import { lockCursor, type WatchCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { resumeCrediting } from "../incidents.js";
@@ -61,81 +61,114 @@ export function applyRewind(
   operator: string,
 ): Promise<RewindResult> {
   return database.transaction(async (tx) => {
-    const cursor = await lockCursor(tx);
-    const { height, blockHash, rewinds } = plan.cursor;
-    const isSame = cursor.height === height && cursor.rewinds === rewinds;
-    if (!isSame || cursor.blockHash !== blockHash || !(await isChainDoubted(tx))) {
-      throw new LedgerError(
-        "RECOVERY",
-        "the watcher has not halted at the blocks that are missing, or moved: run it again",
-      );
-    }
-    const inflows = await readInflows(tx, plan.to.height, plan.inflows.length + 1);
-    const keysOf = (rows: readonly VanishedInflow[]) => rows.map(({ idemKey }) => idemKey).join();
-    if (keysOf(inflows) !== keysOf(plan.inflows))
-      throw changedMeanwhile("what came to our wallets");
-    await tx.query(
-      `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator)
-       VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
-      [
-        rewinds + 1,
-        height,
-        blockHash ?? null,
-        plan.to.height,
-        plan.to.hash ?? null,
-        JSON.stringify({ ...evidenceOf(plan), nextAddressIndex: cursor.nextAddressIndex }),
-        operator,
-      ],
-    );
-    await tx.query(`UPDATE watch_cursor SET height = $1, block_hash = $2, rewinds = rewinds + 1`, [
-      plan.to.height,
-      plan.to.hash ?? null,
-    ]);
-    // Below the first block there is no past to look for.
-    if (plan.to.height < 0) {
-      await tx.query(`UPDATE deposit_address SET backfilled = true WHERE NOT backfilled`);
-    }
-    await bringForward(tx, { height: plan.to.height, rewinds: rewinds + 1 });
+    const cursor = await lockPlanned(tx, plan);
+    await setCursorBack(tx, plan, { cursor, operator });
     await lockRequests(tx, plan);
     await lockSuspense(tx);
-    const short = new Map<string, bigint>();
-    const shortages: Shortages = new Map();
-    const reversed: NewEvent[] = [];
-    const uncovered: WithdrawalId[] = [];
-    // Decisions first: what is short of a deposit then is brought back when it is mined again.
-    for (const inflow of plan.inflows) {
-      const undone = await undoDecision(tx, inflow, shortages);
-      // Behind it: a hold that comes back for it fills what is missing of others, and is taken for it.
-      await reverseEntry(tx, inflow);
-      uncovered.push(...undone.ended.flatMap(({ moved }) => [...moved.keys()]));
-      reversed.push(...undone.ended.flatMap(({ events }) => events));
-      for (const { asset, missingUnits } of undone.missing) {
-        short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
-      }
-    }
-    for (const deposit of plan.deposits) {
-      const { takenUnits, missingUnits, ended } = await reverseDeposit(tx, deposit, shortages);
-      uncovered.push(...ended.moved.keys());
-      reversed.push(...ended.events, reversedEvent(deposit, takenUnits));
-      if (missingUnits === 0n) continue;
-      short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
-    }
-    for (const shortage of shortages.values()) await letNoneGoOn(tx, shortage);
-    await reopen(tx, plan.openings, { height: plan.to.height, rewinds: rewinds + 1 });
+    const { short, events, uncovered } = await reverseAll(tx, plan);
+    const { height } = plan.to;
+    await reopen(tx, plan.openings, { height, rewinds: cursor.rewinds + 1 });
     const undone = plan.inflows.map(({ idemKey }) => idemKey);
     await emptyRefills(tx, undone);
-    await forgetEnoughAbove(tx, plan.to.height);
+    await forgetEnoughAbove(tx, height);
     await voidGasOf(tx, undone);
     const vanished = plan.inflows.map(({ txHash }) => txHash);
-    await lookAgainAbove(tx, plan.to.height, vanished);
+    await lookAgainAbove(tx, height, vanished);
     await resumeCrediting(tx, operator);
-    await appendEvents(tx, reversed);
+    await appendEvents(tx, events);
     return {
       short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })),
       uncovered,
       frozen: await readMarked(tx),
     };
   });
+}
+
+/**
+ * Locks the cursor where it stood when the plan was made.
+ * @throws RECOVERY when the ledger moved since then, or nothing halts crediting
+ */
+async function lockPlanned(tx: Sql, plan: RewindPlan): Promise<WatchCursor> {
+  const cursor = await lockCursor(tx);
+  const { height, blockHash, rewinds } = plan.cursor;
+  const isSame = cursor.height === height && cursor.rewinds === rewinds;
+  if (!isSame || cursor.blockHash !== blockHash || !(await isChainDoubted(tx))) {
+    throw new LedgerError(
+      "RECOVERY",
+      "the watcher has not halted at the blocks that are missing, or moved: run it again",
+    );
+  }
+  const inflows = await readInflows(tx, plan.to.height, plan.inflows.length + 1);
+  const keysOf = (rows: readonly VanishedInflow[]) => rows.map(({ idemKey }) => idemKey).join();
+  if (keysOf(inflows) !== keysOf(plan.inflows)) throw changedMeanwhile("what came to our wallets");
+  return cursor;
+}
+
+/** Sets it back, and writes the loss down with its evidence. */
+async function setCursorBack(
+  tx: Sql,
+  plan: RewindPlan,
+  { cursor, operator }: { readonly cursor: WatchCursor; readonly operator: string },
+): Promise<void> {
+  const { height, blockHash, rewinds, nextAddressIndex } = cursor;
+  await tx.query(
+    `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator)
+     VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
+    [
+      rewinds + 1,
+      height,
+      blockHash ?? null,
+      plan.to.height,
+      plan.to.hash ?? null,
+      JSON.stringify({ ...evidenceOf(plan), nextAddressIndex }),
+      operator,
+    ],
+  );
+  await tx.query(`UPDATE watch_cursor SET height = $1, block_hash = $2, rewinds = rewinds + 1`, [
+    plan.to.height,
+    plan.to.hash ?? null,
+  ]);
+  // Below the first block there is no past to look for.
+  if (plan.to.height < 0) {
+    await tx.query(`UPDATE deposit_address SET backfilled = true WHERE NOT backfilled`);
+  }
+  await bringForward(tx, { height: plan.to.height, rewinds: rewinds + 1 });
+}
+
+/** What reversing all that vanished came to. */
+interface ReversedAll {
+  /** By asset. */
+  readonly short: ReadonlyMap<string, bigint>;
+  readonly uncovered: readonly WithdrawalId[];
+  /** To append last. */
+  readonly events: readonly NewEvent[];
+}
+
+async function reverseAll(tx: Sql, plan: RewindPlan): Promise<ReversedAll> {
+  const short = new Map<string, bigint>();
+  const shortages: Shortages = new Map();
+  const events: NewEvent[] = [];
+  const uncovered: WithdrawalId[] = [];
+  // Decisions first: what is short of a deposit then is brought back when it is mined again.
+  for (const inflow of plan.inflows) {
+    const undone = await undoDecision(tx, inflow, shortages);
+    // Behind it: a hold that comes back for it fills what is missing of others, and is taken for it.
+    await reverseEntry(tx, inflow);
+    uncovered.push(...undone.ended.flatMap(({ moved }) => [...moved.keys()]));
+    events.push(...undone.ended.flatMap((ended) => ended.events));
+    for (const { asset, missingUnits } of undone.missing) {
+      short.set(asset, (short.get(asset) ?? 0n) + missingUnits);
+    }
+  }
+  for (const deposit of plan.deposits) {
+    const { takenUnits, missingUnits, ended } = await reverseDeposit(tx, deposit, shortages);
+    uncovered.push(...ended.moved.keys());
+    events.push(...ended.events, reversedEvent(deposit, takenUnits));
+    if (missingUnits === 0n) continue;
+    short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
+  }
+  for (const shortage of shortages.values()) await letNoneGoOn(tx, shortage);
+  return { short, uncovered, events };
 }
 
 /**
