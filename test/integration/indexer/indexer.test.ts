@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { Contract, getBytes, Interface, JsonRpcProvider, Wallet } from "ethers";
+import { parse } from "yaml";
 import {
   type MaintenanceProgress,
   rebuildIndex,
@@ -102,7 +103,7 @@ async function contents(): Promise<string> {
 }
 
 /** An export that is done, and its file. */
-async function exported(fields: Json): Promise<{ state: Json; bytes: Buffer }> {
+async function exported(fields: Json): Promise<{ state: Json; bytes: Buffer; type: string }> {
   const reply = await fetch(`${stage.url}/v1/exports`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -120,7 +121,8 @@ async function exported(fields: Json): Promise<{ state: Json; bytes: Buffer }> {
     { timeoutMs: 30_000 },
   );
   const file = await fetch(`${stage.url}/v1/exports/${id}/file`);
-  return { state, bytes: Buffer.from(await file.arrayBuffer()) };
+  const [type = ""] = file.headers.get("content-type")?.split(";") ?? [];
+  return { state, bytes: Buffer.from(await file.arrayBuffer()), type };
 }
 
 describe("the indexer", () => {
@@ -386,9 +388,12 @@ describe("the indexer", () => {
     expect(candles).toMatchObject([{ open: "1", high: "3", low: "1", close: "3", swaps: 2 }]);
   });
 
-  it("exports all rows with the hash of the file", async () => {
+  it("exports all rows with the hash of the file, of a type that its description names", async () => {
+    const { paths } = parse(readFileSync("openapi/indexer.yaml", "utf8"));
+    const described = paths["/v1/exports/{id}/file"].get.responses["200"].content;
     for (const format of ["csv", "jsonl"]) {
-      const { state, bytes } = await exported({ kind: "transfers", format });
+      const { state, bytes, type } = await exported({ kind: "transfers", format });
+      expect(Object.keys(described)).toContain(type);
       const { rows } = await stage.sql.query("SELECT count(*)::integer AS n FROM indexer.transfer");
       expect(state).toMatchObject({ status: "done", rows: rows[0].n });
       expect(createHash("sha256").update(bytes).digest("hex")).toBe(state.sha256);
