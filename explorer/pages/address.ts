@@ -7,7 +7,17 @@ import { badRequest } from "../../web/errors.js";
 import { lineChart } from "../../web/html/chart.js";
 import { type Content, el } from "../../web/html/element.js";
 import { foreignName, signedTokenAmount, tokenAmount, unitsAmount } from "../../web/html/format.js";
-import { badge, code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
+import {
+  badge,
+  code,
+  type Fact,
+  facts,
+  note,
+  pager,
+  section,
+  table,
+  time,
+} from "../../web/html/parts.js";
 import { addressLink, blockLink, systemNameOf, transactionLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { IndexedBalance, IndexedTransfer } from "../sources/indexer-source.js";
@@ -77,10 +87,7 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
     scripts: ["verify"],
     content: [
       facts([
-        [t("evmAddress"), code(toChecksumAddress(account))],
-        [t("bech32Address"), code(toBech32(account))],
-        [t("operatorAddress"), code(toOperator(account))],
-        [t("chainAccount"), systemNameOf(account, t)],
+        ...nameFacts(account, t),
         [t("balance"), el("strong", {}, tokenAmount(balance))],
         [t("asOfBlock"), blockLink(head.height)],
         [t("nonce"), nonce.toString()],
@@ -97,20 +104,10 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
       section(
         t("tokens"),
         await tokensContent(context, { account, balances, t, signal }),
-        !isNoIndex(balances) && balances.next !== undefined
-          ? pager(t, {
-              of: t("tokens"),
-              older: `${own}?tokens=${encodeURIComponent(balances.next)}`,
-            })
-          : undefined,
+        indexPager(balances, t("tokens"), `${own}?tokens`, t),
       ),
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
-      !isNoIndex(transfers) && transfers.next !== undefined
-        ? pager(t, {
-            of: t("transfers"),
-            older: `${own}?cursor=${encodeURIComponent(transfers.next)}`,
-          })
-        : undefined,
+      indexPager(transfers, t("transfers"), `${own}?cursor`, t),
       section(t("nativeJournal"), el("p", {}, t("nativeJournalText")), journalTable(journal, t)),
       pager(t, {
         of: t("nativeJournal"),
@@ -124,6 +121,22 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
       ),
     ],
   };
+}
+
+/** All that an account is called. */
+function nameFacts(account: Address, t: Texts): readonly Fact[] {
+  return [
+    [t("evmAddress"), code(toChecksumAddress(account))],
+    [t("bech32Address"), code(toBech32(account))],
+    [t("operatorAddress"), code(toOperator(account))],
+    [t("chainAccount"), systemNameOf(account, t)],
+  ];
+}
+
+/** Older entries of what an answer of the index has, where there are any. */
+function indexPager(answer: Indexed<unknown>, of: string, link: string, t: Texts): Content {
+  if (isNoIndex(answer) || answer.next === undefined) return undefined;
+  return pager(t, { of, older: `${link}=${encodeURIComponent(answer.next)}` });
 }
 
 /** A page of an account's journal. */

@@ -1,4 +1,5 @@
 /** Blocks, the chain's supply, and the way from a block's name to its height. */
+import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
@@ -73,6 +74,31 @@ function supplyPointJson({ height, time, total_minted, total_burned }: SupplyRow
   };
 }
 
+/** What there is at a height, and what of it lies where nobody reaches it. */
+async function supplyJson({ sql }: Snapshot, height: Height, burnAddress: Address) {
+  const [row] = await sql.query<{
+    total_minted: string;
+    total_burned: string;
+    out_of_reach: string | null;
+  }>(
+    `SELECT total_minted, total_burned, (
+       SELECT amount FROM ${s}.balance_history h
+       WHERE h.address = $2 AND h.asset = ''::bytea AND h.token_id = ${NO_TOKEN_ID}
+         AND h.height <= $1 ORDER BY h.height DESC LIMIT 1) AS out_of_reach
+     FROM ${s}.block WHERE height = $1`,
+    [height, bytesOf(burnAddress)],
+  );
+  const minted = BigInt(row?.total_minted ?? "0");
+  const burned = BigInt(row?.total_burned ?? "0");
+  return {
+    height,
+    total: (minted - burned).toString(),
+    minted: minted.toString(),
+    burned: burned.toString(),
+    burnAddress: BigInt(row?.out_of_reach ?? "0").toString(),
+  };
+}
+
 /** At most `points` heights from 0 to the last one, both among them. */
 function evenHeights(last: Height, points: number): Height[] {
   const steps = Math.min(points - 1, last);
@@ -122,29 +148,7 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
       handler: ({ query }) =>
         atOneMoment(context, async (snapshot) => {
           const at = readAt(snapshot, query["at"]) ?? snapshot.progress.height;
-          const [row] = await snapshot.sql.query<{
-            total_minted: string;
-            total_burned: string;
-            out_of_reach: string | null;
-          }>(
-            `SELECT total_minted, total_burned, (
-               SELECT amount FROM ${s}.balance_history h
-               WHERE h.address = $2 AND h.asset = ''::bytea AND h.token_id = ${NO_TOKEN_ID}
-                 AND h.height <= $1 ORDER BY h.height DESC LIMIT 1) AS out_of_reach
-             FROM ${s}.block WHERE height = $1`,
-            [at, bytesOf(context.burnAddress())],
-          );
-          const minted = BigInt(row?.total_minted ?? "0");
-          const burned = BigInt(row?.total_burned ?? "0");
-          const outOfReach = BigInt(row?.out_of_reach ?? "0");
-          const total = minted - burned;
-          const supply = {
-            height: at,
-            total: total.toString(),
-            minted: minted.toString(),
-            burned: burned.toString(),
-            burnAddress: outOfReach.toString(),
-          };
+          const supply = await supplyJson(snapshot, at, context.burnAddress());
           return { body: { meta: metaOf(snapshot), supply } };
         }),
     },

@@ -218,36 +218,9 @@ function sourcePage(contract: VerifiedContract, t: Texts): Page {
     title: t("contract"),
     content: [
       contractTabs(address, t),
-      facts([
-        [t("account"), addressLink(address, t, false)],
-        [
-          t("contractName"),
-          el("bdi", {}, `${foreignText(contract.source)}:${foreignName(contract.name)}`),
-        ],
-        [t("status"), matchBadge(contract, t)],
-        [t("compilerVersion"), contract.compiler],
-        [t("verifiedAt"), time(contract.verifiedAtSeconds)],
-        [t("codeHash"), code(contract.codeHash)],
-        [t("metadataOnChain"), code(match.chainHash ?? "—")],
-        [t("metadataCompiled"), code(match.compiledHash ?? "—")],
-        ...match.libraries.map(
-          ({ name, value }): Fact => [t("library", { name: foreignText(name) }), code(value)],
-        ),
-        ...creationFacts(contract, t),
-      ]),
+      facts([...contractFacts(contract, t), ...creationFacts(contract, t)]),
       el("p", {}, match.kind === "exact" ? t("matchExactText") : t("matchPartialText")),
-      match.immutables.length === 0
-        ? undefined
-        : section(
-            t("immutables"),
-            el("p", {}, t("immutablesText")),
-            table({
-              caption: t("immutables"),
-              columns: [t("place"), t("value")],
-              empty: "—",
-              rows: match.immutables.map(({ name, value }) => [name, code(value)]),
-            }),
-          ),
+      immutablesSection(contract, t),
       section(
         t("sources"),
         el("p", {}, el("a", { href: `/source/${address}` }, t("downloadSources"))),
@@ -283,6 +256,40 @@ function sourcePage(contract: VerifiedContract, t: Texts): Page {
       ),
     ],
   };
+}
+
+function contractFacts(contract: VerifiedContract, t: Texts): readonly Fact[] {
+  const { address, match } = contract;
+  return [
+    [t("account"), addressLink(address, t, false)],
+    [
+      t("contractName"),
+      el("bdi", {}, `${foreignText(contract.source)}:${foreignName(contract.name)}`),
+    ],
+    [t("status"), matchBadge(contract, t)],
+    [t("compilerVersion"), contract.compiler],
+    [t("verifiedAt"), time(contract.verifiedAtSeconds)],
+    [t("codeHash"), code(contract.codeHash)],
+    [t("metadataOnChain"), code(match.chainHash ?? "—")],
+    [t("metadataCompiled"), code(match.compiledHash ?? "—")],
+    ...match.libraries.map(
+      ({ name, value }): Fact => [t("library", { name: foreignText(name) }), code(value)],
+    ),
+  ];
+}
+
+function immutablesSection({ match }: VerifiedContract, t: Texts): Content {
+  if (match.immutables.length === 0) return undefined;
+  return section(
+    t("immutables"),
+    el("p", {}, t("immutablesText")),
+    table({
+      caption: t("immutables"),
+      columns: [t("place"), t("value")],
+      empty: "—",
+      rows: match.immutables.map(({ name, value }) => [name, code(value)]),
+    }),
+  );
 }
 
 function creationFacts({ creation, abi }: VerifiedContract, t: Texts): readonly Fact[] {
