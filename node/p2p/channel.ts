@@ -9,6 +9,12 @@ import { P2pError } from "./p2p-error.js";
 /** Bytes that may lie unread between two reads; the reader never waits for anything else. */
 const READ_SLACK_BYTES = 4 * 1024 * 1024;
 
+/**
+ * No more than so many messages of the longest kind, however: whoever may ask for something in a few bytes
+ * has no megabytes to say, and what follows a request is never read.
+ */
+const READ_SLACK_MESSAGES = 64;
+
 /** Length prefix of the longest message. */
 const MAX_PREFIX_BYTES = 5;
 
@@ -26,9 +32,10 @@ export class Channel {
     maxMessageBytes: number,
     maxUnreadBytes = maxMessageBytes,
   ) {
+    const slackBytes = Math.min(READ_SLACK_BYTES, READ_SLACK_MESSAGES * maxMessageBytes);
     this.frames = lpStream(stream, {
       maxDataLength: maxMessageBytes,
-      maxBufferSize: Math.max(maxUnreadBytes, maxMessageBytes) + READ_SLACK_BYTES,
+      maxBufferSize: Math.max(maxUnreadBytes, maxMessageBytes) + slackBytes,
     });
     const end = () => {
       this.ended.abort(new P2pError("PEER_GONE", "the stream is over", { retriable: true }));

@@ -268,6 +268,16 @@ describe("a peer that", () => {
     await expect(answer).rejects.toMatchObject({ code: "PEER_GONE" });
   });
 
+  it("goes on after its request loses the stream, and nothing of it is kept", async () => {
+    const { link } = await scene();
+    const channel = await link.open(BLOCK_PROTOCOL, { ...LARGE, signal: stopping.signal });
+    channel.send(new Uint8Array(0));
+    expect((await channel.read(stopping.signal))?.length).toBeGreaterThan(0);
+    for (let count = 0; count < 10; count++) channel.send(Buffer.alloc(10_000));
+    await until(() => channel.signal.aborted, { timeoutMs: 5_000 });
+    expect(link.signal.aborted).toBe(false);
+  });
+
   it("asks for a million blocks gets none and pays for it", async () => {
     const all = await scene();
     const source = blockSource(all.link);
