@@ -1,5 +1,6 @@
 /** Whether the kit's ports are free and of use, checked for all of them before anything is started. */
 import { createServer } from "node:net";
+import { TAKEN_PORT_REMEDY } from "../../runtime/process/process-arguments.js";
 import { CliError, systemCode } from "../errors.js";
 
 /** Distance between the ports of neighbours, which no two default ports have. */
@@ -34,7 +35,7 @@ export async function assertPortsFree(wanted: readonly WantedPort[]): Promise<vo
   }
   if (faults.length === 0) return;
   const list = faults.join("; ");
-  const message = `Cannot start: ${list}. Free the port or use --port-offset N.`;
+  const message = `Cannot start: ${list}. ${TAKEN_PORT_REMEDY}`;
   throw new CliError("PORT_TAKEN", message, { details: { faults } });
 }
 

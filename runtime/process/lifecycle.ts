@@ -5,7 +5,7 @@ import { ConfigError, type Environment, processEnvironment } from "../config/con
 import { logLevelFaults, readLogLevel } from "../config/log-level.js";
 import { onCtrlC } from "./interrupts.js";
 import { type Logger, createLogger } from "./logger.js";
-import { parseProcessArguments } from "./process-arguments.js";
+import { parseProcessArguments, TAKEN_PORT_REMEDY } from "./process-arguments.js";
 
 /** A started part of a process. */
 export interface Service {
@@ -122,8 +122,10 @@ class ProcessRun {
         return;
       }
       this.#log.debug({ err: error }, "start failed");
-      say(process.stderr, `${this.#definition.name}: ${errorMessage(error)}`);
-      if (errorCode(error) === "PORT_TAKEN") {
+      const isPortTaken = errorCode(error) === "PORT_TAKEN";
+      const remedy = isPortTaken ? `. ${TAKEN_PORT_REMEDY}` : "";
+      say(process.stderr, `${this.#definition.name}: ${errorMessage(error)}${remedy}`);
+      if (isPortTaken) {
         process.send?.({ portTaken: true, name: this.#definition.name });
       }
       this.#end({ exitCode: 1, deadlineMs: STOP_DEADLINE_MS, reason: "start failed" });

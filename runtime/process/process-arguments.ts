@@ -10,6 +10,9 @@ export type ArgumentErrorCode = "INVALID_ARGUMENT";
 /** A command line that cannot be understood. */
 export class ArgumentError extends AppError<ArgumentErrorCode> {}
 
+/** What a person does about a port that somebody else listens on. */
+export const TAKEN_PORT_REMEDY = "Free the port or use --port-offset N.";
+
 /** Settings files that tell the home's port offset, in the order they are asked. */
 const OFFSET_FILES = [
   "app",

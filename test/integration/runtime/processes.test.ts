@@ -160,7 +160,7 @@ describe("runProcess", () => {
     expect(probe.errors()).toBe("probe: port 8082 is taken\n");
   });
 
-  it("tells its supervisor when a port is taken", async () => {
+  it("tells its supervisor when a port is taken, and people what to do", async () => {
     const start = `async () => {
       throw Object.assign(new Error("port 8082 is taken"), { code: "PORT_TAKEN" });
     }`;
@@ -168,6 +168,9 @@ describe("runProcess", () => {
     const told = once(probe.child, "message");
     expect(await probe.ended).toEqual([1, null]);
     expect((await told)[0]).toEqual({ portTaken: true, name: "probe" });
+    expect(probe.errors()).toBe(
+      "probe: port 8082 is taken. Free the port or use --port-offset N.\n",
+    );
   });
 
   it.each([["--port-offset", "x"], ["--port-offset", "99999"], ["--colour"]])(
