@@ -62,11 +62,14 @@ export function cannotWrite(path: string, cause: unknown): CliError {
   return new CliError("HOME_UNUSABLE", message, { cause, retriable: true });
 }
 
+/** What a person does where nobody listens at a node's address. */
+export const SILENT_NODE_REMEDY = "Start the kit, or the node that the settings name.";
+
 /** The sentence for any thrown value; coded errors carry it, others are named as unexpected. */
 export function sentenceOf(error: unknown): string {
   if (error instanceof NodeFault && error.code === "NODE_UNREACHABLE") {
     const { reason } = error.details;
-    return `${error.message} (${String(reason)}). Start the kit, or the node that the settings name.`;
+    return `${error.message} (${String(reason)}). ${SILENT_NODE_REMEDY}`;
   }
   if (error instanceof AppError) {
     return isRefusedLogin(error) ? `${error.message}. ${LOGIN_REMEDY}` : error.message;

@@ -1,12 +1,13 @@
 /** Asks a node one method over `abci_query` on its consensus RPC, as the SDK's command line does. */
 import { z } from "zod";
 import { decodeMessage, encodeMessage } from "../../chain/protobuf/codec.js";
+import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { JsonWriter } from "../../chain/protobuf/json.js";
 import type { Descriptors } from "../../chain/protobuf/descriptors.js";
 import { JsonReader } from "../../chain/protobuf/json-reader.js";
 import { MessageReader, type ProtoMessage, type ProtoValue } from "../../chain/protobuf/values.js";
 import { withoutAccess } from "../../runtime/config/config-toml.js";
-import { CliError } from "../errors.js";
+import { CliError, SILENT_NODE_REMEDY, systemCode } from "../errors.js";
 import { httpRequest } from "../probe/http-request.js";
 
 /** Longest time for an answer: a block of ten thousand transactions takes a second. */
@@ -87,6 +88,12 @@ async function ask(path: string, data: Uint8Array, target: QueryTarget): Promise
   };
   const { code, log, value } = (await callComet("abci_query", params, querySchema, target))
     .response;
+  if (code === SDK_CODE.invalidHeight && height === 0) {
+    // The newest was asked for, and that one is "in the future" only where there is none.
+    const text =
+      "The node has no block yet, and so no state to be asked for; `causeway status` tells when it has.";
+    throw new CliError("CLIENT_FAILED", text, { retriable: true });
+  }
   if (code !== 0) throw new QueryRefusal("CLIENT_FAILED", `The node refused ${path}: ${log}`);
   return Buffer.from(value ?? "", "base64");
 }
@@ -111,7 +118,7 @@ export async function callComet<Result>(
     new URL(url),
     { method: "POST", headers, body, maxAnswerBytes: MAX_ANSWER_BYTES },
     { signal, timeoutMs: ANSWER_TIMEOUT_MS },
-  );
+  ).catch((error: unknown) => Promise.reject(withRemedy(error)));
   const parsed = answerSchema.safeParse(parseJson(answer.body));
   const error = parsed.data?.error;
   if (error !== undefined) {
@@ -123,6 +130,13 @@ export async function callComet<Result>(
   if (result.success) return result.data;
   const text = `${withoutAccess(url)} does not answer ${method} as a node's consensus RPC does.`;
   throw new CliError("CLIENT_FAILED", text);
+}
+
+/** The fault of a request; where nobody listens, with what to do. */
+function withRemedy(error: unknown): unknown {
+  if (!(error instanceof CliError) || systemCode(error.cause) !== "ECONNREFUSED") return error;
+  const text = `${error.message} ${SILENT_NODE_REMEDY}`;
+  return new CliError("CLIENT_FAILED", text, { cause: error.cause, retriable: true });
 }
 
 function parseJson(text: string): unknown {

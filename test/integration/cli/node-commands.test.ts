@@ -154,6 +154,34 @@ describe("causeway start", () => {
   );
 
   it(
+    "says of a node that does not answer, or has no block yet, what it waits for",
+    async () => {
+      const { full } = await writeNetwork();
+      const ask = ["query", "staking", "validators"];
+      const silent = await runCauseway({ home: full }, ask);
+      expect([silent.code, silent.stderr]).toEqual([
+        1,
+        expect.stringMatching(/got no answer \(ECONNREFUSED\)\. Start the kit, or the node that/),
+      ]);
+
+      await start(full);
+      await until(
+        async () => (await nodeReport(DEFAULT_PORTS.cometRpc + OFFSET + 100)) !== undefined,
+        {
+          timeoutMs: 60_000,
+          what: "the node answers",
+        },
+      );
+      const early = await runCauseway({ home: full }, ask);
+      expect([early.code, early.stderr]).toEqual([
+        1,
+        expect.stringContaining("The node has no block yet, and so no state to be asked for"),
+      ]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     "goes on after SIGKILL; a full node without data and node key syncs again as a new peer",
     async () => {
       const homes = await writeNetwork();

@@ -1,5 +1,6 @@
 /** Mined transactions by hash and by event, blocks by event, and module queries. */
 import type { ExecutedTransaction } from "../../../../chain/abci-event.js";
+import { SDK_CODE } from "../../../../chain/cosmos/sdk-fault.js";
 import { type ProvenRoot, provenRootSteps } from "../../../../chain/consensus/merkle.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
@@ -165,9 +166,6 @@ async function blockSearch(chain: CometChain, values: Arguments, { signal }: Rou
   return new JsonPieces(['{"blocks":', ...piecesOfList(blocks), end]);
 }
 
-/** Code of a height that the node does not have yet (SDK root codespace). */
-const INVALID_HEIGHT = 26;
-
 async function abciQuery(
   chain: CometChain,
   queries: QueryRegistry,
@@ -222,7 +220,7 @@ async function queryOrRefuse(
   }
   if (!isServed(height, latest)) {
     const text = "cannot query with height in the future or below 0: invalid height";
-    return queryFailure(INVALID_HEIGHT, text);
+    return queryFailure(SDK_CODE.invalidHeight, text);
   }
   return abciAnswer(queries, query, signal);
 }
