@@ -98,7 +98,7 @@ export function settingsFindings({ faults }: Pick<ConfigError, "faults">): reado
       "settings",
       "fail",
       `${fault.file}: ${fault.key} = ${fault.value}`,
-      `set it to ${fault.allowed}`,
+      `allowed: ${fault.allowed}`,
     ),
   );
 }

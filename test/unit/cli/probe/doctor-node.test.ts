@@ -81,7 +81,7 @@ describe("the doctor of a node's home", () => {
       `${app}: pruning-keep-recent = 0`,
       `${app}: pruning-interval = 0`,
     ]);
-    expect(faults[1]?.remedy).toBe('set it to at least 2 with pruning = "custom"');
+    expect(faults[1]?.remedy).toBe('allowed: at least 2 with pruning = "custom"');
     expect(findings.some(({ id }) => id === "node")).toBe(false);
   });
 
