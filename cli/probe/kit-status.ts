@@ -150,7 +150,8 @@ function readReason(body: string): string {
   try {
     const value: unknown = JSON.parse(body);
     if (typeof value === "object" && value !== null && "reason" in value) {
-      return String(value.reason);
+      // Faults of settings come a line each; here they stand in one.
+      return String(value.reason).replaceAll(/\s*\n\s*/g, " ");
     }
   } catch {
     // Not JSON: the status alone has to do.

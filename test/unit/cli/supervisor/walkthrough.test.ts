@@ -7,7 +7,7 @@ import { hexToBytes, type Hash32 } from "../../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../../chain/transaction.js";
 import { createExchangeClient } from "../../../../cli/probe/exchange-client.js";
 import { createStatusLine, formatStatusLine } from "../../../../cli/supervisor/status-line.js";
-import { parseMetricsPage } from "../../../../cli/probe/kit-status.js";
+import { parseMetricsPage, readKitStatus } from "../../../../cli/probe/kit-status.js";
 import { waitFor } from "../../../../cli/probe/waiting.js";
 import {
   describeBalances,
@@ -375,6 +375,22 @@ describe("the status line", () => {
     );
   });
 
+  it("has a reason of several lines, as of wrong settings, in one", async () => {
+    const reason = "settings are wrong:\n  policy.json: a = 1\n  policy.json: b = 2";
+    const server = createServer((_, response) => {
+      response.writeHead(503).end(JSON.stringify({ ready: false, reason }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    const { port } = server.address() as AddressInfo;
+    const endpoints = endpointsAt(`http://127.0.0.1:${port}`);
+    const clock = { nowMs: () => 1_000, monotonicMs: () => 0 };
+    const probe = { endpoints, evm: EVM, clock };
+    const { parts } = await readKitStatus(probe, new AbortController().signal);
+    server.close();
+    const worker = parts.find(({ part }) => part === "withdrawal-worker");
+    expect(worker?.reason).toBe("settings are wrong: policy.json: a = 1 policy.json: b = 2");
+  });
+
   it("reads a Prometheus page, summing label sets", () => {
     const page = '# HELP a b\na{x="1"} 2\na{x="2"} 3\nb 1e3\nc_total 7 1700000000\n';
     const values = parseMetricsPage(page);
@@ -382,15 +398,13 @@ describe("the status line", () => {
   });
 });
 
-/** First thing that the line writes on a terminal whose kit does not answer. */
-async function shownOn(columns: number): Promise<string> {
-  const written: string[] = [];
-  const stopping = new AbortController();
-  const evm = {
-    getBlockHeader: async () => ({ height: 7, timestampSeconds: 0 }),
-  } as unknown as EvmClient;
-  const url = "http://127.0.0.1:1";
-  const endpoints = {
+const EVM = {
+  getBlockHeader: async () => ({ height: 7, timestampSeconds: 0 }),
+} as unknown as EvmClient;
+
+/** A kit whose parts are all at one place. */
+function endpointsAt(url: string) {
+  return {
     jsonRpcUrl: url,
     webSocketUrl: url,
     cometRpcUrl: url,
@@ -406,6 +420,13 @@ async function shownOn(columns: number): Promise<string> {
     consoleUrl: undefined,
     otherNodes: [],
   };
+}
+
+/** First thing that the line writes on a terminal whose kit does not answer. */
+async function shownOn(columns: number): Promise<string> {
+  const written: string[] = [];
+  const stopping = new AbortController();
+  const endpoints = endpointsAt("http://127.0.0.1:1");
   const output = {
     isTty: true,
     columns,
@@ -415,7 +436,7 @@ async function shownOn(columns: number): Promise<string> {
     },
   };
   const clock = { nowMs: () => 1_000, monotonicMs: () => 0 };
-  await createStatusLine({ endpoints, evm, clock }, output).run(stopping.signal);
+  await createStatusLine({ endpoints, evm: EVM, clock }, output).run(stopping.signal);
   return written[0] ?? "";
 }
 
