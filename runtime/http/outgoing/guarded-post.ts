@@ -89,6 +89,8 @@ export function parseTarget(text: string, { allowLoopback }: TargetRules): URL {
   if (url.username !== "" || url.password !== "") throw invalid("must not hold a password");
   if (url.hash !== "") throw invalid("must not have a fragment");
   const host = hostOf(url);
+  // The URL parser takes "https://..." as it stands, which is a placeholder and no name.
+  if (/^\.|\.\./.test(host)) throw invalid("names no host");
   const isLocal = allowLoopback && (isLoopbackAddress(host) || host === "localhost");
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLocal)) {
     throw invalid(allowLoopback ? "must be https, or http to loopback" : "must be https");

@@ -28,6 +28,22 @@ describe("a URL", () => {
   });
 });
 
+describe("the host of a URL", () => {
+  it.each(["https://...", "https://./", "https://.example.com/", "https://a..example.com/"])(
+    "has no empty part, as that of %s",
+    (text) => {
+      expect(() => parseTarget(text, { allowLoopback: true })).toThrow(
+        expect.objectContaining({ code: "INVALID_TARGET" }),
+      );
+    },
+  );
+
+  it("may end with the dot of the root", () => {
+    const url = parseTarget("https://example.com./", { allowLoopback: false });
+    expect(url.hostname).toBe("example.com.");
+  });
+});
+
 describe("an address", () => {
   it.each([
     "0.0.0.0",
