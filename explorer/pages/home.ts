@@ -61,7 +61,12 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
       [t("chainIds"), `${network.evmChainId} · ${network.cosmosChainId}`],
     ]),
     section(t("latestBlocks"), blockTable(newest, counts, t)),
-    section(t("latestEvmTransactions"), transactionTable(transactions, t)),
+    section(
+      t("latestEvmTransactions"),
+      transactions.length === 0
+        ? el("p", { class: "empty" }, t("noneInNewest"))
+        : transactionTable(transactions, t),
+    ),
   );
   return { title: t("home"), content, scripts: ["live" as const] };
 }

@@ -209,6 +209,7 @@ export const ENGLISH = {
   nobodyFrom: "newly made",
   nobodyTo: "ceased to be",
   nonce: "Nonce",
+  noneInNewest: "The newest blocks have none.",
   notAHash: "This is no transaction hash: it has 64 hex digits, with or without 0x.",
   notAPair: "This contract does not answer as a pair does.",
   notFoundText: "There is nothing under this address.",

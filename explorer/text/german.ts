@@ -213,6 +213,7 @@ export const GERMAN: Catalogue = {
   nobodyFrom: "neu entstanden",
   nobodyTo: "vernichtet",
   nonce: "Nonce",
+  noneInNewest: "Die neuesten Blöcke haben keine.",
   notAHash: "Das ist kein Transaktions-Hash: Er hat 64 Hex-Ziffern, mit oder ohne 0x.",
   notAPair: "Dieser Vertrag antwortet nicht wie ein Paar.",
   notFoundText: "Unter dieser Adresse gibt es nichts.",

@@ -90,6 +90,7 @@ it("has a first page and a list of the blocks that it has", async () => {
   const blocks = [103, 102, 101, 100].map((height) => `/block/${height}`);
   const first = await shown(node, "/");
   expect(first.links.filter((href) => blocks.includes(href))).toEqual([blocks[0], ...blocks]);
+  expect(first.text).toContain("The newest blocks have none.");
   const list = await shown(node, "/blocks");
   expect(list.links.filter((href) => href.startsWith("/block/"))).toEqual(blocks);
   expect(list.text).toContain("The node has deleted data that is so old.");
