@@ -70,6 +70,7 @@ export async function runListSweeps(
     const sweeps = await listSweeps(database, { state, afterId, limit });
     if (command.json) command.print(toJson({ sweeps }));
     else {
+      if (sweeps.length === 0) command.print("No sweeps.");
       for (const sweep of sweeps) command.print(rowOf(sweep));
       if (sweeps.length === limit) command.print(`more: --after ${sweeps.at(-1)?.id}`);
     }

@@ -51,6 +51,8 @@ it("shows where the coins are, and ends with 1 while it asks for a refill", asyn
 
 it("lists sweeps, and lets a frozen one go on", async () => {
   expect(await run("sweeps list")).toMatchObject({ code: 0 });
+  const none = await desk.causeway("sweeps", "list", "--state", "frozen");
+  expect(none).toMatchObject({ code: 0, text: "No sweeps." });
   const [row] = await desk.database.query<{ address: string }>(
     `SELECT address FROM deposit_address ORDER BY index LIMIT 1`,
   );
