@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { toChecksumAddress } from "../../../chain/address.js";
 import {
   decryptKeystore,
   encryptKeystore,
@@ -36,6 +36,7 @@ import {
   toJson,
   withLedger,
 } from "../../ledger/ledger-tools.js";
+import { readWalletAddress } from "./wallet-argument.js";
 
 /** What every change takes, as typed. */
 export interface WalletWordOptions {
@@ -181,7 +182,7 @@ export async function runDrainWallet(
   options: WalletWordOptions,
 ): Promise<number> {
   return withLedgerAlone(command, async ({ database }) => {
-    const wallet = await drainWallet(database, parseAddress(address), wordOf(options));
+    const wallet = await drainWallet(database, readWalletAddress(address), wordOf(options));
     return printChange(command, wallet);
   });
 }
@@ -193,7 +194,7 @@ export async function runActivateWallet(
   options: WalletWordOptions,
 ): Promise<number> {
   return withLedgerAlone(command, async ({ database }) => {
-    const wallet = await reactivateWallet(database, parseAddress(address), wordOf(options));
+    const wallet = await reactivateWallet(database, readWalletAddress(address), wordOf(options));
     return printChange(command, wallet);
   });
 }
@@ -206,7 +207,7 @@ export async function runRetireWallet(
 ): Promise<number> {
   const dustAtoken = readDust(options.dustAtoken);
   return withLedger(command, async ({ database, node }) => {
-    const wallet = parseAddress(address);
+    const wallet = readWalletAddress(address);
     const { signal } = command;
     const height = await node.blockNumber({ signal });
     const balanceAtoken = await node.getBalance(wallet, height, { signal });

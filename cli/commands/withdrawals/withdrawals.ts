@@ -2,7 +2,7 @@
  * `causeway withdrawals list|show|cancel|freeze`: what is on its way, what is not to be paid any
  * more, and the kill switch of signing.
  */
-import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { LedgerError } from "../../../ledger/errors.js";
@@ -28,6 +28,7 @@ import type { Sql } from "../../../runtime/sql/sql.js";
 import { CliError } from "../../errors.js";
 import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
+import { readWalletAddress } from "../wallets/wallet-argument.js";
 
 /** Filters of `withdrawals list`, as typed. */
 export interface ListWithdrawalsOptions {
@@ -174,7 +175,7 @@ export function walletsMeant(
     const signing = wallets.filter(({ status }) => status !== "retired");
     return signing.length === 0 ? wallets : signing;
   }
-  const address = parseAddress(flag);
+  const address = readWalletAddress(flag);
   const found = wallets.filter((wallet) => wallet.address === address);
   if (found.length > 0) return found;
   throw new CliError("USAGE", `${flag} is none of the hot wallets: see causeway wallets list.`);

@@ -171,6 +171,9 @@ describe("a wallet that is drained", () => {
     expect(await stateOf(begun)).toEqual(["broadcast", WALLET]);
     const waiting = await ask(TOKEN);
     const word = ["--reason", "rotation drill", "--operator", "ann"];
+    await expect(desk.causeway("wallets", "drain", "hot-wallet", ...word)).rejects.toThrow(
+      '"hot-wallet" is no address of a hot wallet (0x and 40 hex digits): see causeway wallets list.',
+    );
     expect((await desk.causeway("wallets", "drain", WALLET, ...word)).code).toBe(0);
     await desk.work(5, both());
     expect(await stateOf(begun)).toEqual(["settled", WALLET]);
