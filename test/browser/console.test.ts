@@ -4,6 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { reconcileOnce } from "../../deposit-watcher/reconcile-loop.js";
 import {
   axeFindings,
+  crumbledTexts,
   expectWalkable,
   keepPicture,
   LOOKS,
@@ -121,6 +122,7 @@ describe("every page of the console", () => {
         });
         expect({ name, findings: await axeFindings(page) }).toEqual({ name, findings: [] });
         expect({ name, overhang: await overhangPixels(page) }).toEqual({ name, overhang: 0 });
+        expect({ name, crumbled: await crumbledTexts(page) }).toEqual({ name, crumbled: [] });
         await keepPicture(page, `console-${name}-${scheme}-${device}`);
       }
       expect(complaints).toEqual([]);

@@ -110,6 +110,15 @@ export async function overhangPixels(page: Page): Promise<number> {
   )) as number;
 }
 
+/** Texts in cells of tables that are broken into more lines than a person reads as one name. */
+export async function crumbledTexts(page: Page): Promise<readonly string[]> {
+  return (await page.evaluate(
+    `[...document.querySelectorAll("td > code")]
+      .filter((code) => code.getClientRects().length > 5)
+      .map((code) => code.textContent)`,
+  )) as string[];
+}
+
 /** One stop of the tabulator. */
 interface Stop {
   readonly what: string;
