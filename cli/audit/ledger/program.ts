@@ -37,7 +37,11 @@ export function addLedgerAudits(
     .argument("<customer>", "the customer's identifier")
     .requiredOption("--from <date>", "first day, or a time of RFC 3339")
     .requiredOption("--to <date>", "the day behind the last one, or a time")
-    .option("--out <name>", "files NAME.json, NAME.csv, NAME.sha256 (else by customer and days)")
+    .option(
+      "--out <name>",
+      "files NAME.json, NAME.csv, NAME.sha256 (else by customer and days, in the working folder, " +
+        "which for npm is the clone)",
+    )
     .action((customer: string, own: SharedOptions & StatementOptions) =>
       run(async (context) =>
         (await import("../statement/command.js")).runStatement(context, customer, own),
