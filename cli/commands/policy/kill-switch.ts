@@ -78,7 +78,14 @@ export async function runSetSwitch(
     const kept = isRaised ? "this home's signer obeys all the same" : "nothing was changed";
     return refuse(command, `The ledger could not be told (${fault}): ${kept}. Try again.`);
   }
-  if (!isRaised) return lowerHome(command, looked, state);
+  if (!isRaised) {
+    const end = await lowerHome(command, looked, state);
+    // Whoever types it to stop something must see that something else is not stopped any more.
+    if (before.state.level !== level && !command.json && end === 0) {
+      command.print(`It stops less than before: ${placeLine(before)}.`);
+    }
+    return end;
+  }
   // What was set by others at the same time, and stops less, may have replaced the file before the ledger
   // could tell them; from now on it does.
   const now = readHome(command);

@@ -250,6 +250,14 @@ describe("causeway killswitch", () => {
     printed = [];
     expect(await runShowSwitch(owner())).toBe(1);
     expect(printed.join("\n").match(/stop-sign since .*, by ann: drill/g)).toHaveLength(2);
+    // Who means to stop more must see that less is stopped now.
+    printed = [];
+    expect(await runSetSwitch(owner(), { ...terms, level: "stop-new" })).toBe(0);
+    expect(printed.join("\n")).toMatch(/stops less than before: stop-sign since .*, by ann: drill/);
+    expect((await readKillSwitch(house.database)).level).toBe("stop-new");
+    printed = [];
+    expect(await runSetSwitch(owner(), { ...terms, level: "stop-new" })).toBe(0);
+    expect(printed.join("\n")).not.toContain("less");
     expect(await runLiftSwitch(owner(), terms)).toBe(0);
     expect(await runShowSwitch(owner())).toBe(0);
     await expect(runSetSwitch(owner(), { ...terms, level: "stop-all" })).rejects.toThrow("LEVEL");
