@@ -331,7 +331,7 @@ export class Watcher {
     prepared: Promise<PreparedRun>,
     signal: AbortSignal,
   ): Promise<WatchCursor> {
-    const { database, book, tokens: listed, metrics } = this.#parts;
+    const { database, guard, book, tokens: listed, metrics } = this.#parts;
     let step = await prepared;
     for (;;) {
       const { run, own, last, matched, nextAddressIndex } = step;
@@ -346,6 +346,7 @@ export class Watcher {
         database,
         {
           lease,
+          assertStands: (tx) => guard.assertStands(tx),
           from: { ...from, nextAddressIndex },
           walletCount,
           tokenCount,

@@ -56,6 +56,8 @@ const ADDRESS_PAGE = 10_000;
 export interface BlockStep {
   /** The right to book, proven in the commit. */
   readonly lease: WatchLease;
+  /** Throws, in the commit, where this is not the ledger that was told of, or one behind it. */
+  readonly assertStands: (tx: Sql) => Promise<void>;
   /** Hot wallets that the blocks were matched against. */
   readonly walletCount: number;
   /** Tokens that the blocks were matched against. */
@@ -139,6 +141,7 @@ export async function commitBlockStep(
       throw cursorMoved(placed.from.height);
     }
     await refuseWhileHalted(tx);
+    await given.assertStands(tx);
     const newAddresses = await readNewAddresses(tx, placed.from, cursor);
     // Rare, so that nobody asks whether the blocks touch it.
     const isOtherwise = await followsOthers(tx, placed);

@@ -327,6 +327,17 @@ export class LedgerGuard {
     await this.beforeTelling(told);
   }
 
+  /**
+   * In a commit that books: the database may be another one since the guard has looked at it. Nothing is
+   * closed by this: who looks next does.
+   * @throws RECOVERY where the ledger is not what the home remembers
+   */
+  async assertStands(tx: Sql): Promise<void> {
+    const mark = this.#mark.value;
+    const reason = mark && lossOf(mark, await readLedgerState(tx, mark));
+    if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
+  }
+
   /** Puts the ledger into recovery when it is not what the home remembers. @returns why it is not */
   async check(): Promise<string | undefined> {
     const judged = await this.#judge();

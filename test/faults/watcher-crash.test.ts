@@ -268,8 +268,9 @@ describe("two watchers on one ledger", () => {
     const from = await readCursor(database);
     const block = { height: 0, blockHash: bench.chain.genesisHash };
     const nothing = { deposits: [], walletInflows: [], outflows: [] };
+    const assertStands = async () => undefined;
     const followed = { walletCount: 1, tokenCount: 0, lastAssignment: 0 };
-    const step = { lease, from, ...followed, ...block, ...nothing };
+    const step = { lease, assertStands, from, ...followed, ...block, ...nothing };
     const late = commitBlockStep(database, step, () => false);
     await expect(late).rejects.toMatchObject({ code: "WATCH_LEASE_LOST" });
     const incident = { kind: "HASH_CHANGED", height: 0, message: "stale", details: {} } as const;

@@ -43,6 +43,7 @@ it("waits for the block that is being booked, and lets none be booked behind it"
   if (lease === undefined) throw new Error("no lease");
   const book = (from: WatchCursor, height: number) => {
     const nothing = {
+      assertStands: async () => undefined,
       walletCount: 0,
       tokenCount: 0,
       lastAssignment: 0,

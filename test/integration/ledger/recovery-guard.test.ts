@@ -255,6 +255,7 @@ describe("a ledger and what its home remembers", () => {
     if (lease === undefined) throw new Error("no lease");
     const nothing = {
       lease,
+      assertStands: async () => undefined,
       walletCount: 0,
       tokenCount: 0,
       lastAssignment: 0,

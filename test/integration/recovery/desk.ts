@@ -213,14 +213,14 @@ export class Desk {
   }
 
   /** Runs a watcher from its start, or with what it knows, until it stands at the head, or is halted. */
-  async watch(given?: AddressBook): Promise<void> {
+  async watch(given?: AddressBook, kept?: LedgerGuard): Promise<void> {
     const rpc = createPatientClient(this.chain.url);
     const source = createDataApiClient({
       url: this.chain.url,
       network: { blockchain: "token", network: "testnet" },
       timeoutMs: PATIENCE_MS,
     });
-    const guard = await this.guard();
+    const guard = kept ?? (await this.guard());
     const node = createEvmClient(rpc);
     const database = this.watcherDatabase;
     const parts = { database, node, log: silentLog };

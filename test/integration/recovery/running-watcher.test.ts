@@ -1,6 +1,8 @@
 /** A watcher that runs on while its ledger is put back: what it remembers of the lost one counts no more. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { openIncident } from "../../../ledger/incidents.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { Desk, destination, TOKEN } from "./desk.js";
 
@@ -36,6 +38,32 @@ it("credits on, and gives nobody what the recovered ledger says is nobody's", as
   expect(rows).toEqual(
     [TOKEN, 2n * TOKEN, 3n * TOKEN].map((units) => ({ units: `${units}`, ...nobodys })),
   );
+  expect(await desk.breaks()).toBe("");
+});
+
+it("books nothing in a ledger that took the place of the one it had just looked at", async () => {
+  await desk.watch();
+  const standby = await desk.backup();
+  const { address } = await desk.register("bob");
+  const before = await desk.guard();
+  await desk.useDatabase(standby);
+  const cursor = await readCursor(desk.database);
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  const guard = await desk.guard();
+  // The standby takes over, or the process stands still, between this look and what follows it.
+  jest.spyOn(guard, "keep").mockImplementationOnce(() => before.keep());
+  await desk.watch(new AddressBook(), guard);
+  expect(await readCursor(desk.database)).toEqual(cursor);
+  expect((await openIncident(desk.database))?.kind).toBe("RECOVERY");
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  const words = [address, "--customer", "bob", "--with-deposits", "--reason", "its mail"];
+  expect((await desk.causeway("ledger", "assign-address", ...words)).code).toBe(0);
+  const rows = await desk.database.query(`SELECT status FROM deposit WHERE address = $1`, [
+    address,
+  ]);
+  expect(rows).toEqual([{ status: "credited" }]);
   expect(await desk.breaks()).toBe("");
 });
 
