@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { type GossipSub, gossipsub, StrictNoSign } from "@libp2p/gossipsub";
 import type { GossipSubComponents } from "@libp2p/gossipsub";
 import type { PeerId } from "@libp2p/interface";
+import { countFields } from "./packet-fields.js";
 
 /** Largest message that is published: the largest transaction (128 KiB) with room to spare. */
 export const MAX_GOSSIP_BYTES = 192 * 1024;
@@ -32,6 +33,13 @@ const PACKET_LIMITS = {
   maxIdontwantMessageIDs: 512,
   maxPeerInfos: 0,
 } as const;
+
+/**
+ * Fields of one packet in all. The limits above count what a field holds in the end; the same field may
+ * come again and again, each one read whole, and eight megabytes of them stop the thread for seconds.
+ * Honest ones have ten thousand announcements and a thousand messages of three fields each at most.
+ */
+const MAX_PACKET_FIELDS = 32_768;
 
 /** Time for which a message is recognised as a duplicate. */
 const SEEN_TTL_MS = 60_000;
@@ -93,24 +101,56 @@ interface MessageIds {
   readonly messageIDs?: readonly unknown[];
 }
 
-/** The method of the router's class through which every packet goes. */
+/** A packet as the router reads it, and what it was on the wire. */
+interface ReadPacket {
+  readonly packet: Packet;
+  /** Fields of it, those that are in it twice included; undefined for more than any may have. */
+  readonly fields: number | undefined;
+}
+
+/** The methods of the router's class through which every packet goes. */
 interface PacketRouter {
+  decodeRpc(bytes: Uint8Array): Packet;
   handleReceivedRpc(from: PeerId, packet: Packet): Promise<void>;
 }
 
+const NOTHING: Packet = { messages: [], subscriptions: [] };
+
 /**
  * Calls the listener with every packet before the router looks at it; the router gets what it returns.
+ * What has more fields than any packet may is not read at all, and what the router does not read comes
+ * as a packet without content: both took time.
  * @throws RangeError where this version of the router has another way for packets
  */
 export function onPacket(
   router: GossipSub,
-  listener: (from: PeerId, packet: Packet) => Packet,
+  listener: (from: PeerId, read: ReadPacket) => Packet,
 ): void {
   if (!takesPackets(router)) throw new RangeError("the gossip router does not show its packets");
-  const handle = router.handleReceivedRpc.bind(router);
-  router.handleReceivedRpc = (from, packet) => handle(from, listener(from, packet));
+  const [decode, handle] = [router.decodeRpc.bind(router), router.handleReceivedRpc.bind(router)];
+  const fieldsOf = new WeakMap<Packet, number>();
+  router.decodeRpc = (bytes) => {
+    const fields = countFields(bytes, MAX_PACKET_FIELDS);
+    const packet = (fields === undefined ? undefined : attempt(() => decode(bytes))) ?? {
+      ...NOTHING,
+    };
+    if (fields !== undefined) fieldsOf.set(packet, fields);
+    return packet;
+  };
+  router.handleReceivedRpc = (from, packet) =>
+    handle(from, listener(from, { packet, fields: fieldsOf.get(packet) }));
+}
+
+function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined; // A newer router may say more at once than this one reads.
+  }
 }
 
 function takesPackets(router: object): router is PacketRouter {
-  return "handleReceivedRpc" in router && typeof router.handleReceivedRpc === "function";
+  return ["decodeRpc", "handleReceivedRpc"].every(
+    (name) => name in router && typeof Reflect.get(router, name) === "function",
+  );
 }

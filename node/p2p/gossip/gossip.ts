@@ -47,11 +47,14 @@ const MESSAGE_BURST = 20_000;
 const RELAY_DELAY_MS = 100;
 
 /**
- * What the router does with one message, and with one id or topic of its own messages about
- * messages: measured on a slow core, and rounded up.
+ * What the router does with one message, and with one field of its own messages about messages:
+ * measured on a slow core, and rounded up.
  */
 const MESSAGE_MS = 0.05;
 const CONTROL_MS = 0.005;
+
+/** A message, its topic and its bytes. */
+const MESSAGE_FIELDS = 3;
 
 /** Bytes of one peer's messages that are being looked at; what comes beyond is dropped. */
 const MAX_PENDING_BYTES = 16 * 1024 * 1024;
@@ -97,9 +100,11 @@ export class Gossip {
 
   /** The router reads by itself: what a packet makes it do is counted before it does it. */
   private meterRouter(): void {
-    onPacket(this.options.router, (from, packet) => {
+    onPacket(this.options.router, (from, { packet, fields }) => {
       const nodeId = nodeIdOfPeer(from);
-      if (nodeId !== undefined) this.options.load.heard(nodeId, packetMs(packet));
+      if (nodeId === undefined) return this.heardOf(nodeId, packet);
+      if (fields === undefined) this.options.report(nodeId, "malformed");
+      else this.options.load.heard(nodeId, packetMs(packet, fields));
       return this.heardOf(nodeId, packet);
     });
   }
@@ -171,16 +176,9 @@ function relayDelay(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, RELAY_DELAY_MS));
 }
 
-/** What a packet costs before anything of it has been judged. */
-function packetMs({ messages, subscriptions, control }: Packet): number {
-  const lists = [
-    ...(control?.ihave ?? []).map(({ messageIDs }) => messageIDs),
-    ...(control?.idontwant ?? []).map(({ messageIDs }) => messageIDs),
-    control?.graft,
-    control?.prune,
-    subscriptions,
-  ];
-  const items = lists.reduce((sum, list) => sum + 1 + (list?.length ?? 0), 0);
+/** What a packet costs before anything of it has been judged. @param fields all that were read */
+function packetMs({ messages, control }: Packet, fields: number): number {
+  const items = Math.max(0, fields - messages.length * MESSAGE_FIELDS);
   // Each id that is wanted is a message that is sent.
   const wanted = (control?.iwant ?? []).reduce((sum, { messageIDs }) => {
     return sum + (messageIDs?.length ?? 0);

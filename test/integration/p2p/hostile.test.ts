@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { delimited } from "../../../chain/protobuf/wire.js";
 import { blockHandler, blockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { Gossip } from "../../../node/p2p/gossip/gossip.js";
 import { onPacket } from "../../../node/p2p/gossip/gossip-service.js";
@@ -98,6 +99,40 @@ async function idlers(to: TestHost, count: number): Promise<readonly Socket[]> {
   });
   await Promise.all(sockets.map((socket) => once(socket, "connect")));
   return sockets;
+}
+
+/** What any field of a gossip packet costs its sender at least. */
+const LEAST_FIELD_MS = 0.001;
+
+/** A field of protobuf that holds bytes. */
+const field = (number: number, content: Uint8Array) =>
+  Buffer.concat([Buffer.from([number * 8 + 2]), delimited(content)]);
+
+/** A victim that hears gossip, and a way to say anything to its router. */
+async function rawGossip() {
+  const [victim, attacker] = [await startHost(), await startHost()];
+  const faults: string[] = [];
+  let heardMs = 0;
+  const load = { ...freeOfCharge, heard: (_id: string, ms: number) => void (heardMs += ms) };
+  const report = (_id: string, offence: string) => void faults.push(offence);
+  const gossip = new Gossip({
+    router: victim.host.gossip,
+    clock,
+    log,
+    isReady: () => true,
+    load,
+    report,
+  });
+  gossip.subscribe("a", async () => "drop");
+  await attacker.host.dial(victim.address, { signal: stopping.signal });
+  const router = attacker.host.gossip as unknown as {
+    streamsOutbound: Map<string, { push(packet: Uint8Array): void }>;
+  };
+  await until(() => router.streamsOutbound.size > 0, { timeoutMs: 5_000 });
+  const push = (packet: Uint8Array) => {
+    for (const stream of router.streamsOutbound.values()) stream.push(packet);
+  };
+  return { faults, push, heardMs: () => heardMs };
 }
 
 const isGone = (host: Host) => host.peers().length === 0;
@@ -336,6 +371,20 @@ describe("a peer that", () => {
     expect(heard).toEqual([]);
   });
 
+  it("says a field of a gossip packet again and again is not read, and pays for it", async () => {
+    const { faults, heardMs, push } = await rawGossip();
+    const announcements = field(1, Buffer.alloc(10_000, "1200", "hex"));
+    const control = field(3, Buffer.concat(Array.from({ length: 4 }, () => announcements)));
+    // The last one wins, and each is read: of these twenty thousand ids nothing is left.
+    push(Buffer.concat([control, field(3, Buffer.alloc(0))]));
+    const isPaid = () => heardMs() > 20_000 * LEAST_FIELD_MS;
+    await until(isPaid, { timeoutMs: 10_000, what: "what was read is paid for" });
+    expect(faults).toEqual([]);
+    push(Buffer.concat([control, control]));
+    await until(() => faults.length > 0, { timeoutMs: 10_000 });
+    expect(faults).toEqual(["malformed"]);
+  });
+
   it.each(["has said no hello", "is not heard"])(
     "%s keeps nobody from what it is first with",
     async (which) => {
@@ -355,7 +404,7 @@ describe("a peer that", () => {
       gossip.subscribe("a", validate, isMuted ? isNoLiar : undefined);
       /** Sizes of what has come from the attacker, whether it was looked at or not. */
       const arrived = new Set<number>();
-      onPacket(router, (from, packet) => {
+      onPacket(router, (from, { packet }) => {
         for (const message of packet.messages) {
           const data = "data" in message && message.data instanceof Uint8Array ? message.data : [];
           if (nodeIdOfPeer(from) === attackerId) arrived.add(data.length);
