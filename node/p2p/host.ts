@@ -5,7 +5,7 @@
 import { generateKeyPairFromSeed } from "@libp2p/crypto/keys";
 import type { GossipSub } from "@libp2p/gossipsub";
 import { identify } from "@libp2p/identify";
-import type { Connection, Libp2p, MultiaddrConnection } from "@libp2p/interface";
+import type { Connection, Libp2p, MultiaddrConnection, PeerId } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
 import { tcp } from "@libp2p/tcp";
 import { multiaddr } from "@multiformats/multiaddr";
@@ -256,9 +256,12 @@ export class Host {
       services: { identify: identify(), gossip: gossipService(topics) },
     });
     libp2p.addEventListener("connection:open", ({ detail }) => this.onOpen(detail));
-    // libp2p's own book of peers would grow with every stranger that ever came by.
-    libp2p.addEventListener("peer:disconnect", ({ detail }) => {
-      libp2p.peerStore.delete(detail).catch(() => undefined);
+    // libp2p's own book of peers would grow with every stranger that ever came by. What it writes it may
+    // write late: of who leaves while that is being judged, up to 80 KB for each key.
+    const forget = (peer: PeerId) => void libp2p.peerStore.delete(peer).catch(() => undefined);
+    libp2p.addEventListener("peer:disconnect", ({ detail }) => forget(detail));
+    libp2p.addEventListener("peer:update", ({ detail: { peer } }) => {
+      if (libp2p.getConnections(peer.id).length === 0) forget(peer.id);
     });
     this.libp2p = libp2p;
     try {

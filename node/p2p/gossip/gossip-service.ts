@@ -80,6 +80,8 @@ export function gossipService(
       appSpecificWeight: 0,
       IPColocationFactorWeight: 0,
       behaviourPenaltyWeight: 0,
+      // By default it remembers each key that ever came by for an hour.
+      retainScore: 0,
     },
   });
 }

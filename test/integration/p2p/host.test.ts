@@ -1,5 +1,6 @@
 /** Connections between real hosts: who may connect to whom, and which connection stays. */
 import { afterEach, describe, expect, it } from "@jest/globals";
+import type { Libp2p } from "@libp2p/interface";
 import { randomBytes } from "node:crypto";
 import { errorMessage } from "../../../chain/errors.js";
 import { nodeKeyOf } from "../../../node/p2p/node-key.js";
@@ -19,6 +20,17 @@ async function dialInTime(from: TestHost, to: TestHost): Promise<PeerLink> {
     if (!/timeout/.test(errorMessage(error))) throw error;
     return dialInTime(from, to);
   }
+}
+
+/** libp2p's own book of peers. */
+function bookOf({ host }: TestHost): Libp2p["peerStore"] {
+  return (host as unknown as { readonly libp2p: Libp2p }).libp2p.peerStore;
+}
+
+/** Of whom the gossip router has a score. */
+function ratingsIn({ host }: TestHost): readonly string[] {
+  const router = host.gossip as unknown as { dumpPeerScoreStats(): object };
+  return Object.keys(router.dumpPeerScoreStats());
 }
 
 describe("a host", () => {
@@ -122,6 +134,22 @@ describe("a host", () => {
     await expect(b.host.dial(a.address, { signal })).rejects.toMatchObject({
       code: "PEER_REFUSED",
     });
+  });
+
+  it("keeps nothing of a peer that has left, not even what is written of it later", async () => {
+    const [a, b] = [await startHost(), await startHost()];
+    const link = await dialInTime(a, b);
+    const book = bookOf(b);
+    await until(async () => (await book.all()).length === 1, { timeoutMs: 5_000 });
+    await until(() => ratingsIn(b).length === 1, { timeoutMs: 5_000 });
+    const [peer] = await book.all();
+    if (peer === undefined) throw new Error("nobody is known");
+    link.close("leaves");
+    await until(async () => (await book.all()).length === 0, { timeoutMs: 5_000 });
+    // As when it left while its answer to identify was being judged.
+    await book.patch(peer.id, { protocols: ["/some/thing"] });
+    await until(async () => (await book.all()).length === 0, { timeoutMs: 5_000 });
+    await until(() => ratingsIn(b).length === 0, { timeoutMs: 5_000 });
   });
 
   it("is found again under the same id after a restart on another port", async () => {
