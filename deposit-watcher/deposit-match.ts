@@ -90,7 +90,8 @@ export function matchBlocks(blocks: readonly MatchBlock[], watched: Watched): Ma
   for (const block of blocks) {
     const deltas = new Map<Address, bigint>();
     for (const transaction of block.transactions) {
-      matchTransaction({ block, transaction, watched, result, deltas });
+      const sides = new OtherSides(transaction);
+      matchTransaction({ block, transaction, watched, result, deltas, sides });
     }
     for (const [address, deltaAtoken] of deltas) {
       result.touches.push({ address, height: block.height, deltaAtoken });
@@ -128,10 +129,12 @@ interface Matching {
     readonly tokenSides: TokenSide[];
   };
   readonly deltas: Map<Address, bigint>;
+  /** Of the transaction. */
+  readonly sides: OtherSides;
 }
 
 function matchTransaction(matching: Matching): void {
-  const { transaction, watched, deltas } = matching;
+  const { transaction, watched, deltas, sides } = matching;
   const spent = new Map<Address, { amountUnits: bigint; feeAtoken: Atoken }>();
   for (const operation of transaction.operations) {
     if (!isEffective(operation)) continue;
@@ -141,7 +144,7 @@ function matchTransaction(matching: Matching): void {
     const deltaAtoken = operation.isNative ? amountAtoken : 0n;
     // Other currencies leave the balance alone, and the chain is asked whether that is true.
     deltas.set(address, (deltas.get(address) ?? 0n) + deltaAtoken);
-    if (isSelfPaid(operation, transaction)) continue;
+    if (sides.isSelfPaid(operation)) continue;
     if (!operation.isNative) {
       addTokenSide(matching, operation);
       continue;
@@ -168,7 +171,7 @@ function matchTransaction(matching: Matching): void {
 }
 
 function addTokenSide(matching: Matching, operation: MatchOperation): void {
-  const { block, transaction, watched, result } = matching;
+  const { block, transaction, watched, result, sides } = matching;
   const { contract, address, amountAtoken: units, index: opIndex } = operation;
   const asset = contract === undefined ? undefined : watched.assetOf(contract);
   if (contract === undefined || asset === undefined) return;
@@ -177,7 +180,7 @@ function addTokenSide(matching: Matching, operation: MatchOperation): void {
     contract,
     address,
     units,
-    counterparty: counterparties(operation, transaction)[0]?.address,
+    counterparty: sides.of(operation)[0]?.address,
     height: block.height,
     blockHash: block.hash,
     txHash: transaction.hash,
@@ -191,7 +194,7 @@ function addInflow(
   operation: MatchOperation,
   customerId: CustomerId | undefined,
 ): void {
-  const { block, transaction, watched, result } = matching;
+  const { block, transaction, watched, result, sides } = matching;
   const place = {
     asset: NATIVE_ASSET,
     amountUnits: operation.amountAtoken,
@@ -201,7 +204,7 @@ function addInflow(
     opIndex: operation.index,
   };
   if (watched.walletFrom(operation.address) !== undefined) {
-    const sender = counterparties(operation, transaction)[0]?.address;
+    const sender = sides.of(operation)[0]?.address;
     result.walletInflows.push({ wallet: operation.address, ...place, sender });
   } else if (customerId !== undefined) {
     result.deposits.push({
@@ -216,16 +219,6 @@ function addInflow(
   }
 }
 
-/** The operation's other sides. */
-function counterparties(
-  { index: own, relatedIndexes: related }: MatchOperation,
-  transaction: MatchTransaction,
-): readonly MatchOperation[] {
-  return transaction.operations.filter(
-    ({ index, relatedIndexes }) => related.includes(index) || relatedIndexes.includes(own),
-  );
-}
-
 /** What lay in a wallet before its first block is booked as one balance. */
 function isWatchedWallet({ block, watched }: Matching, address: Address): boolean {
   const from = watched.walletFrom(address);
@@ -236,17 +229,50 @@ function isEffective(operation: MatchOperation): boolean {
   return operation.status === "SUCCESS" && operation.amountAtoken !== 0n;
 }
 
-/** True for either side of a pair that takes from and gives to the same address: nothing moved. */
-export function isSelfPaid(operation: MatchOperation, transaction: MatchTransaction): boolean {
-  const opposes = (other: MatchOperation | undefined) =>
-    other !== undefined &&
-    other.address === operation.address &&
-    other.amountAtoken === -operation.amountAtoken &&
-    other.isNative === operation.isNative &&
-    other.contract === operation.contract &&
-    isEffective(other);
-  if (operation.relatedIndexes.some((index) => opposes(transaction.operations[index]))) return true;
-  return transaction.operations.some(
-    (other) => other.relatedIndexes.includes(operation.index) && opposes(other),
-  );
+/**
+ * The other sides of a transaction's operations. Found once for all of them, when the first one is asked for:
+ * anybody can have one transaction pay an address of ours thousands of times.
+ */
+export class OtherSides {
+  readonly #operations: readonly MatchOperation[];
+  #sides: ReadonlyMap<number, ReadonlySet<number>> | undefined;
+
+  constructor({ operations }: Pick<MatchTransaction, "operations">) {
+    this.#operations = operations;
+  }
+
+  /** In the order of the transaction; either may say that they belong together. */
+  of({ index }: MatchOperation): readonly MatchOperation[] {
+    this.#sides ??= this.#find();
+    const places = [...(this.#sides.get(index) ?? [])].toSorted((left, right) => left - right);
+    return places.flatMap((place) => this.#operations[place] ?? []);
+  }
+
+  /** True for either side of a pair that takes from and gives to the same address: nothing moved. */
+  isSelfPaid(operation: MatchOperation): boolean {
+    return this.of(operation).some(
+      (other) =>
+        other.address === operation.address &&
+        other.amountAtoken === -operation.amountAtoken &&
+        other.isNative === operation.isNative &&
+        other.contract === operation.contract &&
+        isEffective(other),
+    );
+  }
+
+  #find(): ReadonlyMap<number, ReadonlySet<number>> {
+    const sides = new Map<number, Set<number>>();
+    const add = (one: number, other: number) => {
+      const known = sides.get(one);
+      if (known === undefined) sides.set(one, new Set([other]));
+      else known.add(other);
+    };
+    for (const { index, relatedIndexes } of this.#operations) {
+      for (const related of relatedIndexes) {
+        add(index, related);
+        add(related, index);
+      }
+    }
+    return sides;
+  }
 }

@@ -16,7 +16,7 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
-import { isSelfPaid } from "../deposit-match.js";
+import { OtherSides } from "../deposit-match.js";
 import { DepositError } from "../errors.js";
 import { arrivalsOf } from "../tokens/token-verdict.js";
 import { LOG_INDEX_BASE, opIndexOfLog } from "../tokens/token-side.js";
@@ -216,15 +216,16 @@ function operationsOf(
   const transaction = transactions.find(({ hash, index }) => {
     return index === txIndex && hash === txHash;
   });
-  const moves = transactions.flatMap((each) =>
-    each.operations
+  const moves = transactions.flatMap((each) => {
+    const sides = new OtherSides(each);
+    return each.operations
       .filter((one) => one.address === address && one.status === "SUCCESS")
       .filter((one) => (contract === undefined ? one.isNative : one.contract === contract))
-      .filter((one) => !isSelfPaid(one, each))
+      .filter((one) => !sides.isSelfPaid(one))
       .map(({ index, amountAtoken: units }) => {
         return { units, isDeposit: each === transaction && index === opIndex };
-      }),
-  );
+      });
+  });
   return { operation: transaction?.operations.find(({ index }) => index === opIndex), moves };
 }
 

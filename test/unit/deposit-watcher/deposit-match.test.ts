@@ -188,6 +188,35 @@ describe("matching", () => {
   });
 });
 
+describe("a transaction that pays one address thousands of times", () => {
+  /** The same block, which counts how often somebody asks what an operation is related to. */
+  function counted(paid: MatchBlock): { readonly block: MatchBlock; readonly asked: () => number } {
+    let count = 0;
+    const transactions = paid.transactions.map((transaction) => ({
+      ...transaction,
+      operations: transaction.operations.map(({ relatedIndexes, ...operation }) => ({
+        ...operation,
+        get relatedIndexes() {
+          count += 1;
+          return relatedIndexes;
+        },
+      })),
+    }));
+    return { block: { ...paid, transactions }, asked: () => count };
+  }
+
+  it.each([alice, hot])("has each operation looked at a few times, whoever is paid", (to) => {
+    const payments = Array.from({ length: 2_000 }, () => {
+      return change({ from: contract, to, amountAtoken: 1n });
+    });
+    const { block: paid, asked } = counted(block(6, [fee(stranger), ...payments]));
+    const { deposits, walletInflows } = matchBlocks([paid], watched);
+    expect([...deposits, ...walletInflows]).toHaveLength(payments.length);
+    expect(walletInflows.every(({ sender }) => sender === contract)).toBe(true);
+    expect(asked()).toBeLessThan(10 * payments.length);
+  });
+});
+
 describe("confirmations", () => {
   it("count the block itself", () => {
     expect(confirmationsOf({ headHeight: 10, receiptHeight: 10 })).toBe(1);
