@@ -15,9 +15,45 @@ const MAX_LIMIT = 2 ** 31 - 1;
 /** What a tracer's name looks like; anything else is a program. */
 const NAME = /^[0-9A-Za-z_]{1,64}$/;
 
+/** Members of the options and of every tracer's own. */
+const OPTIONS = [
+  "tracer",
+  "tracerConfig",
+  "enableMemory",
+  "disableStack",
+  "disableStorage",
+  "enableReturnData",
+  "limit",
+  "onlyTopCall",
+  "withLog",
+  "convertParityErrors",
+  "includePrecompiles",
+  "diffMode",
+  "disableCode",
+  "includeEmpty",
+  "stateOverrides",
+  "blockOverrides",
+  "txIndex",
+];
+
+const OPTION_IN_ANY_CASE = new Map(OPTIONS.map((name) => [name.toLowerCase(), name]));
+
+/**
+ * The options of a trace under the names that we know, whatever their case; of two spellings the last
+ * one counts. go-ethereum reads them so, and its own client relies on it: it writes `Tracer` and
+ * `EnableMemory`, because its struct of options names no members for JSON.
+ * @throws ParamError
+ */
+export function parseTraceOptions(value: unknown): Fields {
+  const members = Object.entries(parseObject(value));
+  return Object.fromEntries(
+    members.map(([name, item]) => [OPTION_IN_ANY_CASE.get(name.toLowerCase()) ?? name, item]),
+  );
+}
+
 /** Options of the debug_trace methods. Throws ParamError. */
 export function parseTraceConfig(value: unknown): TraceKind {
-  const fields = parseObject(value);
+  const fields = parseTraceOptions(value);
   const tracer = optionalField(fields, "tracer", (name) => name);
   if (tracer === undefined || tracer === "structLogger") {
     return {
@@ -29,7 +65,11 @@ export function parseTraceConfig(value: unknown): TraceKind {
       limit: optionalField(fields, "limit", parseLimit) ?? 0,
     };
   }
-  return parseNamedTracer(tracer, optionalField(fields, "tracerConfig", parseObject) ?? {}, 1);
+  return parseNamedTracer(
+    tracer,
+    optionalField(fields, "tracerConfig", parseTraceOptions) ?? {},
+    1,
+  );
 }
 
 function parseNamedTracer(tracer: unknown, config: Fields, depth: number): TraceKind {
@@ -80,7 +120,7 @@ function parseMux(config: Fields, depth: number): readonly (readonly [string, Tr
     throw new RpcFault("SERVER_ERROR", `a muxTracer holds at most ${bounds}`);
   }
   return entries.map(([name, value]) => {
-    const options = value === null ? {} : parseObject(value);
+    const options = value === null ? {} : parseTraceOptions(value);
     return [name, parseNamedTracer(name, options, depth + 1)];
   });
 }

@@ -16,13 +16,12 @@ import {
   parseBlockNumberOrTag,
   parseBlockRef,
   parseHashParam,
-  parseObject,
 } from "../params.js";
 import type { EvmApiOptions } from "../options.js";
 import { parseBlockOverrides, parseStateOverrides } from "../arguments/overrides.js";
 import { findBlock, stateHeight } from "../reads.js";
 import { refusedBlockJson } from "../json/refused-block.js";
-import { DEFAULT_TRACE, parseTraceConfig } from "../arguments/trace.js";
+import { DEFAULT_TRACE, parseTraceConfig, parseTraceOptions } from "../arguments/trace.js";
 import { transactionOf } from "./transaction-methods.js";
 
 /** What the debug methods read. */
@@ -93,8 +92,12 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       const kind = params.optional(2, parseTraceConfig) ?? DEFAULT_TRACE;
       params.optional(2, refuseTransactionIndex);
       const overrides = params.optional(2, (value) => ({
-        overrides: optionalField(parseObject(value), "stateOverrides", parseStateOverrides),
-        blockOverrides: optionalField(parseObject(value), "blockOverrides", parseBlockOverrides),
+        overrides: optionalField(parseTraceOptions(value), "stateOverrides", parseStateOverrides),
+        blockOverrides: optionalField(
+          parseTraceOptions(value),
+          "blockOverrides",
+          parseBlockOverrides,
+        ),
       }));
       return RawJson.of(await calls.traceCall(request, height, kind, { ...overrides, signal }));
     }),
@@ -103,7 +106,7 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
 
 /** Not ignored: the state within a block is another one than that behind it. */
 function refuseTransactionIndex(value: unknown): void {
-  if (optionalField(parseObject(value), "txIndex", (index) => index) === undefined) return;
+  if (optionalField(parseTraceOptions(value), "txIndex", (index) => index) === undefined) return;
   throw new ParamError("txIndex is not supported: calls are traced on the state behind the block");
 }
 

@@ -273,6 +273,42 @@ describe("traces", () => {
     });
   });
 
+  it("reads options as go-ethereum's client writes them", async () => {
+    // Sent by gethclient 1.17.10: its TraceConfig names no members for JSON, and its node takes any case.
+    const frames = { EnableMemory: false, Limit: 0, Tracer: "callTracer", Timeout: null };
+    const calls = { ...frames, TracerConfig: { onlyTopCall: true, withLog: false } };
+    expect(await node.call("debug_traceBlockByNumber", "0x1", calls)).toMatchObject([
+      { result: { kind: { tracer: "callTracer", onlyTopCall: true, withLog: false } } },
+    ]);
+    const memory = { EnableMemory: true, DisableStack: false, DisableStorage: true, Limit: 3 };
+    const struct = { ...memory, EnableReturnData: true, Tracer: null, TracerConfig: null };
+    expect(await node.call("debug_traceCall", {}, "latest", struct)).toMatchObject({
+      kind: {
+        tracer: "structLogger",
+        limit: 3,
+        enableMemory: true,
+        disableStack: false,
+        disableStorage: true,
+        enableReturnData: true,
+      },
+    });
+    const diff = { Tracer: "prestateTracer", TracerConfig: { DiffMode: true } };
+    const mux = { tracer: "muxTracer", tracerConfig: { prestateTracer: { DiffMode: true } } };
+    const kind = { tracer: "prestateTracer", diffMode: true };
+    expect(await node.call("debug_traceCall", {}, "latest", diff)).toMatchObject({ kind });
+    expect(await node.call("debug_traceCall", {}, "latest", mux)).toMatchObject({
+      kind: { tracers: [["prestateTracer", kind]] },
+    });
+    for (const [options, text] of [
+      [{ TxIndex: "0x1" }, "txIndex is not supported"],
+      [{ StateOverrides: { "0x": {} } }, "stateOverrides: "],
+      [{ BlockOverrides: { number: "1" } }, "blockOverrides: "],
+    ] as const) {
+      const { error } = await node.ask("debug_traceCall", {}, "latest", options);
+      expect(error?.message).toContain(text);
+    }
+  });
+
   it("refuses unknown transactions, unknown tracers and genesis", async () => {
     expect((await node.ask("debug_traceTransaction", ZERO_HASH)).error?.message).toBe(
       "transaction not found",
