@@ -2,6 +2,12 @@
 import { DEFAULT_PORTS } from "../chain/networks.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 
+/**
+ * In the home: when the treasury's last round ended well. It listens on nothing, so whoever watches
+ * it looks at this file's age; there is none before its first round, nor behind an orderly end.
+ */
+export const TREASURY_ROUND_FILE = "data/treasury-round";
+
 /** Schema of `worker.toml`. */
 export const workerConfigFile = defineConfigFile("worker", {
   api: {

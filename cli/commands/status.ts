@@ -23,10 +23,10 @@ export function runStatus(context: CommandContext): Promise<number> {
 
 /** Of a kit: 0 when every part is ready, else 1; what has no home is none, whoever answers. */
 async function kitStatus(context: CommandContext): Promise<number> {
-  const { endpoints } = loadKitConfig(context);
+  const { endpoints, treasury } = loadKitConfig(context);
   const { evm, close } = createNodeClient(endpoints.jsonRpcUrl);
   try {
-    const probe = { endpoints, evm, clock: systemClock };
+    const probe = { endpoints, treasury, evm, clock: systemClock };
     const [status, reason] = await Promise.all([
       readKitStatus(probe, context.signal),
       strangerReason(context, evm),
@@ -39,7 +39,8 @@ async function kitStatus(context: CommandContext): Promise<number> {
       context.print(formatStatusLine({ ...status, parts: [] }));
       for (const part of status.parts) {
         const state = part.ready ? "ready" : `NOT READY: ${part.reason}`;
-        context.print(`  ${part.part.padEnd(18)} ${part.url.padEnd(24)} ${state}`);
+        const url = part.url === "" ? "(listens on nothing)" : part.url;
+        context.print(`  ${part.part.padEnd(18)} ${url.padEnd(24)} ${state}`);
       }
       for (const wallet of status.wallets) context.print(`  ${walletLine(wallet)}`);
     }

@@ -1,4 +1,5 @@
 /** Settings of all processes of the kit, read together: all faults at once, all ports, all addresses. */
+import { join } from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import { consoleConfig } from "../../console/config.js";
@@ -15,7 +16,7 @@ import { logLevelFaults } from "../../runtime/config/log-level.js";
 import { indexerConfigFile } from "../../indexer/config.js";
 import { serviceUrlFaults } from "../../runtime/config/service-urls.js";
 import { sidecarConfig } from "../../sidecar/config.js";
-import { workerConfigFile } from "../../withdrawal-worker/config.js";
+import { TREASURY_ROUND_FILE, workerConfigFile } from "../../withdrawal-worker/config.js";
 import { type KitNode, kitNodes } from "./network/kit-nodes.js";
 import { NODE_CONFIG_FILES } from "./node-home.js";
 import type { WantedPort } from "./ports.js";
@@ -67,14 +68,22 @@ export const OPTIONAL_PARTS = ["indexer", "explorer", "console"] as const;
 /** One of them. */
 export type LeftOut = (typeof OPTIONAL_PARTS)[number];
 
+/** How a treasury that works is known. */
+export interface TreasuryWord {
+  /** Written after each of its rounds. */
+  readonly roundFile: string;
+  /** Age from which the file says that rounds do not come to their end. */
+  readonly staleAfterMs: number;
+}
+
 /** What the kit needs to know of its processes' settings. */
 export interface KitConfig {
   /** JSON-RPC of the nodes that the exchange side asks, each once. */
   readonly nodeUrls: readonly string[];
   readonly endpoints: KitEndpoints;
   readonly nodes: readonly KitNode[];
-  /** Whether the exchange's own coins are moved: a process without a port. */
-  readonly hasTreasury: boolean;
+  /** What moves the exchange's own coins, a process without a port; undefined where none is started. */
+  readonly treasury: TreasuryWord | undefined;
   /** Ports of all processes; not that of the embedded database. */
   readonly wantedPorts: readonly WantedPort[];
 }
@@ -106,6 +115,9 @@ interface Listener {
   readonly setting: string;
   readonly address: ListenAddress;
 }
+
+/** Time that a round of the treasury is given, as in docker-compose.yml. */
+const TREASURY_ROUND_MS = 120_000;
 
 /** Where settings are read from. */
 interface KitConfigSources {
@@ -169,7 +181,7 @@ export function loadKitConfig(
   };
   return {
     nodes,
-    hasTreasury: worker.treasury.enabled,
+    treasury: treasuryWord(sources.home, worker.treasury),
     nodeUrls: [...new Set([sidecar.node.url, jsonRpcUrl, workerUrl])],
     endpoints: nodes.length > 0 ? ours : { ...ours, ...somebodys },
     wantedPorts: listeners.map((listener) => ({
@@ -177,6 +189,17 @@ export function loadKitConfig(
       host: listener.address.host,
       port: listener.address.port,
     })),
+  };
+}
+
+function treasuryWord(
+  home: string,
+  settings: { readonly enabled: boolean; readonly "scan-interval-ms": number },
+): TreasuryWord | undefined {
+  if (!settings.enabled) return undefined;
+  return {
+    roundFile: join(home, TREASURY_ROUND_FILE),
+    staleAfterMs: settings["scan-interval-ms"] + TREASURY_ROUND_MS,
   };
 }
 

@@ -201,11 +201,12 @@ export async function checkParts(
   config: KitConfig,
 ): Promise<readonly Finding[]> {
   const evm = context.createEvm(config.endpoints.jsonRpcUrl);
-  const probe = { endpoints: config.endpoints, evm, clock: context.clock };
+  const { endpoints, treasury } = config;
+  const probe = { endpoints, treasury, evm, clock: context.clock };
   const status = await readKitStatus(probe, context.signal);
   const findings = status.parts.map(({ part, ready, reason, url, isDispensable }) =>
     ready
-      ? finding(part, "pass", `ready at ${url}`)
+      ? finding(part, "pass", url === "" ? "ready; it listens on nothing" : `ready at ${url}`)
       : finding(part, isDispensable === true ? "warn" : "fail", reason, remedyOf(part, config)),
   );
   findings.push(checkBlockAge(status.blockAgeSeconds));

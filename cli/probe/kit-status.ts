@@ -1,15 +1,17 @@
 /** What a running kit says about itself, read from outside over the same ports that all clients use. */
+import { statSync } from "node:fs";
 import { stallReason } from "../../chain/consensus/block-age.js";
 import type { Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { CliError, sentenceOf } from "../errors.js";
 import { httpRequest } from "./http-request.js";
-import { type KitEndpoints, shownUrl } from "../home/kit-config.js";
+import { type KitEndpoints, shownUrl, type TreasuryWord } from "../home/kit-config.js";
 
 /** Readiness of one part; a node whose newest block is too old is not ready, whatever it answers. */
 export interface PartStatus {
   readonly part: string;
+  /** "" where it listens on nothing. */
   readonly url: string;
   readonly ready: boolean;
   /** Why not, one sentence; "" when ready. */
@@ -55,6 +57,7 @@ const PROBE_TIMEOUT_MS = 3_000;
 /** What is needed to look at a kit. */
 export interface KitProbe {
   readonly endpoints: KitEndpoints;
+  readonly treasury: TreasuryWord | undefined;
   readonly evm: EvmClient;
   readonly clock: Clock;
 }
@@ -121,7 +124,16 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
     creditedDeposits: parseMetricsPage(watcher).get(CREDITED_METRIC),
     withdrawalsInFlight: parseMetricsPage(worker).get(IN_FLIGHT_METRIC),
     wallets: parseWalletFigures(worker),
-    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...dispensable],
+    parts: [
+      node.part,
+      ...others,
+      online,
+      offline,
+      deposit,
+      withdrawal,
+      ...probeTreasury(probe),
+      ...dispensable,
+    ],
   };
 }
 
@@ -167,6 +179,27 @@ async function probePart(part: string, url: string, signal: AbortSignal): Promis
   } catch (error) {
     signal.throwIfAborted();
     return { part, url, ready: false, reason: sentenceOf(error) };
+  }
+}
+
+/** The treasury, where the settings have one: its last round tells whether it works. */
+function probeTreasury({ treasury, clock }: KitProbe): readonly PartStatus[] {
+  if (treasury === undefined) return [];
+  const reason = treasuryFault(treasury, clock.nowMs());
+  return [{ part: "treasury", url: "", ready: reason === "", reason }];
+}
+
+/** Why it does not work; "" where it does. */
+function treasuryFault({ roundFile, staleAfterMs }: TreasuryWord, nowMs: number): string {
+  try {
+    const stats = statSync(roundFile, { throwIfNoEntry: false });
+    if (stats === undefined) return "it does not run, or has not come to the end of a round yet";
+    const ageMs = nowMs - stats.mtimeMs;
+    if (ageMs <= staleAfterMs) return "";
+    const age = Math.round(ageMs / 1_000);
+    return `its last round ended ${age} s ago: it does not run, or its rounds fail`;
+  } catch (error) {
+    return sentenceOf(error);
   }
 }
 

@@ -261,7 +261,7 @@ class KitRun {
       isPatient: this.plan.kind !== "local",
       without: new Set([
         ...leftOut(this.args),
-        ...(config.hasTreasury ? [] : (["treasury"] as const)),
+        ...(config.treasury !== undefined ? [] : (["treasury"] as const)),
       ]),
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
@@ -471,7 +471,8 @@ class KitRun {
 
   /** The live line until the kit ends; throws the fault that ended it, if it was one. */
   private async stayUp(evm: EvmClient, config: KitConfig): Promise<void> {
-    const probe = { endpoints: config.endpoints, evm, clock: this.clock };
+    const { endpoints, treasury } = config;
+    const probe = { endpoints, treasury, evm, clock: this.clock };
     const line = createStatusLine(probe, this.context.output);
     this.say = (message) => line.interrupt(message);
     await line.run(this.ending.signal);

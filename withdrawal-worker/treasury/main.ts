@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Address } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
@@ -33,7 +33,7 @@ import type { Logger } from "../../runtime/process/logger.js";
 import { type ProcessContext, runProcess, type Service } from "../../runtime/process/lifecycle.js";
 import { TaskGroup } from "../../runtime/process/task.js";
 import { openPatiently } from "../../runtime/sql/opening.js";
-import { type WorkerConfig, workerConfigFile } from "../config.js";
+import { TREASURY_ROUND_FILE, type WorkerConfig, workerConfigFile } from "../config.js";
 import { WorkerError } from "../errors.js";
 import { createKillSwitch } from "../kill-switch.js";
 import { createWalletNode } from "../lane/wallet-node.js";
@@ -44,9 +44,6 @@ import type { TreasurySettings } from "./treasury-context.js";
 
 /** Time that a round may take before another process may begin one. */
 const LEASE_MS = 60_000;
-
-/** Written after each round that ended well: who watches this process looks at its age. */
-const ROUND_FILE = join("data", "treasury-round");
 
 runProcess({ name: "treasury", start });
 
@@ -117,15 +114,19 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       pauseMs: config.treasury["scan-interval-ms"],
       leaseMs: LEASE_MS,
     };
+    const roundFile = join(home, TREASURY_ROUND_FILE);
+    // What a killed process left says nothing of this one.
+    await forgetRounds(roundFile, log);
     const round = async (inner: AbortSignal): Promise<boolean> => {
       const isMore = await sweeper.round(inner);
-      await noteRound(join(home, ROUND_FILE), log);
+      await noteRound(roundFile, log);
       return isMore;
     };
     tasks.run("sweeps", (inner) => runLeased(loop, round, inner));
     return [
       { name: "ledger", stop: () => database.close() },
       { name: "node client", stop: async () => rpc.close() },
+      { name: "round file", stop: () => forgetRounds(roundFile, log) },
       { name: "sweeps", stop: () => tasks.stop() },
     ];
   } catch (error) {
@@ -160,6 +161,14 @@ async function noteRound(file: string, log: Logger): Promise<void> {
     await writeFile(file, `${new Date(systemClock.nowMs()).toISOString()}\n`);
   } catch (error) {
     log.debug({ file, reason: errorMessage(error) }, "the round is not noted");
+  }
+}
+
+async function forgetRounds(file: string, log: Logger): Promise<void> {
+  try {
+    await rm(file, { force: true });
+  } catch (error) {
+    log.debug({ file, reason: errorMessage(error) }, "the last round's word stays");
   }
 }
 

@@ -44,6 +44,9 @@ function homeWith(policy: ReturnType<typeof policyOf>): string {
   return home;
 }
 
+/** Where it writes when a round has ended. */
+const roundFile = (home: string) => join(home, "data", "treasury-round");
+
 /** The treasury as a process of its own; resolves behind its first round. */
 async function startTreasury(home: string): Promise<void> {
   const phrase = Mnemonic.fromPhrase(`${"test ".repeat(11)}junk`);
@@ -72,7 +75,7 @@ async function startTreasury(home: string): Promise<void> {
       output += chunk.toString("utf8");
     });
   }
-  const round = join(home, "data", "treasury-round");
+  const round = roundFile(home);
   await until(
     () => {
       if (treasury?.exitCode !== null) throw new Error(output);
@@ -81,6 +84,14 @@ async function startTreasury(home: string): Promise<void> {
     { timeoutMs: 20_000, what: "the treasury has made a round" },
   );
 }
+
+it("takes its word back that it works when it ends", async () => {
+  const home = homeWith(policyOf({}));
+  await startTreasury(home);
+  treasury?.kill("SIGTERM");
+  if (treasury !== undefined) await once(treasury, "exit");
+  expect(existsSync(roundFile(home))).toBe(false);
+});
 
 it("brings no policy into force, and judges nothing that waits for persons", async () => {
   const former = policyOf({ maximumUnits: 5n });

@@ -384,7 +384,7 @@ describe("the status line", () => {
     const { port } = server.address() as AddressInfo;
     const endpoints = endpointsAt(`http://127.0.0.1:${port}`);
     const clock = { nowMs: () => 1_000, monotonicMs: () => 0 };
-    const probe = { endpoints, evm: EVM, clock };
+    const probe = { endpoints, treasury: undefined, evm: EVM, clock };
     const { parts } = await readKitStatus(probe, new AbortController().signal);
     server.close();
     const worker = parts.find(({ part }) => part === "withdrawal-worker");
@@ -436,7 +436,9 @@ async function shownOn(columns: number): Promise<string> {
     },
   };
   const clock = { nowMs: () => 1_000, monotonicMs: () => 0 };
-  await createStatusLine({ endpoints, evm: EVM, clock }, output).run(stopping.signal);
+  await createStatusLine({ endpoints, treasury: undefined, evm: EVM, clock }, output).run(
+    stopping.signal,
+  );
   return written[0] ?? "";
 }
 
