@@ -4,6 +4,7 @@ import { readKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { homePaths } from "../home/home.js";
 import { runDoctorChecks } from "../probe/doctor.js";
+import type { Finding, Severity } from "../probe/doctor-checks.js";
 import { createNodeClient } from "../probe/node-client.js";
 import { AT_ONCE, withLedgerAlone } from "../ledger/ledger-alone.js";
 
@@ -41,7 +42,24 @@ export async function runDoctor(
       context.print(`  ${severity.toUpperCase().padEnd(5)} ${id.padEnd(18)} ${value}`);
       if (remedy !== "") context.print(`        ${"".padEnd(18)} -> ${remedy}`);
     }
-    context.print(failed ? "Something is wrong; each line above says what to do." : "All is well.");
+    context.print(verdictLine(findings));
   }
   return failed ? 1 : 0;
+}
+
+/** What all findings come to, for whoever reads the last line alone. */
+export function verdictLine(findings: readonly Finding[]): string {
+  const count = (severity: Severity) => findings.filter((one) => one.severity === severity).length;
+  const [failed, warned] = [count("fail"), count("warn")];
+  const warnings = warned === 1 ? "there is 1 warning" : `there are ${warned} warnings`;
+  if (failed === 0 && warned === 0) return "All is well.";
+  if (failed === 0) {
+    const lines =
+      warned === 1 ? "line that begins with WARN says" : "lines that begin with WARN say";
+    return `Nothing failed; ${warnings}: the ${lines} what to do.`;
+  }
+  const checks = failed === 1 ? "1 check failed" : `${failed} checks failed`;
+  return warned === 0
+    ? `${checks}; each line that begins with FAIL says what to do.`
+    : `${checks}, and ${warnings}; each line that begins with FAIL or WARN says what to do.`;
 }
