@@ -46,7 +46,11 @@ export function nodeFault(version) {
   return `Node 20.19, 22.12 or newer is needed; this is ${version}`;
 }
 
-function assertNode() {
+/**
+ * A Node that does not fit is told before anything of a newer one is asked of it.
+ * @throws {SetupError}
+ */
+export function assertNode() {
   const fault = nodeFault(process.versions.node);
   if (fault !== null) throw new SetupError(fault);
 }

@@ -6,7 +6,7 @@ import { ConfigError, processEnvironment } from "../runtime/config/config.js";
 import { onCtrlC } from "../runtime/process/interrupts.js";
 import { createProgram, flagsOf } from "./program/program.js";
 import { sentenceOf } from "./errors.js";
-import { keptByNpm } from "./home/npm-flags.js";
+import { keptByNpm } from "./home/npm-flags.mjs";
 import { createStandardOutput } from "./standard-output.js";
 
 const output = createStandardOutput(process.stdout);

@@ -22,7 +22,7 @@ import { sleep } from "../../runtime/process/task.js";
 import { CliError, sentenceOf } from "../errors.js";
 import { createExchangeClient } from "../probe/exchange-client.js";
 import { createHomeFolders, type HomePaths, homePaths, resolveHome } from "../home/home.js";
-import { keptByNpm } from "../home/npm-flags.js";
+import { keptByNpm } from "../home/npm-flags.mjs";
 import { homeFileFaults } from "../home/file-faults.js";
 import { lockHome } from "../home/home-lock.js";
 import { type ChainPlan, planChain, planEnvironment } from "../home/network/attach.js";
@@ -31,13 +31,8 @@ import { blockIntervalOf, hotWalletAddress, initAttachedHome, initHome } from ".
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
 import { assertClusterCanBeMade } from "../postgres/init-paths.js";
 import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
-import {
-  KIT_FLAGS,
-  KIT_HELP,
-  type KitArguments,
-  leftOut,
-  parseKitArguments,
-} from "./kit-arguments.js";
+import { type KitArguments, leftOut, parseKitArguments } from "./kit-arguments.js";
+import { KIT_FLAGS, KIT_HELP } from "./kit-flags.mjs";
 import {
   KIT_CONFIG_FILES,
   KIT_CONFIG_NAMES,

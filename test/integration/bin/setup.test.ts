@@ -81,6 +81,9 @@ describe("bin/causeway.mjs in a fresh clone", () => {
   beforeEach(() => {
     clone = mkdtempSync(join(tmpdir(), "causeway-clone-"));
     cpSync(join(ROOT, "bin"), join(clone, "bin"), { recursive: true });
+    for (const name of ["cli/supervisor/kit-flags.mjs", "cli/home/npm-flags.mjs"]) {
+      cpSync(join(ROOT, name), join(clone, name));
+    }
     mkdirSync(join(clone, "chain"));
     mkdirSync(join(clone, "openapi"));
     mkdirSync(join(clone, "tools"));
@@ -175,6 +178,23 @@ describe("bin/causeway.mjs in a fresh clone", () => {
         "causeway: a process may open only 64 files here (ulimit -n), and 256 are needed at least; " +
         "allow 4096 or more\n",
     });
+  });
+
+  it("refuses a wrong flag of `npm start`, and shows its help, before it installs anything", async () => {
+    const wrong = await runScript(["start.mjs", "--onec", "--home"]);
+    expect(wrong).toEqual({
+      code: 1,
+      output: "",
+      errors:
+        'causeway: settings are wrong:\n  flag: --onec = "" (allowed: no such flag, see --help)\n' +
+        '  flag: --home = "" (allowed: a value after the flag)\n',
+    });
+    const kept = await runScript(["start.mjs"], { npm_config_once: "true" });
+    expect(kept.errors).toContain("allowed: behind two dashes: npm start -- --once");
+    expect(kept.code).toBe(1);
+    const help = await runScript(["start.mjs", "--help"]);
+    expect(help).toEqual({ code: 0, output: expect.stringContaining("--once"), errors: "" });
+    expect(countOf("npm-calls")).toBe(0);
   });
 
   it("builds by itself, too, as `npm run build`", async () => {

@@ -1,6 +1,6 @@
 /** Flags in front of the `--`, which npm keeps: `withdrawals release --wallet=…` would release all. */
 import { expect, it } from "@jest/globals";
-import { keptByNpm } from "../../../../cli/home/npm-flags.js";
+import { keptByNpm } from "../../../../cli/home/npm-flags.mjs";
 import { createProgram, flagsOf } from "../../../../cli/program/program.js";
 
 const flags = flagsOf(

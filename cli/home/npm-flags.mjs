@@ -1,8 +1,8 @@
 /**
  * Flags that npm kept for itself. `npm start --once` without `--` in between gives the program no flag:
- * npm takes it for a setting of its own, of which the program sees a variable alone.
+ * npm takes it for a setting of its own, of which the program sees a variable alone. JavaScript, as a
+ * fresh clone asks for it before anything is built.
  */
-import type { ConfigFault, Environment } from "../../runtime/config/config.js";
 
 /** Names that are settings of npm, too: theirs say nothing about a mistake. */
 const OF_NPM = new Set(
@@ -14,11 +14,7 @@ const OF_NPM = new Set(
  * @param names of the program's flags, without the dashes
  * @param command what is typed, up to the `--`
  */
-export function keptByNpm(
-  env: Environment,
-  names: readonly string[],
-  command: string,
-): readonly ConfigFault[] {
+export function keptByNpm(env, names, command) {
   return names.flatMap((name) => {
     // npm reads --no-demo as demo = false.
     const setting = name.replace(/^no-/, "").replaceAll("-", "_");
