@@ -1,5 +1,5 @@
 /** Installs what package-lock.json wants; a complete node_modules is used without any network. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runChild } from "./child.mjs";
@@ -64,6 +64,7 @@ export async function install({ isDevWanted, say }) {
   await withLock(join(ROOT, ".cache", "setup.lock"), { say }, async () => {
     const missing = missingPackages({ isDevWanted });
     if (missing.length > 0) {
+      assertOwnFolder(missing.length);
       say(
         `installing packages with npm ci (${missing.length} missing); this takes a minute or two`,
       );
@@ -76,6 +77,17 @@ export async function install({ isDevWanted, say }) {
       }
     }
   });
+}
+
+/** What a link points to is another clone's: npm ci begins by emptying it. */
+function assertOwnFolder(missingCount) {
+  const folder = join(ROOT, "node_modules");
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  const packages = missingCount === 1 ? "1 package is" : `${missingCount} packages are`;
+  throw new SetupError(
+    `${folder} is a symbolic link to ${readlinkSync(folder)}, where ${packages} missing or of another ` +
+      "version, and npm ci would empty that folder: remove the link, or bring that folder up to date",
+  );
 }
 
 /** True for what only development needs; a linked folder says so where it lies, not at its link. */

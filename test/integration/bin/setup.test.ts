@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -221,6 +222,26 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     writeFileSync(join(clone, "package-lock.json"), JSON.stringify(newer));
     expect((await runCommand()).code).toBe(0);
     expect(readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n")).toHaveLength(3);
+  });
+
+  it("installs nothing through a symbolic link, but works with what is complete behind one", async () => {
+    const [own, shared] = [join(clone, "node_modules"), join(clone, "of-another-clone")];
+    renameSync(own, shared);
+    symlinkSync(shared, own);
+    const incomplete = await runCommand();
+    expect(incomplete.code).toBe(1);
+    expect(incomplete.errors).toContain(
+      `causeway: ${own} is a symbolic link to ${shared}, where 1 package is missing or of another ` +
+        "version, and npm ci would empty that folder: remove the link, or bring that folder up to date",
+    );
+    expect(countOf("npm-calls")).toBe(0);
+    expect(existsSync(join(shared, "typescript"))).toBe(true);
+    rmSync(own);
+    renameSync(shared, own);
+    await runCommand();
+    renameSync(own, shared);
+    symlinkSync(shared, own);
+    expect(await runCommand()).toEqual({ code: 0, output: "ran status\n", errors: "" });
   });
 
   it("installs and builds once when three commands start together", async () => {
