@@ -1,4 +1,5 @@
 /** Forms: every field with its label, every action with its reason. */
+import { randomUUID } from "node:crypto";
 import { type Content, el } from "../../web/html/element.js";
 
 /** One field of a form. */
@@ -93,6 +94,14 @@ export function actionForm(
     ...fields,
     given.submit,
   );
+}
+
+/** What every form carries: the session's token, and a key that no other form has. */
+export function hiddenFields({ formToken }: { readonly formToken: string }): Content {
+  return [
+    el("input", { type: "hidden", name: "token", value: formToken }),
+    el("input", { type: "hidden", name: "formKey", value: randomUUID() }),
+  ];
 }
 
 /** A button that sends its form. */

@@ -30,7 +30,6 @@ const WORDS: Readonly<Record<string, readonly [title: TextKey, text: TextKey]>> 
   FORM_REFUSED: ["formRefusedTitle", "formRefusedText"],
   FORBIDDEN: ["forbiddenTitle", "forbiddenText"],
   WRONG_HOST: ["wrongHostTitle", "wrongHostText"],
-  PASSWORD_UNFIT: ["changePassword", "passwordUnfit"],
   TOO_LARGE: ["badRequestTitle", "badRequestText"],
   NO_FORM: ["badRequestTitle", "badRequestText"],
   NOT_LOGGED_IN: ["login", "loginEnded"],
@@ -60,7 +59,7 @@ function writtenContent(form: FormFields | undefined, t: Texts): Content {
 
 /**
  * The page of whatever was thrown.
- * @param of who asked, and what he wrote where a form was sent
+ * @param of who asked, and where a form was sent what he wrote into it and which page has it
  */
 export function faultPage(
   error: unknown,
@@ -68,7 +67,12 @@ export function faultPage(
   {
     role = "",
     form,
-  }: { readonly role?: string | undefined; readonly form?: FormFields | undefined },
+    formPath,
+  }: {
+    readonly role?: string | undefined;
+    readonly form?: FormFields | undefined;
+    readonly formPath?: string | undefined;
+  },
 ): FaultPage {
   const isKnown = error instanceof PageError || error instanceof ConsoleError;
   const code = isKnown ? error.code : "";
@@ -87,7 +91,12 @@ export function faultPage(
         el("p", { role: "alert" }, content),
         code === "NOT_LOGGED_IN"
           ? el("p", {}, el("a", { href: "/login" }, t("login")))
-          : el("p", {}, el("a", { href: "/" }, t("backHome"))),
+          : [
+              formPath === undefined
+                ? undefined
+                : el("p", {}, el("a", { href: formPath }, t("backToForm"))),
+              el("p", {}, el("a", { href: "/" }, t("backHome"))),
+            ],
         writtenContent(form, t),
       ],
     },

@@ -1,13 +1,14 @@
 /** The pages of the login and of one's own password. */
 import { type Content, el } from "../../web/html/element.js";
 import { section } from "../../web/html/parts.js";
+import { CONSOLE_STATUS } from "../errors.js";
 import { actionForm, field, submit } from "../html/forms.js";
 import type { ConsolePage } from "../server/route.js";
 import type { Texts } from "../text/catalogue.js";
 import { MAX_PASSWORD } from "../users/sealed-key.js";
 
 /** What went wrong before. */
-export type LoginNote = "loginEnded" | "loginWrong" | undefined;
+export type LoginNote = "loginEnded" | "loginWrong" | "formRefusedText" | undefined;
 
 /** The form of the login. */
 export function loginPage(
@@ -51,6 +52,8 @@ export function accountPage(
     readonly role: string;
     readonly mustChange: boolean;
     readonly done: Content;
+    /** Why the password was not changed. */
+    readonly fault: "passwordUnfit" | undefined;
   },
 ): ConsolePage {
   const password = (name: string, label: string, autocomplete: string) =>
@@ -62,10 +65,13 @@ export function accountPage(
       maxLength: MAX_PASSWORD,
       autocomplete,
     });
+  const { fault } = given;
   return {
+    status: fault === undefined ? 200 : CONSOLE_STATUS.PASSWORD_UNFIT,
     title: t("account"),
     content: [
       given.done,
+      fault === undefined ? undefined : el("p", { class: "note warning", role: "alert" }, t(fault)),
       given.mustChange ? el("p", { class: "note warning" }, t("mustChangeText")) : undefined,
       el("p", {}, `${given.user}, ${t("role")}: ${given.role}`),
       section(

@@ -2,7 +2,6 @@
  * The HTTP server of the console: pages for who is logged in, and forms that become calls of the APIs.
  * Every form carries the session's token and a key of its own, and is carried out once.
  */
-import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { errorCode } from "../../chain/errors.js";
 import { clientOf } from "../../runtime/http/client-address.js";
@@ -16,7 +15,7 @@ import type { Logger } from "../../runtime/process/logger.js";
 import type { MetricCounter, Metrics } from "../../runtime/process/metrics.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import { notFound, PageError } from "../../web/errors.js";
-import { type Content, el, renderDocument } from "../../web/html/element.js";
+import { el, renderDocument } from "../../web/html/element.js";
 import type { Assets } from "../../web/server/assets.js";
 import { SECURITY_HEADERS, sendAnswer } from "../../web/server/finished-answer.js";
 import { answerProbe, isProbePath, PageListener } from "../../web/server/page-listener.js";
@@ -30,7 +29,8 @@ import {
   UNREADABLE,
 } from "../../web/server/page-request.js";
 import { RateLimit, Turns } from "../../web/server/rate-limit.js";
-import { ConsoleError } from "../errors.js";
+import { CONSOLE_STATUS, ConsoleError } from "../errors.js";
+import { hiddenFields } from "../html/forms.js";
 import { layout } from "../html/layout.js";
 import { DONE_QUERY, doneNote } from "../pages/context.js";
 import { faultPage } from "../pages/fault.js";
@@ -41,7 +41,7 @@ import { isAble } from "../users/roles.js";
 import type { UserDesk } from "../users/desk.js";
 import { isUserName } from "../users/user-files.js";
 import { contentOf, type FormFields, readForm } from "./form-body.js";
-import { checkHost, checkOrigin } from "./request-guards.js";
+import { checkHost, checkOrigin, formPath } from "./request-guards.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "./route.js";
 import { RouteTable } from "./route-table.js";
 import { isSameToken, newToken, type Session, SessionStore } from "./session-store.js";
@@ -304,7 +304,9 @@ class Pages implements ConsoleServer {
     const cookie = cookieOf(request, this.cookieName("login", request));
     const expected = cookie === undefined ? undefined : this.sessions.loginToken(cookie);
     if (expected === undefined || !isSameToken(form.get("token") ?? "", expected)) {
-      throw new ConsoleError("FORM_REFUSED", "not this browser's login");
+      // Opened before the console was started anew, for one: what is shown now is of this browser.
+      this.sendLogin(exchange, { note: "formRefusedText", status: CONSOLE_STATUS.FORM_REFUSED });
+      return;
     }
     const name = (form.get("user") ?? "").trim().toLowerCase();
     this.limitTries(request, name);
@@ -330,10 +332,9 @@ class Pages implements ConsoleServer {
     session: Session,
     form: FormFields,
   ): Promise<void> {
-    const { request, response } = exchange;
     const { user } = session;
-    this.timer.time(response, "/account/password");
-    this.limitTries(request, user);
+    this.timer.time(exchange.response, "/account/password");
+    this.limitTries(exchange.request, user);
     const [current = "", next = "", again = ""] = ["current", "new", "again"].map((name) =>
       form.get(name),
     );
@@ -346,8 +347,11 @@ class Pages implements ConsoleServer {
       this.options.log.info({ user }, "password changed");
       this.redirect(exchange, `${ACCOUNT}?${DONE_QUERY}=password`);
     } catch (error) {
-      if (errorCode(error) !== "WRONG_LOGIN") throw error;
-      throw new ConsoleError("PASSWORD_UNFIT", "another present password", { cause: error });
+      const code = errorCode(error);
+      if (code !== "WRONG_LOGIN" && code !== "PASSWORD_UNFIT") throw error;
+      // The page's own path: a change of language asks for it.
+      const shown = { ...exchange, asked: { ...exchange.asked, path: ACCOUNT } };
+      this.sendPage(shown, this.account(shown, session, "passwordUnfit"));
     }
   }
 
@@ -390,13 +394,19 @@ class Pages implements ConsoleServer {
     this.sendPage(exchange, loginPage(textsOf(asked.language), { hidden, ...given }));
   }
 
-  private account(exchange: Exchange, session: Session): ConsolePage {
-    const { query } = exchange.asked;
-    const { signal } = this.options;
-    const request = this.requestOf(exchange, session, { params: {}, query, signal });
+  private account(exchange: Exchange, session: Session, fault?: "passwordUnfit"): ConsolePage {
+    const given = { params: {}, query: exchange.asked.query, signal: this.options.signal };
+    const request = this.requestOf(exchange, session, given);
     const { user, role, mustChange } = session;
     const hidden = request.hiddenFields();
-    return accountPage(request.t, { hidden, user, role, mustChange, done: doneNote(request) });
+    return accountPage(request.t, {
+      hidden,
+      user,
+      role,
+      mustChange,
+      done: doneNote(request),
+      fault,
+    });
   }
 
   private requestOf(
@@ -466,6 +476,7 @@ class Pages implements ConsoleServer {
       const fault = faultPage(error, textsOf(asked.language), {
         role: exchange.session?.role,
         form,
+        formPath: formPath(request),
       });
       if (fault.isOurs) log.error({ err: error, path: asked.path }, "page failed");
       else log.debug({ err: error, path: asked.path }, "page refused");
@@ -485,12 +496,4 @@ class Pages implements ConsoleServer {
       response.destroy();
     }
   }
-}
-
-/** What every form carries: the session's token, and a key that no other form has. */
-function hiddenFields({ formToken }: Session): Content {
-  return [
-    el("input", { type: "hidden", name: "token", value: formToken }),
-    el("input", { type: "hidden", name: "formKey", value: randomUUID() }),
-  ];
 }

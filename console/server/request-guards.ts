@@ -26,3 +26,15 @@ export function checkHost(request: IncomingMessage, publicHost: string | undefin
 export function checkOrigin(request: IncomingMessage): void {
   if (isForeignForm(request)) throw new ConsoleError("FORM_REFUSED", "sent by another page");
 }
+
+/**
+ * Path and query of the console's page that a form was sent from; undefined where the browser does not
+ * tell, or tells of another site.
+ */
+export function formPath({ headers, method }: IncomingMessage): string | undefined {
+  if (method !== "POST" || headers.referer === undefined) return undefined;
+  if (!URL.canParse(headers.referer)) return undefined;
+  const { host, pathname, search } = new URL(headers.referer);
+  // A path of two slashes would be a link to another host.
+  return host === headers.host && !pathname.startsWith("//") ? `${pathname}${search}` : undefined;
+}

@@ -29,6 +29,7 @@ export const ENGLISH = {
     "before they were carried out. Person and reason are what the caller says.",
   available: "Available",
   backHome: "To the overview",
+  backToForm: "Back to the form",
   badRequestText: "The address or the form cannot be read.",
   badRequestTitle: "This cannot be read",
   balance: "Balance",

@@ -30,6 +30,7 @@ export const GERMAN: Catalogue = {
     "ausgeführt wurden. Person und Grund sind Angaben des Aufrufers.",
   available: "Verfügbar",
   backHome: "Zur Übersicht",
+  backToForm: "Zurück zum Formular",
   badRequestText: "Die Adresse oder das Formular ist nicht lesbar.",
   badRequestTitle: "Das ist nicht lesbar",
   balance: "Guthaben",

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { Browser, ConsoleStage, FILE_KEY, hiddenField } from "../../helpers/pages/console.js";
+import { all, textOf } from "../../helpers/pages/html.js";
 import { rawRequest } from "../../helpers/raw-request.js";
 import { until } from "../../helpers/until.js";
 
@@ -48,7 +49,8 @@ describe("a login", () => {
         next,
         status: 422,
       });
-      await browser.get("/account");
+      // The form stands below the reason: the next round fills it in again.
+      expect(browser.page.text).toContain("The new password has to have 12 to 128 characters");
     }
     const other = stage.browser();
     await stage.enter(other, "newcomer", password);
@@ -133,6 +135,38 @@ describe("a form of somebody else", () => {
     const body = new URLSearchParams({ user: "victim", password, token: "AAAA" }).toString();
     expect((await post("/login", body, {})).status).toBe(403);
     expect((await post("/login", body, { cookie: "causeway-login=AAAA" })).status).toBe(403);
+  });
+
+  it("comes back filled with a valid token where a login was refused for its own", async () => {
+    const password = await stage.add("returner", "viewer");
+    const browser = stage.browser();
+    await browser.get("/login");
+    const stale = await browser.submit("/login", { user: "returner", password, token: "AAAA" });
+    expect(stale.status).toBe(403);
+    expect(stale.text).toContain("opened too long ago");
+    await browser.submit("/login", { user: "returner", password });
+    expect(browser.address).toBe("/account");
+  });
+
+  it("names the way back to its page, and to no other site", async () => {
+    await operator.get("/policy");
+    const body = new URLSearchParams({
+      token: hiddenField(operator, "token"),
+      formKey: hiddenField(operator, "formKey"),
+      level: "stop-new",
+    }).toString();
+    const linksFrom = async (referer: string) => {
+      const { status, root } = await operator.send("/policy/kill-switch", body, { referer });
+      expect(status).toBe(400);
+      return all(root, "a").flatMap((a) =>
+        textOf(a) === "Back to the form" ? [a.attributes.get("href")] : [],
+      );
+    };
+    const own = `http://127.0.0.1:${stage.port}`;
+    expect(await linksFrom(`${own}/policy?x=1`)).toEqual(["/policy?x=1"]);
+    for (const other of ["https://evil.example/policy", `${own}//evil.example/`, "policy", ""]) {
+      expect(await linksFrom(other)).toEqual([]);
+    }
   });
 
   it("is no way around the home's key, and probes need none", async () => {
