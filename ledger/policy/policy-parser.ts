@@ -47,6 +47,9 @@ const PUBLIC_KEY_PATTERN = /^[0-9a-f]{64}$/;
 const URL_PATTERN = /^https?:\/\/\S{1,2000}$/;
 const WINDOW_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
+/** What is left out is not guessed at. */
+const EVERY_TERM = "every term is written";
+
 /** Reads a policy file's text. */
 export function parsePolicy(text: string): ParsedPolicy {
   const reader = new Reader();
@@ -88,6 +91,10 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Goes on after a fault with a harmless value, so that the others are found too. */
 class Reader {
   readonly faults: PolicyFault[] = [];
+  /** Terms that are left out: where their faults are, until it is known what should stand there. */
+  readonly #missing = new Map<string, number>();
+  /** Terms of what is no object: they are told with it. */
+  readonly #untold = new Set<string>();
 
   policy(value: unknown): Policy {
     const names = ["format", "assets", "allowList", "approvers", "screening"];
@@ -119,13 +126,15 @@ class Reader {
     ];
     const fields = this.fields(value, at, names);
     const units = (name: string) => this.units(fields[name], `${at}.${name}`);
-    const optional = (name: string) => (fields[name] === null ? undefined : units(name));
+    const optional = (name: string) => this.optionalUnits(fields[name], `${at}.${name}`);
     const approvals = this.list(fields["approvals"], `${at}.approvals`, MAX_RULES, (item, key) =>
       this.approvalRule(item, key),
     );
     approvals.forEach((rule, index) => {
       const before = approvals[index - 1];
       if (before === undefined) return;
+      const places = [index - 1, index].map((place) => `${at}.approvals[${place}].aboveUnits`);
+      if (this.isTold(...places)) return;
       const asksNoLess = rule.needed >= before.needed && (rule.signed || !before.signed);
       if (rule.aboveUnits > before.aboveUnits && asksNoLess) return;
       const allowed =
@@ -169,14 +178,16 @@ class Reader {
   }
 
   private band(value: unknown, at: string): TreasuryBand {
-    const fields = this.fields(value, at, ["lowUnits", "targetUnits", "highUnits"]);
+    const names = ["lowUnits", "targetUnits", "highUnits"];
+    const fields = this.fields(value, at, names);
     const units = (name: string) => this.units(fields[name], `${at}.${name}`);
     const band = {
       lowUnits: units("lowUnits"),
       targetUnits: units("targetUnits"),
       highUnits: units("highUnits"),
     };
-    if (band.lowUnits <= band.targetUnits && band.targetUnits < band.highUnits) return band;
+    const isInOrder = band.lowUnits <= band.targetUnits && band.targetUnits < band.highUnits;
+    if (isInOrder || this.isTold(at, ...names.map((name) => `${at}.${name}`))) return band;
     this.fault(at, value, "lowUnits at most targetUnits, and both below highUnits");
     return band;
   }
@@ -192,7 +203,7 @@ class Reader {
     return {
       by: by ?? "customer",
       window: this.window(fields["window"], `${at}.window`),
-      maxUnits: maxUnits === null ? undefined : this.units(maxUnits, `${at}.maxUnits`),
+      maxUnits: this.optionalUnits(maxUnits, `${at}.maxUnits`),
       maxCount:
         maxCount === null
           ? undefined
@@ -274,18 +285,21 @@ class Reader {
   }
 
   private fields(value: unknown, at: string, names: readonly string[]): Fields {
+    const prefix = at === "" ? "" : `${at}.`;
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
       this.fault(at === "" ? "(whole file)" : at, value, `an object with ${names.join(", ")}`);
+      for (const name of names) this.#untold.add(`${prefix}${name}`);
       return Object.fromEntries(names.map((name) => [name, null]));
     }
     const fields: Fields = Object.fromEntries(Object.entries(value));
-    const prefix = at === "" ? "" : `${at}.`;
     for (const name of Object.keys(fields)) {
       if (!names.includes(name)) this.fault(`${prefix}${name}`, fields[name], "no such term");
     }
     for (const name of names) {
-      // What is left out is not guessed at: a policy says everything.
-      if (!(name in fields)) this.fault(`${prefix}${name}`, undefined, "every term is written");
+      if (name in fields) continue;
+      const key = `${prefix}${name}`;
+      this.fault(key, undefined, EVERY_TERM);
+      this.#missing.set(key, this.faults.length - 1);
     }
     return fields;
   }
@@ -327,11 +341,15 @@ class Reader {
     return [];
   }
 
-  private units(value: unknown, at: string): bigint {
+  private units(value: unknown, at: string, further = ""): bigint {
     const isUnits = typeof value === "string" && UNITS_PATTERN.test(value);
     if (isUnits && BigInt(value) <= MAX_ATOKEN) return BigInt(value);
-    this.fault(at, value, "a decimal string of the asset's smallest unit");
+    this.fault(at, value, `a decimal string of the asset's smallest unit${further}`);
     return 0n;
+  }
+
+  private optionalUnits(value: unknown, at: string): bigint | undefined {
+    return value === null ? undefined : this.units(value, at, ", or null");
   }
 
   private integer(value: unknown, at: string, range: { min: number; max: number }): number {
@@ -364,9 +382,18 @@ class Reader {
     }
   }
 
+  /** Whether one of these is wrong: what it is compared with says nothing then. */
+  private isTold(...keys: readonly string[]): boolean {
+    return this.faults.some(({ key }) => keys.includes(key));
+  }
+
   private fault(key: string, value: unknown, allowed: string): void {
+    if (this.#untold.has(key)) return;
     // A fault is logged, and told on /ready: not what opens the screening service.
-    const shown = withoutAccess(JSON.stringify(value) ?? "nothing");
-    this.faults.push({ key, value: shown.slice(0, MAX_SHOWN_CHARACTERS), allowed });
+    const text = withoutAccess(JSON.stringify(value) ?? "nothing");
+    const shown = text.slice(0, MAX_SHOWN_CHARACTERS);
+    const place = this.#missing.get(key);
+    if (place === undefined) this.faults.push({ key, value: shown, allowed });
+    else this.faults[place] = { key, value: shown, allowed: `${EVERY_TERM}: ${allowed}` };
   }
 }

@@ -98,6 +98,45 @@ describe("a policy's text", () => {
     expect(needed(51n).signed).toBe(true);
   });
 
+  it("with a term left out has one fault, which says what is to be written there", () => {
+    const without = (cut: (text: ReturnType<typeof plain>) => void) => {
+      const text = plain();
+      cut(text);
+      return parsePolicy(JSON.stringify(text)).faults;
+    };
+    const value = "nothing";
+    expect(without((text) => delete text.assets["*"].feeUnits)).toEqual([
+      {
+        key: "assets.*.feeUnits",
+        value,
+        allowed: "every term is written: a decimal string of the asset's smallest unit",
+      },
+    ]);
+    expect(without((text) => delete text.assets["*"].maximumUnits)).toEqual([
+      {
+        key: "assets.*.maximumUnits",
+        value,
+        allowed: "every term is written: a decimal string of the asset's smallest unit, or null",
+      },
+    ]);
+    expect(without((text) => delete text.allowList)).toEqual([
+      {
+        key: "allowList",
+        value,
+        allowed: "every term is written: an object with delayHours, others, customers",
+      },
+    ]);
+    expect(without((text) => delete text.screening)).toMatchObject([{ key: "screening" }]);
+    const rule = { aboveUnits: "5", needed: 1, signed: false };
+    const rules = [rule, { needed: 2, signed: false }];
+    expect(without((text) => (text.assets["*"].approvals = rules))).toMatchObject([
+      { key: "assets.*.approvals[1].aboveUnits" },
+    ]);
+    // Nor does what is no object lack each of its terms.
+    expect(without((text) => (text.assets["*"] = 5))).toMatchObject([{ key: "assets.*" }]);
+    expect(parsePolicy("7").faults).toMatchObject([{ key: "(whole file)" }]);
+  });
+
   it("pays nothing of an asset that it says nothing of", () => {
     const text = plain();
     text.assets = { TOKEN: text.assets["*"] };
