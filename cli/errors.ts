@@ -65,11 +65,14 @@ export function cannotWrite(path: string, cause: unknown): CliError {
 /** What a person does where nobody listens at a node's address. */
 export const SILENT_NODE_REMEDY = "Start the kit, or the node that the settings name.";
 
-/** The sentence for any thrown value; coded errors carry it, others are named as unexpected. */
-export function sentenceOf(error: unknown): string {
+/**
+ * The sentence for any thrown value; coded errors carry it, others are named as unexpected.
+ * @param silentRemedy what to do where nobody listens
+ */
+export function sentenceOf(error: unknown, silentRemedy = SILENT_NODE_REMEDY): string {
   if (error instanceof NodeFault && error.code === "NODE_UNREACHABLE") {
     const { reason } = error.details;
-    return `${error.message} (${String(reason)}). ${SILENT_NODE_REMEDY}`;
+    return `${error.message} (${String(reason)}). ${silentRemedy}`;
   }
   if (error instanceof AppError) {
     return isRefusedLogin(error) ? `${error.message}. ${LOGIN_REMEDY}` : error.message;

@@ -30,6 +30,11 @@ export const MESH_CHECK_EXIT = { clean: 0, faults: 1, cannotRun: 2 } as const;
 
 const MAX_CONCURRENCY = 256;
 
+/** The command knows no settings: its flags name whom it asks. */
+const SILENT_REMEDY =
+  "Start what should answer there, or name another address: --url is a Data API, --node the JSON-RPC " +
+  "of its node.";
+
 /** Largest seed of the generator. */
 const MAX_SEED = 2 ** 32 - 1;
 
@@ -41,7 +46,7 @@ export async function runMeshCheck(
   try {
     return await check(options, context);
   } catch (error) {
-    context.printProgress(`mesh-check: ${sentenceOf(error)}`);
+    context.printProgress(`mesh-check: ${sentenceOf(error, SILENT_REMEDY)}`);
     return MESH_CHECK_EXIT.cannotRun;
   }
 }

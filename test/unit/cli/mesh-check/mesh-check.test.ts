@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { createLimiter } from "../../../../cli/mesh-check/limiter.js";
 import { type FakeNode, startFakeNode } from "../../../helpers/chains/fake-node.js";
+import { freePort } from "../../../helpers/ports.js";
 import { runMeshCheck } from "../../../mesh/run-mesh-check.js";
 import {
   ALICE,
@@ -276,6 +277,18 @@ describe("mesh-check with a node as witness", () => {
       }),
     ]);
     expect(document.faults[0]?.message).toContain(hash(77));
+  });
+});
+
+describe("mesh-check where nobody answers", () => {
+  it("says at which address, and which flag names another one", async () => {
+    const port = await freePort();
+    const { code, progress } = await runMeshCheck(["--url", `http://127.0.0.1:${port}`]);
+    expect(code).toBe(2);
+    expect(progress).toEqual([
+      `mesh-check: no connection to 127.0.0.1:${port} (ECONNREFUSED). Start what should answer there, ` +
+        "or name another address: --url is a Data API, --node the JSON-RPC of its node.",
+    ]);
   });
 });
 
