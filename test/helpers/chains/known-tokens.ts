@@ -21,11 +21,10 @@ export const SILVER = {
   metadata: { contractAddress: "0xdAC17F958D2ee523a2206206994597C13D831ec7" },
 };
 
+/** A currency as the registry takes it. */
+export function tokenEntry({ symbol, decimals, metadata }: typeof GOLD) {
+  return { contractAddress: parseAddress(metadata.contractAddress), symbol, decimals };
+}
+
 /** None of the contracts need exist. */
-export const REGISTRY = new TokenRegistry(
-  [GOLD, SILVER].map(({ symbol, decimals, metadata }) => ({
-    contractAddress: parseAddress(metadata.contractAddress),
-    symbol,
-    decimals,
-  })),
-);
+export const REGISTRY = new TokenRegistry([GOLD, SILVER].map(tokenEntry));

@@ -21,6 +21,9 @@ const HOUR_MS = 3_600_000;
 /** What puts the clock of the node's process forward. */
 const CLOCK = pathToFileURL(path.resolve("test/helpers/faults/lab/clock-steps.mjs")).href;
 
+/** Blocks, hours of them: nobody is jailed for not signing, however long a busy machine takes. */
+export const UNHURRIED_WINDOW = 100_000;
+
 /** What `playStake` leaves. */
 export interface StakeScene {
   /** The validator, in bech32. */
@@ -73,6 +76,17 @@ export class StakedNode {
       what: `the first blocks\n${node.errors()}`,
     });
     return started;
+  }
+
+  /** One on which nobody is jailed before a test says so, and coins and votes wait for it. */
+  static startUnhurried(): Promise<StakedNode> {
+    return StakedNode.start({
+      "staking.unbonding_time": "600s",
+      "gov.voting_period": "3000s",
+      "gov.min_deposit": "1000",
+      "slashing.signed_blocks_window": `${UNHURRIED_WINDOW}`,
+      "slashing.downtime_jail_duration": "1s",
+    });
   }
 
   get home(): string {

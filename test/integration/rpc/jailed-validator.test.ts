@@ -22,20 +22,11 @@ async function queries() {
 
 let query: Awaited<ReturnType<typeof queries>>;
 
-/** Hours: who does not sign is jailed for it when the test says so, however long a busy machine takes. */
-const WINDOW = 100_000;
-
-/** Blocks after which it says so. */
+/** Blocks after which who does not sign is jailed, once the test says so. */
 const SHORT_WINDOW = 20;
 
 beforeAll(async () => {
-  node = await StakedNode.start({
-    "staking.unbonding_time": "600s",
-    "gov.voting_period": "3000s",
-    "gov.min_deposit": "1000",
-    "slashing.signed_blocks_window": `${WINDOW}`,
-    "slashing.downtime_jail_duration": "1s",
-  });
+  node = await StakedNode.startUnhurried();
   query = await queries();
   const { validators } = await query.staking.validators("BOND_STATUS_BONDED");
   operator = validators[0]?.operatorAddress ?? "";

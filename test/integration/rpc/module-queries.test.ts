@@ -20,7 +20,7 @@ import * as distribution from "cosmjs-types/cosmos/distribution/v1beta1/query";
 import * as slashing from "cosmjs-types/cosmos/slashing/v1beta1/query";
 import * as staking from "cosmjs-types/cosmos/staking/v1beta1/query";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { StakedNode } from "../../helpers/cosmos/staked-node.js";
+import { StakedNode, UNHURRIED_WINDOW } from "../../helpers/cosmos/staked-node.js";
 import { until } from "../../helpers/until.js";
 import { plain, shape, without } from "./answer-shapes.js";
 
@@ -56,17 +56,8 @@ async function queries() {
 type Queries = Awaited<ReturnType<typeof queries>>;
 let query: Queries;
 
-/** Hours: nobody is jailed for not signing, however long a busy machine takes. */
-const WINDOW = 100_000;
-
 beforeAll(async () => {
-  node = await StakedNode.start({
-    "staking.unbonding_time": "600s",
-    "gov.voting_period": "3000s",
-    "gov.min_deposit": "1000",
-    "slashing.signed_blocks_window": `${WINDOW}`,
-    "slashing.downtime_jail_duration": "1s",
-  });
+  node = await StakedNode.startUnhurried();
   const key = fs.readFileSync(node.faucetKey, "utf8").trim();
   const wallet = await DirectEthSecp256k1Wallet.fromKey(Buffer.from(key.slice(2), "hex"), "addr");
   client = await SigningStargateClient.connectWithSigner(node.url("cometRpc"), wallet, {
@@ -224,7 +215,9 @@ describe("an unmodified CosmJS wallet", () => {
     expect(outstanding.rewards.rewards[0]?.denom).toBe("atoken");
     expect((await query.distribution.communityPool()).pool).toEqual([]);
     expect((await query.distribution.params()).params?.withdrawAddrEnabled).toBe(true);
-    expect((await query.slashing.params()).params?.signedBlocksWindow).toBe(BigInt(WINDOW));
+    expect((await query.slashing.params()).params?.signedBlocksWindow).toBe(
+      BigInt(UNHURRIED_WINDOW),
+    );
     const infos = await query.slashing.signingInfos();
     expect(infos.info.length).toBeGreaterThanOrEqual(1);
     const [info] = infos.info;

@@ -1,13 +1,12 @@
 /** What an index finds when it is opened: another format, a damaged record, another list of tokens. */
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { parseAddress } from "../../../../chain/address.js";
 import { heightBytes } from "../../../../chain/encoding/height-bytes.js";
 import { IndexStore } from "../../../../sidecar/index/index-store.js";
 import { INDEX_FORMAT_VERSION, indexKey } from "../../../../sidecar/index/key-spaces.js";
 import { TokenRegistry } from "../../../../sidecar/rosetta/token-registry.js";
 import { RpcFault } from "../../../helpers/chains/fake-node.js";
-import { GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
+import { GOLD, SILVER, tokenEntry } from "../../../helpers/chains/known-tokens.js";
 import { putRaw, rawRecords, withFlippedBit } from "../../../helpers/raw-level.js";
 import { until } from "../../../helpers/until.js";
 import { call } from "../servers.js";
@@ -23,12 +22,6 @@ import {
 } from "./index-bench.js";
 
 afterEach(closeAll);
-
-const entry = (token: typeof GOLD) => ({
-  contractAddress: parseAddress(token.metadata.contractAddress.toLowerCase()),
-  symbol: token.symbol,
-  decimals: token.decimals,
-});
 
 describe("the format", () => {
   async function withFormat(version: number): Promise<string> {
@@ -122,7 +115,7 @@ describe("another token registry", () => {
   ): Promise<number> {
     const folder = newFolder();
     const node = await startNode();
-    const first = start(node, { folder, registry: new TokenRegistry(before.map(entry)) });
+    const first = start(node, { folder, registry: new TokenRegistry(before.map(tokenEntry)) });
     await first.indexed(2);
     await first.rpc.close();
     node.methods.set("causeway_getAccountHeights", ([address]) => ({
@@ -130,7 +123,7 @@ describe("another token registry", () => {
       next: null,
     }));
     node.calls.length = 0;
-    const second = start(node, { folder, registry: new TokenRegistry(after.map(entry)) });
+    const second = start(node, { folder, registry: new TokenRegistry(after.map(tokenEntry)) });
     const { follower } = second.index;
     const isServing = () =>
       follower.whenServing().then(
@@ -159,8 +152,8 @@ describe("another token registry", () => {
 });
 
 describe("another token registry behind a node that prunes", () => {
-  const gold = new TokenRegistry([entry(GOLD)]);
-  const both = new TokenRegistry([GOLD, SILVER].map(entry));
+  const gold = new TokenRegistry([tokenEntry(GOLD)]);
+  const both = new TokenRegistry([GOLD, SILVER].map(tokenEntry));
   const active = ({ heights }: { heights: number[] }) => ({ heights, next: null });
 
   it.each([
