@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
-import type { Hash32, Height } from "../../chain/hex.js";
+import { atMostWord, type Hash32, type Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
@@ -321,7 +321,10 @@ export async function openRefills(sql: Sql): Promise<RefillRequest[]> {
   }));
 }
 
-/** Asks persons for a refill, once until it came or is not needed any more. @returns true when new */
+/**
+ * Asks persons for a refill, once until it came or is not needed any more; for no more than there can be of
+ * anything: a token whose contract lies may have its customers wait for more. @returns true when new
+ */
 export async function askForRefill(
   sql: Sql,
   { asset, amountUnits }: { readonly asset: string; readonly amountUnits: bigint },
@@ -331,7 +334,7 @@ export async function askForRefill(
        INSERT INTO refill_request (asset, amount_units) VALUES ($1, $2)
        ON CONFLICT (asset) WHERE state = 'open' DO NOTHING RETURNING 1)
      SELECT 1 FROM asked`,
-    [asset, amountUnits.toString()],
+    [asset, atMostWord(amountUnits).toString()],
   );
   return rows.length > 0;
 }

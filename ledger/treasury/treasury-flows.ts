@@ -414,15 +414,21 @@ async function bookReturns(
   );
   await tx.query(
     `UPDATE refill_request r
-        -- Behind the entries: what is lost later is told by it from what came when none was open.
-        SET came_units = r.came_units + input.units, changed_at = clock_timestamp(),
+        -- Of a token whose contract lies to several wallets more may come than there can be.
+        SET came_units = least(r.came_units + input.units, $3::numeric),
+            -- Behind the entries: what is lost later is told by it from what came when none was open.
+            changed_at = clock_timestamp(),
             state = CASE WHEN r.came_units + input.units >= r.amount_units THEN 'filled'
                          ELSE 'open' END
        FROM (SELECT asset, sum(units) AS units
                FROM unnest($1::text[], $2::numeric[]) AS came (asset, units) GROUP BY asset)
             AS input
       WHERE r.asset = input.asset AND r.state = 'open'`,
-    [returns.map(({ asset }) => asset), returns.map(({ amountUnits }) => amountUnits.toString())],
+    [
+      returns.map(({ asset }) => asset),
+      returns.map(({ amountUnits }) => amountUnits.toString()),
+      MAX_WORD.toString(),
+    ],
   );
   const isReturn = new Set(returns);
   return walletInflows.filter((inflow) => !isReturn.has(inflow));
