@@ -33,7 +33,7 @@ import type {
   ReadRequest,
   WorkerSettings,
 } from "./call-protocol.js";
-import { CallSlot, type SlotJob } from "./call-slot.js";
+import { ABANDONED_JOB_MS, CallSlot, type SlotJob } from "./call-slot.js";
 import { unpackTraces } from "./packed-traces.js";
 
 /**
@@ -72,6 +72,8 @@ export interface CallPoolOptions {
   readonly gasCap: bigint;
   /** Longest execution of one job. */
   readonly timeoutMs: number;
+  /** Time that the job of a warm worker goes on after its caller left. */
+  readonly abandonedMs?: number;
   readonly log: Logger;
   /** Most jobs that wait. */
   readonly maxQueuedJobs?: number;
@@ -115,6 +117,7 @@ export class CallPool implements CallWorkers {
       workerUrl,
       settings,
       timeoutMs,
+      abandonedMs: options.abandonedMs ?? ABANDONED_JOB_MS,
       onChange: () => this.dispatch(),
       onCrash: (error: unknown, wasReady: boolean) => this.crashed(error, wasReady),
     };

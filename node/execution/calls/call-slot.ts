@@ -21,7 +21,7 @@ const WORKER_HEAP_MEGABYTES = 512;
 /** Its young generation; without this it would be as large as the node's own. */
 const WORKER_YOUNG_MEGABYTES = 24;
 /** Time that a job goes on after its caller left: most end by themselves, a new worker is dear. */
-const ABANDONED_JOB_MS = 250;
+export const ABANDONED_JOB_MS = 250;
 
 /** Transactions that are copied for a worker at a stretch: a millisecond. A full block takes a hundred. */
 const SENT_AT_ONCE = 128;
@@ -44,6 +44,8 @@ export interface SlotOptions {
   readonly workerUrl: URL;
   readonly settings: WorkerSettings;
   readonly timeoutMs: number;
+  /** Time that a job goes on after its caller left. */
+  readonly abandonedMs: number;
   /** The slot can take a job, or has lost its worker. */
   readonly onChange: () => void;
   /** The worker died by itself; `wasReady` is false when it never came up. */
@@ -55,6 +57,8 @@ interface Thread {
   readonly reads: MessagePort;
   readonly counter: Int32Array;
   isReady: boolean;
+  /** It has come to the end of a job: its code is warm. */
+  isWarm: boolean;
   /** Why it ended, if it said so. */
   fault: unknown;
 }
@@ -96,7 +100,14 @@ export class CallSlot {
       },
     });
     const counter = new Int32Array(answered);
-    const thread: Thread = { worker, reads, counter, isReady: false, fault: undefined };
+    const thread: Thread = {
+      worker,
+      reads,
+      counter,
+      isReady: false,
+      isWarm: false,
+      fault: undefined,
+    };
     this.thread = thread;
     worker.on("message", (message: WorkerMessage) => this.received(thread, message));
     worker.on("error", (error) => {
@@ -151,13 +162,19 @@ export class CallSlot {
     this.giveUp(error);
   }
 
-  /** The caller left: it is told at once, the worker has a moment to come to its end. */
+  /**
+   * The caller left: it is told at once, the worker has a moment to come to its end. One that has not come
+   * to any has the time that a job may take: on a busy machine its first one takes seconds, and callers that
+   * come again with less patience would be given a cold worker each time.
+   */
   private abandoned(): void {
     const { current } = this;
     if (current === undefined) return;
     current.reject(current.signal.reason);
+    if (this.thread?.isWarm !== true) return;
     clearTimeout(current.timer);
-    current.timer = setTimeout(() => this.giveUp(current.signal.reason), ABANDONED_JOB_MS);
+    const { abandonedMs } = this.options;
+    current.timer = setTimeout(() => this.giveUp(current.signal.reason), abandonedMs);
   }
 
   /** Rejects the job and replaces its worker. */
@@ -173,6 +190,7 @@ export class CallSlot {
     if (thread !== this.thread) return;
     if (message.type === "ready") thread.isReady = true;
     else if (message.id === this.current?.job.id) {
+      thread.isWarm = true;
       this.settle((current) => {
         if (message.type === "done") current.resolve(message.result);
         else current.reject(new CallError(message.code, message.message, message));

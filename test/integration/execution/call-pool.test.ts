@@ -2,7 +2,8 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
@@ -266,6 +267,39 @@ describe("call pool", () => {
     await expect(burning).rejects.toThrow("left");
     expect(await last).toMatchObject({ outcome: "success" });
     await expect(pool.call(request(), 3, { signal: running.signal })).rejects.toThrow("left");
+  });
+
+  it("lets the first job of a worker come to its end though its caller left", async () => {
+    const channel = new BroadcastChannel(`call-worker-${randomUUID()}`);
+    let startCount = 0;
+    channel.addEventListener("message", () => (startCount += 1));
+    const told = `new BroadcastChannel("${channel.name}").postMessage("started")`;
+    const [held, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const pool = open({
+      abandonedMs: 1,
+      workerUrl: new URL(`data:text/javascript,${told};await import("${workerUrl.href}")`),
+      stateReaderAt: (height) => {
+        const reader = chain.stores.state.readerAt(height);
+        const account = async (address: Address) => {
+          asked.resolve();
+          await held.promise;
+          return reader.account(address);
+        };
+        return { ...reader, account };
+      },
+    });
+    const leaving = new AbortController();
+    const first = pool.call(request(), 3, { signal: leaving.signal });
+    await asked.promise;
+    leaving.abort(new Error("left"));
+    await expect(first).rejects.toThrow("left");
+    const second = pool.call(request(), 3, { signal });
+    // Behind the moment that a warm one would have had.
+    await pause(1);
+    held.resolve();
+    expect(await second).toMatchObject({ outcome: "success" });
+    channel.close();
+    expect(startCount).toBe(1);
   });
 
   it("refuses jobs beyond the queue's bound", async () => {
