@@ -4,6 +4,7 @@ import { getAddress } from "ethers";
 import type { Browser } from "playwright-core";
 import {
   axeFindings,
+  chartTextPixels,
   expectWalkable,
   type Eye,
   type EyeOptions,
@@ -87,6 +88,18 @@ describe("every page of the explorer", () => {
         expect({ name, overhang: await overhangPixels(page) }).toEqual({ name, overhang: 0 });
       }
       expect(complaints).toEqual([]);
+    });
+  });
+
+  it("has words on its charts that can be read on a phone", async () => {
+    await look({ size: LOOKS[1].size }, async ({ page }) => {
+      const sizes: number[] = [];
+      for (const target of Object.values(pages)) {
+        await page.goto(target);
+        sizes.push(...(await chartTextPixels(page)));
+      }
+      expect(sizes.length).toBeGreaterThan(4);
+      expect(Math.min(...sizes)).toBeGreaterThan(8);
     });
   });
 

@@ -119,6 +119,15 @@ export async function crumbledTexts(page: Page): Promise<readonly string[]> {
   )) as string[];
 }
 
+/** Sizes of the words in charts as they are on the screen, in pixels: a drawing is made to fit its column. */
+export async function chartTextPixels(page: Page): Promise<readonly number[]> {
+  return (await page.evaluate(
+    `[...document.querySelectorAll(".chart text")].map(
+      (text) => Number.parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a,
+    )`,
+  )) as number[];
+}
+
 /** One stop of the tabulator. */
 interface Stop {
   readonly what: string;
