@@ -72,8 +72,15 @@ export function staticCosmosFault(
   return unsignedCosmosFault(tx) ?? gasFault(tx, maxTransactionGas) ?? signatureFieldsFault(tx);
 }
 
-/** The part of it that neither a gas limit nor a signature mends: what a simulation is held to. */
-export function unsignedCosmosFault(tx: CosmosTransaction): SdkFault | undefined {
+/**
+ * What a simulation is held to: what neither a gas limit nor a signature mends. It need not bring a key,
+ * and the SDK's client sends an empty one where it has none.
+ */
+export function simulationFault(tx: CosmosTransaction): SdkFault | undefined {
+  return unsignedCosmosFault(tx) ?? (tx.publicKey.length === 0 ? undefined : keyFault(tx));
+}
+
+function unsignedCosmosFault(tx: CosmosTransaction): SdkFault | undefined {
   return optionsFault(tx) ?? feeFieldsFault(tx) ?? signersFault(tx);
 }
 
@@ -156,15 +163,9 @@ function signersFault({ signers }: CosmosTransaction): SdkFault | undefined {
 
 function signatureFieldsFault(tx: CosmosTransaction): SdkFault | undefined {
   if (tx.signature.length === 0) return sdkFault(SDK_CODE.noSignatures, "");
-  if (tx.publicKeyTypeUrl === undefined) {
-    return sdkFault(SDK_CODE.invalidPublicKey, "PubKey not found: the signer info must have it");
-  }
-  const signer = signerOf(tx);
-  if (signer === undefined) {
-    const url = tx.publicKeyTypeUrl.slice(0, 100);
-    return sdkFault(SDK_CODE.invalidPublicKey, `${url} is no ethsecp256k1 key of 33 bytes`);
-  }
-  if (signer.address !== tx.signers[0]) {
+  const fault = keyFault(tx);
+  if (fault !== undefined) return fault;
+  if (signerOf(tx)?.address !== tx.signers[0]) {
     const text = "pubKey does not match signer address";
     return sdkFault(SDK_CODE.invalidPublicKey, text);
   }
@@ -172,6 +173,21 @@ function signatureFieldsFault(tx: CosmosTransaction): SdkFault | undefined {
     return sdkFault(SDK_CODE.notSupported, `sign mode ${tx.signMode} is not supported`);
   }
   return undefined;
+}
+
+/** Code 8 for a key that no account of this chain can have. */
+function keyFault(tx: CosmosTransaction): SdkFault | undefined {
+  if (tx.publicKeyTypeUrl === undefined) {
+    return sdkFault(SDK_CODE.invalidPublicKey, "PubKey not found: the signer info must have it");
+  }
+  if (signerOf(tx) !== undefined) return undefined;
+  const url = tx.publicKeyTypeUrl.slice(0, 100);
+  // Its owner's wallet has made an address that nobody can sign for here: it has to be set up anew.
+  const remedy = "accounts of this chain have Ethereum's keys (coin type 60)";
+  return sdkFault(
+    SDK_CODE.invalidPublicKey,
+    `${url} is no ethsecp256k1 key of 33 bytes: ${remedy}`,
+  );
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Cosmos transactions executed at the head, of which nothing is kept. */
 import assert from "node:assert/strict";
-import { unsignedCosmosFault } from "../../chain/cosmos/ante.js";
+import { simulationFault } from "../../chain/cosmos/ante.js";
 import type { CosmosResult } from "../../chain/cosmos/cosmos-result.js";
 import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import type { SdkFault } from "../../chain/cosmos/sdk-fault.js";
@@ -26,7 +26,7 @@ export function simulateCosmos(
   tx: CosmosTransaction,
   { view, accounts, params }: SimulationParts,
 ): CosmosResult | SdkFault {
-  const fault = unsignedCosmosFault(tx);
+  const fault = simulationFault(tx);
   if (fault !== undefined) return fault;
   const [from] = tx.signers;
   assert(from !== undefined, "a transaction without fault has one signer");

@@ -72,6 +72,20 @@ describe("a simulated transaction", () => {
     for (const [one, code] of cases) expect([code, simulate(one).code]).toEqual([code, code]);
   });
 
+  it("is refused for a key that no account here has, and needs none", () => {
+    // A CosmJS wallet of the Cosmos Hub's kind sends its own; the SDK's client an empty one where it has no key.
+    const tx = signed({});
+    const publicKeyTypeUrl = "/cosmos.crypto.secp256k1.PubKey";
+    expect(simulate({ ...tx, publicKeyTypeUrl })).toEqual({
+      code: 8,
+      log: "/cosmos.crypto.secp256k1.PubKey is no ethsecp256k1 key of 33 bytes: accounts of this chain have Ethereum's keys (coin type 60): invalid pubkey",
+    });
+    const publicKey = new Uint8Array(0);
+    for (const empty of [publicKeyTypeUrl, tx.publicKeyTypeUrl, undefined]) {
+      expect(simulate({ ...tx, publicKeyTypeUrl: empty, publicKey }).code).toBe(0);
+    }
+  });
+
   it("sees the time of the head, as the SDK's does: the next block may come a moment later", () => {
     const chain = new ModuleChain(
       stakedGenesis([40, 100], {
