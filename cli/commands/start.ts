@@ -2,8 +2,9 @@
  * `causeway start`: one node in the foreground, in this very process, so that the signals that a
  * supervisor or a test sends (SIGTERM, SIGKILL, SIGSTOP) reach the node and nobody in between.
  */
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { errorCode } from "../../chain/errors.js";
 import { type Environment, environmentName } from "../../runtime/config/config.js";
 import type {
   ProcessContext,
@@ -30,15 +31,28 @@ export interface StartOptions {
   readonly warn: (line: string) => void;
 }
 
+/** A home that this user may not read is no reason to make another one. */
+function assertMissing(file: string): void {
+  try {
+    statSync(file);
+  } catch (cause) {
+    const code = errorCode(cause) ?? "";
+    if (code === "ENOENT" || code === "ENOTDIR") return;
+    throw new CliError("HOME_UNUSABLE", `${file} cannot be read (${code})`, { cause });
+  }
+}
+
 /**
  * Hands the process over to the node: the promise never settles, the node ends the process.
- * @throws HOME_INCOMPLETE where there is no node's home, USAGE where there are some in it
+ * @throws HOME_INCOMPLETE where there is no node's home, HOME_UNUSABLE where it cannot be read, USAGE where
+ * there are some in it
  */
 export async function runStart(options: StartOptions): Promise<never> {
   const paths = homePaths(options.home);
   if (!isNodeHome(paths)) {
     const homes = nodeHomesIn(paths.home);
     if (homes.length > 0) throw severalNodes(paths.home, homes);
+    assertMissing(paths.genesis);
     throw new CliError(
       "HOME_INCOMPLETE",
       `${paths.home} is no node's home (${paths.genesis} is missing): make one with ` +

@@ -255,4 +255,19 @@ describe("causeway start", () => {
     },
     TIMEOUT_MS,
   );
+
+  it(
+    "says that a home cannot be read, and not to make another one",
+    async () => {
+      const home = newFolder();
+      fs.mkdirSync(path.join(home, "config"));
+      // What nobody may read is a matter of who starts it; a link that leads nowhere is one of all.
+      fs.symlinkSync("genesis.json", path.join(home, "config", "genesis.json"));
+      const node = await start(home);
+      expect(await node.ended).toBe(1);
+      expect(node.errors()).toMatch(/genesis\.json cannot be read \(ELOOP\)/);
+      expect(node.errors()).not.toMatch(/causeway init/);
+    },
+    TIMEOUT_MS,
+  );
 });
