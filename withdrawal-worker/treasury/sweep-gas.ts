@@ -27,6 +27,7 @@ export interface GasRound extends SigningRound {
   readonly view: SigningRound["view"] & Pick<WalletView, "height">;
   readonly policy: HashedPolicy;
   readonly maySign: boolean;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -37,8 +38,42 @@ export function gasPlaces(sweepsAtOnce: number): number {
   return Math.ceil(sweepsAtOnce / 2);
 }
 
-/** Asks for gas once, waits for it, and goes on when there is enough. */
+/**
+ * Of each sweep that needs it asks for gas once, waits for it, and goes on when there is enough. One whose
+ * tokens are gone is given up: behind a ledger that was put back its transfer may have been mined before.
+ */
 export async function attendGas(
+  context: TreasuryContext,
+  seen: readonly SeenSweep[],
+  round: GasRound,
+): Promise<void> {
+  const needing = seen.filter(({ sweep: { state } }) => state === "needs-gas");
+  const units = await unitsOf(context, needing, round);
+  for (const each of needing) {
+    const { id, topUp, amountUnits } = each.sweep;
+    if (topUp === "open" || (units.get(id) ?? amountUnits) >= amountUnits) {
+      await attend(context, each, round);
+      continue;
+    }
+    const reason = "its address has less of the token than it was meant for";
+    await voidSweep(context.database, id, { reason, delayMs: 0 });
+  }
+}
+
+/** What addresses have of the tokens that are to be swept, by sweep; none where the contract does not say. */
+async function unitsOf(
+  { evm }: TreasuryContext,
+  seen: readonly SeenSweep[],
+  { view, signal }: GasRound,
+): Promise<ReadonlyMap<number, bigint | undefined>> {
+  const tokens = seen.flatMap(({ sweep: { id, contract: token, address: account } }) =>
+    token === undefined ? [] : [{ id, token, account, at: view.height }],
+  );
+  const balances = await evm.tokenBalances(tokens, { signal });
+  return new Map(tokens.map(({ id }, index) => [id, balances[index]]));
+}
+
+async function attend(
   context: TreasuryContext,
   { sweep, state }: SeenSweep,
   round: GasRound,

@@ -143,9 +143,7 @@ export class Sweeper {
         .map(({ sweep: { address, nextNonce }, state }) => ({ address, nextNonce, state })),
       round,
     );
-    for (const each of seen) {
-      if (each.sweep.state === "needs-gas") await attendGas(this.#context, each, round);
-    }
+    await attendGas(this.#context, seen, round);
     await giveMore(this.#context, seen, round);
     await this.#freezeUsed(seen, round);
     if (round.maySign) {
