@@ -9,6 +9,7 @@ import { describeMovement, movementOf } from "../helpers/faults/movements.js";
 import type { Request } from "../helpers/faults/promises.js";
 import type { LabExchange } from "../helpers/faults/lab/lab-exchange.js";
 import type { OwnPostgres } from "../helpers/faults/lab/own-postgres.js";
+import { explainMoves } from "./lost-moves.js";
 import { command, must, REASON, untilCaughtUp, untilClosed } from "./operator.js";
 
 const DATABASE = "causeway";
@@ -77,6 +78,7 @@ async function recoverFrom(lab: LabExchange, { begin, end, isTold }: Loss): Prom
   // What persons had done behind the copy is lost as well.
   if (waiting.length > 0) await command(lab, "withdrawals", "release");
   await linkPayments(lab, known);
+  await explainMoves(lab);
   await assignDeposits(lab);
   const left = await command(lab, "ledger", "open");
   if (left.code !== 0) throw new Error(`left open: ${left.stdout}`);
@@ -184,12 +186,12 @@ async function linkPayments(lab: LabExchange, known: ReadonlySet<string>): Promi
 
 /** What customers withdrew to addresses without one: gas for all that the ledger knew then. */
 async function assignDeposits(lab: LabExchange): Promise<void> {
-  const rows = await lab.query<{ id: string; address: string }>(
-    `SELECT id, address FROM deposit WHERE status = 'suspense'`,
+  const rows = await lab.query<{ id: string; address: string; hash: string }>(
+    `SELECT id, address, tx_hash AS hash FROM deposit WHERE status = 'suspense'`,
   );
-  for (const { id, address } of rows) {
+  for (const { id, address, hash } of rows) {
     const customer = lab.customers.ownerOf(address);
-    if (customer === undefined) continue;
+    if (customer === undefined || lab.customers.gasHashes.has(hash)) continue;
     const words = ["--customer", customer, "--reason", REASON];
     await must(lab, "ledger", "assign-deposit", id, ...words);
   }

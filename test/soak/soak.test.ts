@@ -130,8 +130,7 @@ function chooseStrikes({ random, redis, options }: LabExchange, hasOwnChain: boo
     (only.length === 0 || only.includes(name)) &&
     (isOfRedis !== true || redis !== undefined) &&
     (isOfTreasury !== true || options.hasTreasury === true);
-  // What a treasury moved behind a copy is told apart by a person alone: tested by themselves.
-  const losses = options.hasTreasury === true ? [] : LEDGER_LOSSES.filter(isWanted);
+  const losses = LEDGER_LOSSES.filter(isWanted);
   const possible = STRIKES.filter(isWanted);
   const isOlderChain = random.integer(ROUNDS_PER_OLDER_CHAIN) === 0 || possible.length === 0;
   if (hasOwnChain && isOlderChain && isWanted(CHAIN_LOSS)) {

@@ -59,6 +59,10 @@ export class FaultExchange {
   readonly events: ExchangeEvent[] = [];
   /** Withdrawals that a person let go on: steps that they had taken before are told once more. */
   readonly released = new Set<string>();
+  /** Hashes of gas for sweeps that a ledger lost: rows of it are nobody's deposits, a person has booked them. */
+  readonly gasHashes = new Set<string>();
+  /** Hashes of payments of the exchange itself that no row names any more, since a ledger lost them. */
+  readonly writtenOff = new Set<string>();
   /** Registered deposit addresses in lower case, with their customers. */
   readonly addresses = new Map<string, string>();
   /** Those that were paid in a token and never in coins, likewise. */

@@ -94,6 +94,8 @@ export class LabExchange {
   readonly customers: FaultExchange;
   readonly witness: BlockWitness;
   readonly home = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-exchange-"));
+  /** Sweeps that are mined, and of which a ledger that came back older knows nothing. */
+  readonly lostSweeps = new Set<string>();
   /** Every process that was started, in order. */
   readonly members: Member[] = [];
   #worker: Member | undefined;
