@@ -85,7 +85,8 @@ async function endSweeps(lab: LabExchange): Promise<void> {
   );
   const areEnded = async () => {
     const open = await lab.query<{ id: string; state: string }>(
-      `SELECT id::text, state FROM sweep WHERE id <= $1 AND state NOT IN ('settled', 'void')`,
+      `SELECT id::text, state FROM sweep
+        WHERE id <= $1 AND state NOT IN ('settled', 'void', 'foreign')`,
       [newest?.id],
     );
     for (const { id, state } of open) {

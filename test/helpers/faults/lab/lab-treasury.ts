@@ -142,7 +142,7 @@ export class LabTreasury {
     const units = await Promise.all(all.map((to) => this.#unitsOf(to)));
     const open = await this.lab.query<{ what: string }>(
       `SELECT 'sweep ' || id || ' ' || state || ' ' || coalesce(reason, '') AS what FROM sweep
-        WHERE state NOT IN ('settled', 'void')
+        WHERE state NOT IN ('settled', 'void', 'foreign')
        UNION ALL SELECT 'move ' || id FROM treasury_move WHERE state = 'open'`,
     );
     return [
