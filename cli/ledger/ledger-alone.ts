@@ -6,7 +6,7 @@ import { createLogger } from "../../runtime/process/logger.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { CliError } from "../errors.js";
 import { assertDatabaseAnswers } from "../probe/outside-services.js";
-import type { LedgerCommand, OpenedLedger } from "./ledger-tools.js";
+import { assertHome, type LedgerCommand, type OpenedLedger } from "./ledger-tools.js";
 
 /** What can be had without a node. */
 export interface LedgerAlone extends Pick<OpenedLedger, "database"> {
@@ -26,7 +26,7 @@ export const AT_ONCE: { readonly olderTables: OlderTables } = { olderTables: "le
 /**
  * Opens the ledger of a home for the chain that it was made for, runs the work and closes it.
  * @param options `olderTables`: default "refuse"; who only looks must not have migrated
- * @throws SERVICE_UNREACHABLE, HOME_INCOMPLETE when there is no ledger yet; NEWER_LEDGER,
+ * @throws SERVICE_UNREACHABLE, HOME_INCOMPLETE when there is no home or no ledger yet; NEWER_LEDGER,
  * MIGRATION_NEEDED, settings and database faults
  */
 export async function withLedgerAlone<T>(
@@ -35,6 +35,7 @@ export async function withLedgerAlone<T>(
   { olderTables = "refuse" }: { readonly olderTables?: OlderTables } = {},
 ): Promise<T> {
   const { home, env, portOffset, signal } = command;
+  assertHome(command);
   const options = {
     url: databaseUrl({ home, env, portOffset }),
     log: createLogger({ component: "cli", level: "silent" }),

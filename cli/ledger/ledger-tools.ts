@@ -1,4 +1,5 @@
 /** What the commands about the ledger share: the node, the database and the hot wallets of a home. */
+import { existsSync } from "node:fs";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
@@ -8,6 +9,8 @@ import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { type Environment, loadConfig } from "../../runtime/config/config.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
+import { CliError } from "../errors.js";
+import { homePaths } from "../home/home.js";
 
 /** Where a command looks, and how it answers. */
 export interface LedgerCommand {
@@ -19,6 +22,19 @@ export interface LedgerCommand {
   readonly signal: AbortSignal;
   /** Prints one line or document. */
   readonly print: (text: string) => void;
+}
+
+/**
+ * A home that is not there is mostly a slip in its name: what is missing in it would say nothing of that.
+ * With a database of one's own there need be none.
+ * @throws HOME_INCOMPLETE
+ */
+export function assertHome({ home, env }: Pick<LedgerCommand, "home" | "env">): void {
+  if ((env["DATABASE_URL"] ?? "") !== "" || existsSync(homePaths(home).config)) return;
+  throw new CliError(
+    "HOME_INCOMPLETE",
+    `There is no home in ${home}: --home names another one, npm start makes one.`,
+  );
 }
 
 /** An opened ledger with its node. */
@@ -36,7 +52,7 @@ export interface OpenedLedger {
 /**
  * Opens the ledger of a home, runs the work and closes everything.
  * @param options `olderTables`: default "refuse"; who only looks must not have migrated
- * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, settings and connection faults
+ * @throws HOME_INCOMPLETE, FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, settings and connection faults
  */
 export async function withLedger<T>(
   command: LedgerCommand,
@@ -44,6 +60,7 @@ export async function withLedger<T>(
   { olderTables = "refuse" }: { readonly olderTables?: OlderTables } = {},
 ): Promise<T> {
   const { home, env, portOffset, signal } = command;
+  assertHome(command);
   const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
   const rpc = createJsonRpcClient({
     url: config.node["json-rpc-url"],

@@ -14,15 +14,14 @@ const forRoot = itForRoot();
 
 forRoot("a user without a name is recorded as an operator", async () => {
   const { signal } = new AbortController();
-  const env = { CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: "http://127.0.0.1:1" };
-  const command = { home, portOffset: 0, json: false, env, signal, print: () => undefined };
+  const command = { home, portOffset: 0, json: false, env: {}, signal, print: () => undefined };
   process.seteuid?.(NOBODYS_UID);
   try {
     expect(() => userInfo()).toThrow("uv_os_get_passwd");
     expect(operatorName(undefined)).toBe("operator");
-    // It goes on to what it needs: here no node answers.
+    // It goes on to what it needs: here there is no home.
     await expect(runAcceptCode(command, "GOLD", {})).rejects.toMatchObject({
-      code: "NODE_UNREACHABLE",
+      code: "HOME_INCOMPLETE",
     });
   } finally {
     process.seteuid?.(0);
