@@ -69,9 +69,14 @@ const KEEP_ALIVE_TIMER = "02";
 
 /** Hundredths of a second until the system does so; undefined while it waits for something else. */
 function silenceTicks(port: number | undefined): number | undefined {
-  const ending = `:${(port ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+  const [own, server] = [Number(port), Number(new URL(database.url).port)].map(
+    (one) => `:${one.toString(16).toUpperCase().padStart(4, "0")}`,
+  );
   const rows = readFileSync("/proc/net/tcp", "utf8").split("\n");
-  const row = rows.map((line) => line.trim().split(/\s+/)).find(([, own]) => own?.endsWith(ending));
+  // A port of the client's may have a connection to another server, too.
+  const row = rows
+    .map((line) => line.trim().split(/\s+/))
+    .find(([, from, to]) => from?.endsWith(own ?? "") === true && to?.endsWith(server ?? ""));
   const [timer, ticks = ""] = (row?.[5] ?? "").split(":");
   return timer === KEEP_ALIVE_TIMER ? Number.parseInt(ticks, 16) : undefined;
 }

@@ -107,6 +107,7 @@ describe("gossip", () => {
     const router = {
       topicValidators,
       subscribe: () => undefined,
+      decodeRpc: () => ({ messages: [], subscriptions: [] }),
       handleReceivedRpc: () => Promise.resolve(),
       addEventListener: () => undefined,
     } as unknown as GossipSub;
