@@ -141,38 +141,52 @@ export type OlderTables = "migrate" | "refuse" | "leave";
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
   const { url, log, signal, identity, olderTables = "migrate" } = options;
-  const applicationName = options.applicationName ?? "causeway-ledger";
-  const common = { url, applicationName, log, signal };
-  // A foreign ledger must not be migrated either, so it is looked at before any change.
-  const before = await openDatabase({ ...common, migrations: [], poolSize: 1 });
-  let migrates = olderTables === "migrate";
-  let isEmpty: boolean;
-  try {
-    await checkIdentity(before, identity);
-    await checkMigrations(before);
-    isEmpty = (await readMigrations(before)).length === 0;
-    // Where there are no tables yet nobody is at work on them.
-    if (olderTables === "refuse") migrates = isEmpty;
-    if (olderTables === "refuse" && !migrates) await refuseOlder(before);
-  } finally {
-    await before.close();
-  }
-  const migrations = migrates ? [...LEDGER_MIGRATIONS] : [];
-  const database = await openDatabase({ ...common, migrations, poolSize: POOL_SIZE }).catch(
-    (error: unknown) => {
-      throw migrationRefused(error, isEmpty) ?? error;
+  let found: FoundTables | undefined;
+  const database = await openDatabase({
+    url,
+    log,
+    signal,
+    applicationName: options.applicationName ?? "causeway-ledger",
+    migrations: LEDGER_MIGRATIONS,
+    poolSize: POOL_SIZE,
+    // A foreign ledger must not be migrated either, so it is looked at before any change.
+    async beforeMigrating(sql) {
+      found = undefined;
+      const hasIdentity = await checkIdentity(sql, identity);
+      const done = await checkMigrations(sql);
+      const isEmpty = done.length === 0;
+      const missing = [...knownMigrations()].filter((name) => !done.includes(name));
+      // Where there are no tables yet nobody is at work on them.
+      if (olderTables === "refuse" && !isEmpty) refuseOlder(missing);
+      const isMigrated = olderTables !== "leave" && missing.length > 0;
+      found = { isEmpty, isMigrated, hasIdentity };
+      return isMigrated;
     },
-  );
+  }).catch((error: unknown) => {
+    // What the look itself was refused is not about migrations.
+    throw (found === undefined ? undefined : migrationRefused(error, found.isEmpty)) ?? error;
+  });
   try {
     // A newer release may have migrated since the look before.
-    await checkMigrations(database);
-    if (migrates) await writeIdentity(database, identity);
-    await checkIdentity(database, identity);
+    if (found?.isMigrated === true) await checkMigrations(database);
+    const isMade = olderTables === "migrate" || found?.isEmpty === true;
+    if (isMade && found?.hasIdentity !== true) {
+      await writeIdentity(database, identity);
+      await checkIdentity(database, identity);
+    }
     return database;
   } catch (error) {
     await database.close();
     throw error;
   }
+}
+
+/** What `openLedger` saw before it changed anything. */
+interface FoundTables {
+  readonly isEmpty: boolean;
+  /** Whether migrations were run behind it. */
+  readonly isMigrated: boolean;
+  readonly hasIdentity: boolean;
 }
 
 /** PostgreSQL's `insufficient_privilege`. */
@@ -249,12 +263,14 @@ const MIGRATION_TABLE = "schema_migration";
 /**
  * A migration of a later release may have given a column its meaning, or a row its rules, without any
  * statement of this one failing: such tables are not worked with (ADR 67).
+ * @returns names of the migrations that the database has had
  * @throws NEWER_LEDGER
  */
-async function checkMigrations(sql: Sql): Promise<void> {
+async function checkMigrations(sql: Sql): Promise<readonly string[]> {
   const known = knownMigrations();
-  const unknown = (await readMigrations(sql)).filter((name) => !known.has(name));
-  if (unknown.length === 0) return;
+  const done = await readMigrations(sql);
+  const unknown = done.filter((name) => !known.has(name));
+  if (unknown.length === 0) return done;
   throw new LedgerError(
     "NEWER_LEDGER",
     `the ledger's tables were changed by a release that this program does not know ` +
@@ -264,9 +280,7 @@ async function checkMigrations(sql: Sql): Promise<void> {
 }
 
 /** @throws MIGRATION_NEEDED where this program has a migration that the database has not had */
-async function refuseOlder(sql: Sql): Promise<void> {
-  const done = new Set(await readMigrations(sql));
-  const missing = [...knownMigrations()].filter((name) => !done.has(name));
+function refuseOlder(missing: readonly string[]): void {
   if (missing.length === 0) return;
   throw new LedgerError(
     "MIGRATION_NEEDED",
@@ -290,7 +304,8 @@ async function readMigrations(sql: Sql): Promise<readonly string[]> {
   return rows.map(({ name }) => name);
 }
 
-async function checkIdentity(sql: Sql, identity: ChainIdentity): Promise<void> {
+/** @returns whether the database says whose it is */
+async function checkIdentity(sql: Sql, identity: ChainIdentity): Promise<boolean> {
   const stored = await readMeta(sql);
   const version = Number(stored.get("format_version") ?? LEDGER_FORMAT_VERSION);
   if (version > LEDGER_FORMAT_VERSION) {
@@ -312,4 +327,5 @@ async function checkIdentity(sql: Sql, identity: ChainIdentity): Promise<void> {
       { details: { key, stored: value, node: expected[key] } },
     );
   }
+  return Object.keys(expected).every((key) => stored.has(key));
 }

@@ -65,6 +65,11 @@ export interface OpenDatabaseOptions extends PatienceOptions {
   readonly poolSize: number;
   /** The server keeps plans of statements that come again (`PreparedNames`); default false. */
   readonly keepsPlans?: boolean;
+  /**
+   * Looks at the database before anything of it is changed, and says whether it is to be migrated; what
+   * it throws ends the opening. Default: it is.
+   */
+  readonly beforeMigrating?: (sql: Sql) => Promise<boolean>;
 }
 
 /** Key of the advisory lock that makes migrations of several processes run one after another. */
@@ -89,7 +94,7 @@ export function openDatabase(options: OpenDatabaseOptions): Promise<SqlDatabase>
     const source = await connect(options);
     try {
       await checkSessions(source);
-      await migrate(source, options);
+      if (await wantsMigrations(source, options)) await migrate(source, options);
       return new PooledDatabase(source, options, await readNumberings(source));
     } catch (error) {
       await source.destroy();
@@ -270,11 +275,24 @@ function exactTypeParser(oid: number, format?: "text" | "binary"): unknown {
   return postgresTypes.getTypeParser(oid === NUMERIC_ARRAY_OID ? TEXT_ARRAY_OID : oid, format);
 }
 
+async function wantsMigrations(
+  source: DataSource,
+  { migrations, beforeMigrating }: OpenDatabaseOptions,
+): Promise<boolean> {
+  if (beforeMigrating === undefined) return migrations.length > 0;
+  const runner = source.createQueryRunner();
+  try {
+    return await beforeMigrating({
+      query: <Row>(text: string, parameters: readonly unknown[] = []) =>
+        runQuery<Row>(runner, text, parameters),
+    });
+  } finally {
+    await runner.release();
+  }
+}
+
 /** Runs pending migrations while holding the advisory lock on a connection of its own. */
 async function migrate(source: DataSource, options: OpenDatabaseOptions): Promise<void> {
-  if (options.migrations.length === 0) {
-    return;
-  }
   const lock = source.createQueryRunner();
   try {
     // Polled rather than awaited in SQL, so that a stop signal ends the wait.
