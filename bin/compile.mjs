@@ -1,7 +1,6 @@
 /** Builds dist/ when the sources changed since the last build; readers never see half a build. */
 import { createHash } from "node:crypto";
 import {
-  copyFileSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -13,7 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { assetFiles, listFiles, productFiles } from "./assets.mjs";
+import { copyAssets, listFiles, productFiles } from "./assets.mjs";
 import { runChild } from "./child.mjs";
 import { isAlive, withLock } from "./lock.mjs";
 import { joinPackages } from "./packages.mjs";
@@ -124,10 +123,7 @@ async function buildNow(target) {
   const draft = `${final}.${process.pid}`;
   try {
     await compile(target.project, draft);
-    for (const path of assetFiles(ROOT)) {
-      mkdirSync(dirname(join(draft, path)), { recursive: true });
-      copyFileSync(join(ROOT, path), join(draft, path));
-    }
+    await copyAssets(ROOT, draft);
     await joinPackages(draft);
     writeFileSync(join(draft, ".stamp"), stamp);
     const old = `${draft}.old`;

@@ -4,7 +4,7 @@
  * that validator treats in a way of its own (dates in requests, discriminators, parameters other than
  * texts in headers) is refused when the check is made, never ignored.
  */
-import { accessSync, readFileSync } from "node:fs";
+import { accessSync, existsSync, readFileSync } from "node:fs";
 import type { ErrorObject, ValidateFunction } from "ajv";
 import AjvDraft04 from "ajv-draft-04";
 import { parse } from "yaml";
@@ -227,20 +227,28 @@ function createAjv(
   return ajv;
 }
 
-/** @throws LISTEN_FAILED when the API file cannot be read */
-export function assertReadable(path: string): void {
+/**
+ * Where an API file is read: what the build has made of it is the same as JSON, which is read in a moment.
+ * @throws LISTEN_FAILED when the API file cannot be read
+ */
+export function readableFile(path: string): string {
+  const built = path.replace(/\.ya?ml$/, ".json");
+  if (existsSync(built)) return built;
   try {
     accessSync(path);
   } catch (cause) {
     throw unusable(path, "it cannot be read", cause);
   }
+  return path;
 }
 
 /** An API file as it stands. @throws LISTEN_FAILED */
 export function readApiFile(path: string): object {
+  const place = readableFile(path);
   let file: unknown;
   try {
-    file = parse(readFileSync(path, "utf8"));
+    const text = readFileSync(place, "utf8");
+    file = place.endsWith(".json") ? JSON.parse(text) : parse(text);
   } catch (cause) {
     throw unusable(path, "it cannot be read", cause);
   }

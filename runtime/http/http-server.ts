@@ -13,7 +13,7 @@ import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../config/config-values.js";
 import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { createAllowedMethods } from "./allowed-methods.js";
-import { assertReadable, pathPattern } from "./api-schema.js";
+import { pathPattern, readableFile } from "./api-schema.js";
 import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { endServer } from "./http-ending.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
@@ -365,10 +365,9 @@ class OpenApiServer implements HttpServer {
 
   /** Adds the validator and the routes of one API file. */
   #mount(app: express.Express, api: ApiDescription, isOneOfMany: boolean): void {
-    assertReadable(api.apiSpecPath);
     const ownPaths = api.routes.map((route) => pathPattern(route.path));
     const validator = OpenApiValidator.middleware({
-      apiSpec: api.apiSpecPath,
+      apiSpec: readableFile(api.apiSpecPath),
       // The files are the build's own. A test holds them against OpenAPI's rules; doing so at every
       // start was a third of a process's start.
       validateApiSpec: false,

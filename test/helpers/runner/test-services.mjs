@@ -19,7 +19,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transformSync } from "@swc/core";
-import { assetFiles, sourceFiles } from "../../../bin/assets.mjs";
+import { copyAssets, sourceFiles } from "../../../bin/assets.mjs";
 import { joinPackages } from "../../../bin/packages.mjs";
 import { freePort } from "../../../bin/test-ports.mjs";
 import { swcOptions } from "./swc-options.mjs";
@@ -72,11 +72,7 @@ async function compile() {
     mkdirSync(dirname(target), { recursive: true });
     writeFileSync(target, translate(path));
   }
-  for (const path of assetFiles(ROOT)) {
-    const target = join(COMPILED, path);
-    mkdirSync(dirname(target), { recursive: true });
-    copyFileSync(join(ROOT, path), target);
-  }
+  await copyAssets(ROOT, COMPILED);
   copyFileSync(join(ROOT, "package.json"), join(COMPILED, "package.json"));
   await joinPackages(COMPILED);
   return COMPILED;

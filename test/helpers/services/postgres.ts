@@ -83,10 +83,7 @@ export async function copyTestDatabase(from: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   await runOnServer(serverUrl, `ALTER DATABASE ${source} ALLOW_CONNECTIONS false`);
   try {
-    await runOnServer(
-      serverUrl,
-      `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${source}'`,
-    );
+    await runOnServer(serverUrl, endingSessions(source));
     await runOnServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${source}`);
   } finally {
     await runOnServer(serverUrl, `ALTER DATABASE ${source} ALLOW_CONNECTIONS true`);
@@ -94,6 +91,23 @@ export async function copyTestDatabase(from: string): Promise<TestDatabase> {
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => dropDatabase(serverUrl, name) };
+}
+
+/**
+ * Ends all sessions on a database, and comes back when they are gone. All are told at once: the server
+ * looks after each one that is waited for every 100 ms only.
+ */
+function endingSessions(database: string): string {
+  const sessions = `FROM pg_stat_activity WHERE datname = '${database}'`;
+  return `
+    SET statement_timeout = '10s';
+    DO $$ BEGIN
+      PERFORM pg_terminate_backend(pid) ${sessions};
+      WHILE EXISTS (SELECT ${sessions}) LOOP
+        PERFORM pg_sleep(0.005);
+        PERFORM pg_stat_clear_snapshot();
+      END LOOP;
+    END $$`;
 }
 
 /** Runs statements as superuser: on the server's maintenance database, or on the URL's own. */
