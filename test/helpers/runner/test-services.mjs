@@ -19,6 +19,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transformSync } from "@swc/core";
+import pg from "pg";
 import { copyAssets, sourceFiles } from "../../../bin/assets.mjs";
 import { joinPackages } from "../../../bin/packages.mjs";
 import { freePort } from "../../../bin/test-ports.mjs";
@@ -57,11 +58,7 @@ async function answer(url) {
   }
   await compiled;
   postgres ??= startPostgres();
-  const { url: ownerUrl } = await postgres;
-  const admin = new URL(ownerUrl);
-  admin.username = "postgres";
-  admin.pathname = "/postgres";
-  return { url: admin.href };
+  return { url: superuserUrl((await postgres).url) };
 }
 
 /** Translates all sources below .cache/, from where node_modules is found as usual. */
@@ -111,13 +108,38 @@ async function startPostgres() {
   home = mkdtempSync(join(tmpdir(), "causeway-test-"));
   // mkdtemp closes the folder; the server's account must pass through it.
   chmodSync(home, 0o711);
-  return startEmbeddedPostgres({
+  const started = await startEmbeddedPostgres({
     home,
     port: await freePort(),
     log: createLogger({ component: "test-postgres", level: "silent" }),
     signal: new AbortController().signal,
-    settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off" },
+    settings: {
+      fsync: "off",
+      synchronous_commit: "off",
+      full_page_writes: "off",
+      // Tests open connections by the ten thousands; nobody guesses at passwords of theirs.
+      scram_iterations: "1",
+    },
   });
+  await hashPasswordAnew(superuserUrl(started.url));
+  return started;
+}
+
+/** The server's superuser, who has the owner's password. */
+function superuserUrl(ownerUrl) {
+  const admin = new URL(ownerUrl);
+  admin.username = "postgres";
+  admin.pathname = "/postgres";
+  return admin.href;
+}
+
+/** Made before the server had its settings: until now each connection hashes 4,096 times. */
+async function hashPasswordAnew(url) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const password = client.escapeLiteral(decodeURIComponent(new URL(url).password));
+  await client.query(`ALTER ROLE postgres PASSWORD ${password}`);
+  await client.end();
 }
 
 async function end() {
