@@ -83,13 +83,13 @@ export function sourceFiles(root) {
  * moment: YAML took a fifth of a sidecar's start.
  */
 export async function copyAssets(root, target) {
-  // Looked for here, because this file is read before the packages are installed.
-  const { parse } = await import("yaml");
+  // Looked for here, because this file is read before the packages are installed. It only saves time.
+  const yaml = await import("yaml").catch(() => undefined);
   for (const path of assetFiles(root)) {
     mkdirSync(dirname(join(target, path)), { recursive: true });
     copyFileSync(join(root, path), join(target, path));
-    if (!API_FILE.test(path)) continue;
-    const file = JSON.stringify(parse(readFileSync(join(root, path), "utf8")));
+    if (yaml === undefined || !API_FILE.test(path)) continue;
+    const file = JSON.stringify(yaml.parse(readFileSync(join(root, path), "utf8")));
     writeFileSync(join(target, path.replace(YAML_ENDING, ".json")), file);
   }
 }

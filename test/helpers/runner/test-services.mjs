@@ -19,7 +19,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transformSync } from "@swc/core";
-import pg from "pg";
+import { Client } from "pg";
 import { copyAssets, sourceFiles } from "../../../bin/assets.mjs";
 import { joinPackages } from "../../../bin/packages.mjs";
 import { freePort } from "../../../bin/test-ports.mjs";
@@ -135,7 +135,7 @@ function superuserUrl(ownerUrl) {
 
 /** Made before the server had its settings: until now each connection hashes 4,096 times. */
 async function hashPasswordAnew(url) {
-  const client = new pg.Client({ connectionString: url });
+  const client = new Client({ connectionString: url });
   await client.connect();
   const password = client.escapeLiteral(decodeURIComponent(new URL(url).password));
   await client.query(`ALTER ROLE postgres PASSWORD ${password}`);
