@@ -2,11 +2,14 @@
  * Who judges HTTP requests: every operation of the API files is served behind the validator, and
  * those that may take the lane without Express are the ones that a test compares both ways.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { OpenAPISchemaValidator } from "express-openapi-validator/dist/framework/openapi.schema.validator.js";
 import { parse } from "yaml";
-import { loadApiSchemas } from "../../runtime/http/api-schema.js";
+import { loadApiSchemas, readApiFile } from "../../runtime/http/api-schema.js";
+import { compiledFolder } from "../helpers/services/services.js";
 import { productSources } from "../helpers/source-tree.js";
 
 const METHODS = new Set(["get", "post", "put", "delete", "patch"]);
@@ -52,6 +55,22 @@ describe("HTTP APIs", () => {
       const schemas = loadApiSchemas(`openapi/${name}`);
       expect(schemas.requestCheck(path, method)).toBeInstanceOf(Function);
       expect(schemas.responseCheck(path, method)).toBeInstanceOf(Function);
+    }
+  });
+
+  it("are in the build as JSON, too, which is what its programs read", async () => {
+    const built = join(await compiledFolder(), "openapi");
+    const files = readdirSync("openapi").filter((name) => name.endsWith(".yaml"));
+    expect(files.length).toBeGreaterThan(3);
+    for (const name of files) {
+      const json = join(built, name.replace(".yaml", ".json"));
+      const document: unknown = parse(readFileSync(`openapi/${name}`, "utf8"));
+      expect(JSON.parse(readFileSync(json, "utf8"))).toEqual(document);
+      // Whoever has only that file reads it.
+      const folder = mkdtempSync(join(tmpdir(), "causeway-api-"));
+      cpSync(json, join(folder, basename(json)));
+      expect(readApiFile(join(folder, name))).toEqual(document);
+      rmSync(folder, { recursive: true });
     }
   });
 
