@@ -157,9 +157,10 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
       const isEmpty = done.length === 0;
       const missing = [...knownMigrations()].filter((name) => !done.includes(name));
       // Where there are no tables yet nobody is at work on them.
+      const mayMake = olderTables === "migrate" || (olderTables === "refuse" && isEmpty);
       if (olderTables === "refuse" && !isEmpty) refuseOlder(missing);
-      const isMigrated = olderTables !== "leave" && missing.length > 0;
-      found = { isEmpty, isMigrated, hasIdentity };
+      const isMigrated = mayMake && missing.length > 0;
+      found = { isEmpty, isMigrated, lacksIdentity: mayMake && !hasIdentity };
       return isMigrated;
     },
   }).catch((error: unknown) => {
@@ -169,8 +170,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
   try {
     // A newer release may have migrated since the look before.
     if (found?.isMigrated === true) await checkMigrations(database);
-    const isMade = olderTables === "migrate" || found?.isEmpty === true;
-    if (isMade && found?.hasIdentity !== true) {
+    if (found?.lacksIdentity === true) {
       await writeIdentity(database, identity);
       await checkIdentity(database, identity);
     }
@@ -186,7 +186,8 @@ interface FoundTables {
   readonly isEmpty: boolean;
   /** Whether migrations were run behind it. */
   readonly isMigrated: boolean;
-  readonly hasIdentity: boolean;
+  /** Whether it is for this opening to write whose the tables are. */
+  readonly lacksIdentity: boolean;
 }
 
 /** PostgreSQL's `insufficient_privilege`. */

@@ -173,6 +173,27 @@ describe("opening the ledger", () => {
     await drop();
   });
 
+  it("says whose tables these are where a first opening ended before it could", async () => {
+    const { url, drop } = await createTestDatabase();
+    const options = { url, log: silentLog, signal };
+    const names = { applicationName: "cut short", poolSize: 2, migrations: LEDGER_MIGRATIONS };
+    await (await openDatabase({ ...options, ...names })).close();
+    expect(await readStoredIdentity(options)).toBeUndefined();
+    await (await openLedger({ ...options, identity: TEST_IDENTITY })).close();
+    expect(await readStoredIdentity(options)).toEqual(TEST_IDENTITY);
+    await drop();
+  });
+
+  it("leaves an empty database empty for who takes tables as they are", async () => {
+    const { url, drop } = await createTestDatabase();
+    const options = { url, log: silentLog, signal, identity: TEST_IDENTITY };
+    const database = await openLedger({ ...options, olderTables: "leave" });
+    const tables = `SELECT count(*)::integer AS n FROM pg_tables WHERE schemaname = 'public'`;
+    expect(await database.query(tables)).toEqual([{ n: 0 }]);
+    await database.close();
+    await drop();
+  });
+
   it("opens an empty database for several processes at once", async () => {
     const { url, drop } = await createTestDatabase();
     expect(await readStoredIdentity({ url, log: silentLog, signal })).toBeUndefined();
