@@ -26,6 +26,7 @@ import {
   createDataApiClient,
   type DataApiClient,
 } from "../../../rpc-client/data-api/data-api-client.js";
+import type { Genesis } from "../../../node/settings/genesis.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import {
   type Decision,
@@ -171,12 +172,14 @@ export class TokenBench {
    * A chain without blocks but genesis, its sidecar, and an empty ledger.
    * @param former whose ledger and home it has instead
    * @param listed tokens that its sidecar knows
+   * @param genesis where its chain is to have more than an issuer
    */
   static async open(
     former?: Pick<TokenBench, "ledger" | "home">,
     listed: readonly TokenEntry[] = TOKENS,
+    genesis: Genesis = testGenesis(ISSUER.address.toLowerCase()),
   ): Promise<TokenBench> {
-    const chain = await ServedChain.open(testGenesis(ISSUER.address.toLowerCase()));
+    const chain = await ServedChain.open(genesis);
     const online = onlineServer(chain.url, { registry: new TokenRegistry(listed) });
     await online.server.start();
     const genesisHash = chain.chain.view.genesis().block.hash;
@@ -200,7 +203,7 @@ export class TokenBench {
   /** The chain comes back without the blocks above one. @returns it, over the same ledger */
   async without(height: number): Promise<TokenBench> {
     await this.#end();
-    const back = await TokenBench.open(this);
+    const back = await TokenBench.open(this, TOKENS, this.chain.chain.genesis);
     for (const { raws, nonces } of this.#blocks.slice(0, height)) {
       await back.mine([], raws);
       for (const [sender, nonce] of nonces) back.#nonces.set(sender, nonce);
@@ -315,7 +318,11 @@ export class TokenBench {
   }
 
   /** Mines one block with these transactions, and returns their hashes. */
-  async mine(messages: readonly Message[], raws: readonly string[] = []): Promise<Hash32[]> {
+  async mine(
+    messages: readonly Message[],
+    raws: readonly string[] = [],
+    cosmosRaws: readonly Uint8Array[] = [],
+  ): Promise<Hash32[]> {
     const signed: string[] = [...raws];
     for (const { from = ISSUER, ...message } of messages) {
       const nonce = this.#nonces.get(from.address) ?? 0;
@@ -323,7 +330,7 @@ export class TokenBench {
       const common = { type: 0, chainId: 6940, gasPrice: 25_000_000n, gasLimit: 3_000_000n };
       signed.push(await from.signTransaction({ ...common, nonce, ...message }));
     }
-    const { committed } = await this.chain.mine(signed);
+    const { committed } = await this.chain.mine(signed, cosmosRaws);
     this.#blocks.push({ raws: signed, nonces: new Map(this.#nonces) });
     await this.online.indexed(committed.block.header.height);
     return committed.block.transactions.map(({ tx }) => tx.hash);
