@@ -1,5 +1,4 @@
 /** `causeway deposits list|status|resume`: what came, how far it is booked, what halts it. */
-import { parseAddress } from "../../chain/address.js";
 import { amountFields } from "../../ledger/journal/amount-fields.js";
 import { type Incident, openIncident, resumeCrediting } from "../../ledger/incidents.js";
 import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
@@ -14,16 +13,18 @@ import { createExchangeClient } from "../probe/exchange-client.js";
 import { operatorName } from "./ledger-decisions.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
+import { accountIn } from "../transactions/values.js";
 
 /** Lists the deposits to one address, oldest first, by the ids that `causeway ledger` takes. */
 export async function runListDeposits(
   context: CommandContext,
   options: { readonly address: string },
 ): Promise<number> {
+  const address = accountIn(options.address, "--address");
   const { depositUrl, withdrawalUrl } = loadKitConfig(context).endpoints;
   const apiKey = readApiKeyFile(homePaths(context.home).apiKey);
   const client = createExchangeClient({ depositUrl, withdrawalUrl, apiKey });
-  const deposits = await client.depositsTo(parseAddress(options.address), context.signal);
+  const deposits = await client.depositsTo(address, context.signal);
   if (context.json) {
     const rows = deposits.map(({ amountUnits, ...row }) => ({
       ...row,

@@ -333,7 +333,7 @@ function addDepositCommands(program: Command, run: Runner): void {
   const deposits = program.command("deposits").description("deposits and what halts them");
   addShared(deposits.command("list"))
     .description("deposits to an address")
-    .requiredOption("--address <address>", "deposit address, 0x hex")
+    .requiredOption("--address <address>", "deposit address, addr1... or 0x hex")
     .action(
       run<SharedOptions & { address: string }>(async (context, own) => {
         const { runListDeposits } = await import("../commands/deposits.js");

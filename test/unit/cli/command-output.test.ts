@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { parseAddress } from "../../../chain/address.js";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { createAuditNode } from "../../../cli/audit/audit-node.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { createStandardOutput } from "../../../cli/standard-output.js";
@@ -301,18 +301,28 @@ it("lists deposits by the ids that decisions about them take", async () => {
   };
   const page = JSON.stringify({ deposits: [deposit], next: null });
   const api = createHttpServer((_request, response) => void response.end(page));
-  const printed: string[] = [];
-  const program = createProgram({
-    version: "0",
-    env: { CAUSEWAY_WATCHER_API_LISTEN: `127.0.0.1:${await listen(api)}` },
-    signal: new AbortController().signal,
-    print: (line) => printed.push(line),
-    warn: () => undefined,
-    setExitCode: () => undefined,
-  });
-  const words = ["deposits", "list", "--address", address, "--home", home];
-  await program.parseAsync(words, { from: "user" });
-  expect(printed).toEqual([`  7-0-3  block 7  ${hash}  1 TOKEN  suspense`]);
+  const env = { CAUSEWAY_WATCHER_API_LISTEN: `127.0.0.1:${await listen(api)}` };
+  const list = async (typed: string) => {
+    const printed: string[] = [];
+    const program = createProgram({
+      version: "0",
+      env,
+      signal: new AbortController().signal,
+      print: (line) => printed.push(line),
+      warn: () => undefined,
+      setExitCode: () => undefined,
+    });
+    const words = ["deposits", "list", "--address", typed, "--home", home];
+    await program.parseAsync(words, { from: "user" });
+    return printed;
+  };
+  const line = `  7-0-3  block 7  ${hash}  1 TOKEN  suspense`;
+  expect(await list(address)).toEqual([line]);
+  // Customers name their address as their wallet shows it.
+  expect(await list(toBech32(parseAddress(address)))).toEqual([line]);
+  await expect(list("0x12")).rejects.toThrow(
+    '--address must be an account, addr1... or 0x hex, not "0x12".',
+  );
 });
 
 it("says on which side of an adjustment a customer gets more, and on which less", () => {
