@@ -240,7 +240,8 @@ describe("a peer that", () => {
   });
 
   it("makes the victim work all the time is held up, then banned; others are heard", async () => {
-    const small = { heardMsPerSecond: 100, heardBurstMs: 100, heldUpBurstMs: 1_000 };
+    // Little enough that this thread has more for it, also on a machine that is busy.
+    const small = { heardMsPerSecond: 20, heardBurstMs: 100, heldUpBurstMs: 1_000 };
     const all = await scene({}, 500, small);
     const { victim, sessions, attacker } = all;
     const heard = new Map<string, number>();
@@ -271,7 +272,7 @@ describe("a peer that", () => {
       clearInterval(attack);
     });
     const seconds = (performance.now() - startMs) / 1_000;
-    expect((heard.get(attacker.key.nodeId) ?? 0) * 5).toBeLessThan(100 + seconds * 100 + 900);
+    expect((heard.get(attacker.key.nodeId) ?? 0) * 5).toBeLessThan(100 + seconds * 20 + 900);
     await until(() => sessions.get(attacker.key.nodeId) === undefined, { timeoutMs: 5_000 });
     expect(link.signal.aborted).toBe(false);
     expect(sessions.all().map(({ nodeId }) => nodeId)).toEqual([honest.key.nodeId]);

@@ -16,6 +16,11 @@ houseForEachTest((opened) => {
 /** Longer than any patience of a lane. */
 const STANDSTILL_MS = 3_600_000;
 
+/** A lane renews its lease while it works: not between the loss that a test makes and who comes then. */
+const HELD = { leaseMs: 600_000 };
+
+const contextOf = () => house.context(HELD);
+
 /** Does something once, when the test says so. */
 function once(happens: () => unknown) {
   const trap = {
@@ -47,7 +52,7 @@ async function expectPaidOnce(
 
 it("freezes no wallet for receipts that it waited for while it stood still", async () => {
   const { id } = await house.accept();
-  const context = house.context();
+  const context = contextOf();
   const { node } = context;
   const stop = once(() => (house.clock.ms += STANDSTILL_MS));
   let isDeaf = true;
@@ -77,9 +82,9 @@ it("freezes no wallet for receipts that it waited for while it stood still", asy
 
 it("freezes no wallet for what another worker has sent in a payment's place meanwhile", async () => {
   const { id } = await house.accept();
-  const context = house.context();
+  const context = contextOf();
   const { node } = context;
-  const other = house.lane();
+  const other = house.lane(HELD);
   const stop = once(async () => {
     await house.ledger.owner.query(
       `UPDATE hot_wallet SET lease_expires_at = now() - interval '1 s'`,
@@ -123,8 +128,8 @@ function deafNode(node: LaneContext["node"], isDeaf: () => boolean, behind: () =
 
 it("freezes no wallet for receipts that another worker has found meanwhile", async () => {
   const { id } = await house.accept();
-  const context = house.context();
-  const other = house.lane();
+  const context = contextOf();
+  const other = house.lane(HELD);
   const stop = once(async () => {
     await loseLease();
     for (let round = 0; round < 2; round += 1) await other.runRound(house.signal);
@@ -147,7 +152,7 @@ it("freezes no wallet for receipts that another worker has found meanwhile", asy
 
 /** A lane whose payments are sent and mined; in its next round it stops behind its look at receipts. */
 async function minedBefore(stop: ReturnType<typeof once>): Promise<Lane> {
-  const context = house.context();
+  const context = contextOf();
   const node = deafNode(
     context.node,
     () => false,
@@ -162,7 +167,7 @@ async function minedBefore(stop: ReturnType<typeof once>): Promise<Lane> {
 
 it("lets nothing go on that another worker has frozen meanwhile", async () => {
   const { id } = await house.accept();
-  const context = house.context();
+  const context = contextOf();
   // Its second node calls the payment failed.
   const secondNode: LaneContext["secondNode"] = {
     receipts: async (hashes, options) => {
@@ -173,7 +178,7 @@ it("lets nothing go on that another worker has frozen meanwhile", async () => {
       return { height, byHash: new Map(failed) };
     },
   };
-  const other = house.laneWith({ ...house.context(), secondNode });
+  const other = house.laneWith({ ...contextOf(), secondNode });
   const stop = once(async () => {
     await loseLease();
     for (let round = 0; round < 2; round += 1) await other.runRound(house.signal);
@@ -201,7 +206,7 @@ it("records no block that was read before the watcher went back behind it", asyn
 
 it("counts no time in which another worker had the wallet", async () => {
   const { id } = await house.accept();
-  const context = house.context();
+  const context = contextOf();
   let isDeaf = true;
   const node = deafNode(
     context.node,
@@ -209,7 +214,7 @@ it("counts no time in which another worker had the wallet", async () => {
     async () => undefined,
   );
   const lane = house.laneWith({ ...context, node });
-  const other = house.laneWith({ ...house.context(), node });
+  const other = house.laneWith({ ...contextOf(), node });
   await lane.runRound(house.signal);
   house.chain.mine();
   await lane.runRound(house.signal);
@@ -227,7 +232,7 @@ it("counts no time in which another worker had the wallet", async () => {
 
 it("freezes the wallet where they are missing at looks that are far enough apart", async () => {
   const { id } = await house.accept();
-  const context = house.context();
+  const context = contextOf();
   const { node } = context;
   const lane = house.laneWith({
     ...context,
@@ -249,7 +254,7 @@ it("freezes the wallet where they are missing at looks that are far enough apart
 it("gives up no payment that was mined while it stood still", async () => {
   const { id, to } = await house.acceptTo();
   house.chain.unmined.add(to);
-  const context = house.context();
+  const context = contextOf();
   const stop = once(() => {
     house.clock.ms += STANDSTILL_MS;
     house.chain.unmined.clear();
@@ -272,7 +277,7 @@ it("gives up no payment that was mined while it stood still", async () => {
 it("gives up no payment that was mined while it stood still behind its look at the chain", async () => {
   const { id, to } = await house.acceptTo();
   house.chain.unmined.add(to);
-  const context = house.context();
+  const context = contextOf();
   const { node } = context;
   const stop = once(() => {
     house.clock.ms += STANDSTILL_MS;
@@ -295,7 +300,7 @@ it("gives up no payment that was mined while it stood still behind its look at t
 
 it("calls no receipt of a recorded payment lost for the time in which it stood still", async () => {
   await house.accept();
-  const context = house.context();
+  const context = contextOf();
   const { node } = context;
   const stop = once(() => (house.clock.ms += STANDSTILL_MS));
   let [isSilent, isDeaf] = [true, false];
@@ -327,8 +332,8 @@ it("calls no receipt of a recorded payment lost for the time in which it stood s
 it("gives up no payment of a wallet that another worker has taken over meanwhile", async () => {
   const { id, to } = await house.acceptTo();
   house.chain.unmined.add(to);
-  const context = house.context();
-  const other = house.lane();
+  const context = contextOf();
+  const other = house.lane(HELD);
   const stop = once(async () => {
     await house.database.query(
       `UPDATE hot_wallet SET lease_expires_at = now() - interval '1 hour'`,
@@ -360,9 +365,9 @@ it("gives up no payment of a wallet that another worker has taken over meanwhile
 it("fails no request for an estimate from before another worker took the wallet over", async () => {
   const { id, to } = await house.acceptTo();
   house.chain.reverting.add(to);
-  const context = house.context();
+  const context = contextOf();
   const { node } = context;
-  const other = house.lane();
+  const other = house.lane(HELD);
   const stop = once(async () => {
     house.chain.reverting.clear();
     await house.database.query(
@@ -400,7 +405,7 @@ it("fails no request for an estimate from before another worker took the wallet 
 
 it("pays no address that became a wallet of the exchange meanwhile", async () => {
   const { id, to } = await house.acceptTo();
-  const context = house.context();
+  const context = contextOf();
   const { node } = context;
   const word = { operator: "test", reason: "a new wallet" };
   const added = once(() =>
