@@ -40,6 +40,7 @@ import type { BlockMakerParts } from "./proposals/proposal-block.js";
 import { heightProgress } from "./machine/height-progress.js";
 import { repairDecided, repairSameHeight, roundStatus } from "./machine/round-status.js";
 import { type ConsensusTimeouts, nextStartMs, timeoutMs } from "./machine/schedule.js";
+import { tellStandstill } from "./standstill.js";
 import type { ConsensusStore } from "../store/consensus-store.js";
 import type { WalTail } from "./log/tail.js";
 import type { Wal } from "./log/wal.js";
@@ -248,7 +249,11 @@ export class ConsensusDriver implements ConsensusInbox {
     const { clock, params } = this.parts;
     const nowMs = clock.nowMs();
     this.lastStartMs = nextStartMs(this.lastStartMs, nowMs, params.blockIntervalMs);
-    this.schedule(STEP.newHeight, 0, this.lastStartMs - nowMs);
+    const delayMs = this.lastStartMs - nowMs;
+    this.schedule(STEP.newHeight, 0, delayMs);
+    const { run } = this;
+    const ports = { state: () => run.state, log: this.parts.log };
+    tellStandstill(ports, delayMs, this.timers.signal).catch(() => undefined); // As above.
   }
 
   /**
