@@ -17,6 +17,12 @@ import { offenceOf, type SnapshotOffers, type SnapshotPeer } from "./state-sync-
 import { StateSyncError } from "./state-sync-error.js";
 import type { SnapshotOffer } from "./statesync-ports.js";
 
+/** Time by the monotonic clock, milliseconds, for each peer that failed. */
+export interface PassedOver {
+  get(nodeId: NodeId): number | undefined;
+  set(nodeId: NodeId, untilMs: number): unknown;
+}
+
 /** What fetching needs. */
 export interface ChunkPorts {
   readonly offers: Pick<SnapshotOffers, "holders" | "forget">;
@@ -27,6 +33,8 @@ export interface ChunkPorts {
   readonly timeoutMs: number;
   /** Chunks that are fetched at once. */
   readonly fetchers: number;
+  /** Until when each peer that failed is passed over; outlives one snapshot. */
+  readonly passedOver: PassedOver;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -101,7 +109,6 @@ export class ChunkFolder {
 export class ChunkFetch {
   private readonly waiting: number[] = [];
   private readonly busy = new Map<NodeId, number>();
-  private readonly passedOver = new Map<NodeId, number>();
   private lastProgressMs: number;
   private fetchedBytes = 0;
   private done = 0;
@@ -162,15 +169,21 @@ export class ChunkFetch {
     }
   }
 
-  /** The least busy peer that has the snapshot; those that failed lately only where all did. */
+  /**
+   * The least busy peer that has the snapshot; those that failed lately only where all did. Of equals the one
+   * whose failure is the oldest: else some that keep silent in turns would hide one that answers.
+   */
   private choosePeer(): SnapshotPeer | undefined {
     const nowMs = this.ports.clock.monotonicMs();
     const load = ({ nodeId }: SnapshotPeer) => this.busy.get(nodeId) ?? 0;
+    const untilMs = ({ nodeId }: SnapshotPeer) => this.ports.passedOver.get(nodeId) ?? 0;
     const free = this.ports.offers
       .holders(this.offer)
       .filter((peer) => load(peer) < MAX_CHUNKS_PER_PEER);
-    const good = free.filter(({ nodeId }) => nowMs >= (this.passedOver.get(nodeId) ?? 0));
-    return (good.length > 0 ? good : free).toSorted((one, other) => load(one) - load(other))[0];
+    const good = free.filter((peer) => nowMs >= untilMs(peer));
+    return (good.length > 0 ? good : free).toSorted(
+      (one, other) => load(one) - load(other) || untilMs(one) - untilMs(other),
+    )[0];
   }
 
   private async fetchFrom(
@@ -220,7 +233,7 @@ export class ChunkFetch {
   }
 
   private passOver({ nodeId }: SnapshotPeer): void {
-    this.passedOver.set(nodeId, this.ports.clock.monotonicMs() + PASSED_OVER_MS);
+    this.ports.passedOver.set(nodeId, this.ports.clock.monotonicMs() + PASSED_OVER_MS);
   }
 
   private assertHope(): void {

@@ -7,6 +7,7 @@ import { LRUCache } from "lru-cache";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { limitedSignal, sleep } from "../../runtime/process/task.js";
+import type { NodeId } from "../p2p/node-key.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { type EvidenceWindow, fetchBackfill } from "./backfill.js";
 import { LightClient, type LightClientOptions } from "./light/light-client.js";
@@ -51,7 +52,7 @@ const PASSING_CODES: readonly string[] = [
   "LIGHT_FUTURE",
 ];
 
-/** More snapshots, false or incomplete, than peers bring up before they are banned. */
+/** More snapshots, false or incomplete, than peers bring up before they are banned; and more peers than there are. */
 const MAX_REMEMBERED = 1_000;
 
 /** Pause before all is looked at again. */
@@ -73,6 +74,8 @@ export class StateSync {
   private readonly rejected = new LRUCache<Hash32, true>({ max: MAX_REMEMBERED });
   /** How often a snapshot was begun with and nobody had all of it. */
   private readonly failures = new LRUCache<Hash32, number>({ max: MAX_REMEMBERED });
+  /** Until when peers that gave no chunk are passed over, in the next snapshot as well. */
+  private readonly passedOver = new LRUCache<NodeId, number>({ max: MAX_REMEMBERED });
   /** The newest height that was proven. */
   private proven: ProvenHeight | undefined;
   /** What was before a height of which all chunks came: its headers are not fetched twice. */
@@ -239,6 +242,7 @@ export class StateSync {
       check: (index, bytes) => guard.check(index, bytes),
       timeoutMs: settings.chunkTimeoutMs,
       fetchers: settings.chunkFetchers,
+      passedOver: this.passedOver,
       clock,
       log,
     });

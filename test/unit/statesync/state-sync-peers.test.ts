@@ -116,7 +116,7 @@ function offersOf(peers: readonly FakePeer[]) {
 
 async function fetchAll(peers: readonly FakePeer[], clock = systemClock): Promise<void> {
   const chunks = new ChunkFolder(folder, MANIFEST);
-  const limits = { timeoutMs: PATIENCE_MS, fetchers: 4 };
+  const limits = { timeoutMs: PATIENCE_MS, fetchers: 4, passedOver: new Map() };
   const ports = { offers: offersOf(peers), report, check: () => undefined, ...limits, clock, log };
   await new ChunkFetch(OFFER, chunks, ports).run(ALL, new AbortController().signal);
   for (const [index, chunk] of CHUNKS.entries()) {
@@ -163,11 +163,24 @@ describe("chunks", () => {
       expect(slow.asked.length).toBeLessThanOrEqual(4);
     }));
 
+  it("come, the first one too, from the one of many peers that does not keep silent", () =>
+    inVirtualTime(async () => {
+      const peers = ["a", "b", "c"].map((name) => new FakePeer(name, silent));
+      const asked = [...peers, new FakePeer("honest", honest)];
+      const chunks = new ChunkFolder(folder, MANIFEST);
+      const limits = { timeoutMs: 10_000, fetchers: 4, passedOver: new Map() };
+      const ports = { offers: offersOf(asked), report, check: () => undefined, ...limits };
+      const fetching = new ChunkFetch(OFFER, chunks, { ...ports, clock: systemClock, log });
+      await fetching.run({ from: 0, to: 1 }, new AbortController().signal);
+      expect(asked.map((peer) => peer.asked)).toEqual([[0], [0], [0], [0]]);
+    }));
+
   it("of one peer are asked a few at a time", async () => {
     const peer = new FakePeer("peer", honest);
     const chunks = new ChunkFolder(folder, MANIFEST);
     const check = () => undefined;
-    const parts = { offers: offersOf([peer]), report, check, timeoutMs: PATIENCE_MS, fetchers: 30 };
+    const limits = { timeoutMs: PATIENCE_MS, fetchers: 30, passedOver: new Map() };
+    const parts = { offers: offersOf([peer]), report, check, ...limits };
     const fetching = new ChunkFetch(OFFER, chunks, { ...parts, clock: systemClock, log });
     await fetching.run(ALL, new AbortController().signal);
     expect(peer.mostBusy).toBe(4);
@@ -451,6 +464,26 @@ describe("a snapshot whose chunks nobody gives", () => {
     expect(await begun(damaged)).toEqual([6, 5, 6, 5]);
     expect(reports).toEqual([]);
   });
+
+  it("is asked of everybody, however many keep silent in turns", () =>
+    inVirtualTime(async () => {
+      const manifest = encodeManifest({ ...MANIFEST, height: 6 });
+      const offered = [{ height: 6, format: 1, chunks: CHUNKS.length, id: snapshotIdOf(manifest) }];
+      // More than can be asked before the snapshot is given up for another one.
+      const labels = Array.from({ length: 40 }, (_, index) => `silent ${index}`);
+      const peers = labels.map((name) => new FakePeer(name, silent, offered, () => manifest));
+      const last = new FakePeer("honest", honest, offered, () => manifest);
+      const ending = new AbortController();
+      const running = syncFrom([...peers, last], 2 ** 30)
+        .run(ending.signal)
+        .catch(() => undefined);
+      try {
+        await until(() => last.asked.length > 0, { timeoutMs: 200_000 });
+      } finally {
+        ending.abort(new Error("enough"));
+        await running;
+      }
+    }));
 
   it("is given up where those who have it keep silent", async () => {
     expect(await begun(silent)).toEqual([6, 5, 6, 5]);
