@@ -86,7 +86,11 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     signal,
   });
   const shown = new ShownNonces();
-  const { database, policy } = await openPatiently(
+  const {
+    database,
+    policy,
+    guard: told,
+  } = await openPatiently(
     () => openBooks(context, { url, identity, entries, shownNonces: shown.all }),
     context,
   );
@@ -98,7 +102,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const secondNode = secondRpc && createWalletNode(secondRpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
-  const ledger = createLaneLedger(database, shown);
+  const ledger = createLaneLedger(database, shown, told);
   const owner = `${hostname()}:${process.pid}:${randomUUID()}`;
   const rules = { policy, killSwitch, screener };
   const lanes = new Lanes({
@@ -122,7 +126,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
   const parts = { tokens, policy, isStopped, switchFile, chainId, chainAccounts, apiKey };
-  const api = { ...parts, shownNonces: shown.all };
+  const api = { ...parts, shownNonces: shown.all, guard: told };
   const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
@@ -134,6 +138,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   lanes.start();
   const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
   tasks.run("policy", (taskSignal) => policy.follow({ signal: taskSignal }));
+  // What this process has told of may be lost while another one's lane holds the wallets.
+  tasks.run("ledger", (taskSignal) => told.follow({ signal: taskSignal }));
   // Of a node that was away when the ledger told which chain it is.
   tasks.run("chain accounts", (taskSignal) => accounts.learn({ signal: taskSignal, log }));
   return [
@@ -163,31 +169,40 @@ async function openBooks(
     readonly entries: readonly TokenEntry[];
     readonly shownNonces: ReadonlyMap<Address, bigint>;
   },
-): Promise<{ readonly database: SqlDatabase; readonly policy: PolicyKeeper }> {
+): Promise<{
+  readonly database: SqlDatabase;
+  readonly policy: PolicyKeeper;
+  readonly guard: LedgerGuard;
+}> {
   const { url, identity, entries, shownNonces } = parts;
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   try {
     await readAgreedTokens(database, entries);
-    await checkLedger(home, database, log);
+    const guard = await checkLedger(home, database, log);
     // Every keystore of the home is a wallet of the ledger, from the first start that sees it.
     const found = readHomeWallets(home).map((wallet) => foundInHome(wallet, "withdrawal-worker"));
     await registerWallets(database, found);
     await ensureKillSwitchFile(killSwitchPath(home), database);
     const clock = systemClock;
     const policy = await PolicyKeeper.open({ database, home, clock, log, shownNonces });
-    return { database, policy };
+    return { database, policy, guard };
   } catch (error) {
     await database.close();
     throw error;
   }
 }
 
-/** A ledger that is not what the home remembers is closed before anything is signed by it. */
-async function checkLedger(home: string, database: SqlDatabase, log: Logger): Promise<void> {
-  const guard = await LedgerGuard.open({ database, home, reporter: "withdrawal-worker" });
+/**
+ * A ledger that is not what the home remembers is closed before anything is signed by it. What this process
+ * tells it remembers by itself: the watcher alone writes the home's file, and may have another home.
+ */
+async function checkLedger(home: string, database: SqlDatabase, log: Logger): Promise<LedgerGuard> {
+  const reporter = "withdrawal-worker";
+  const guard = await LedgerGuard.open({ database, home, reporter, isInMemory: true });
   const reason = await guard.check();
   if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
+  return guard;
 }
 
 /** The wallets' signers, with rules of their own: of the ledger they know nothing. */
@@ -260,7 +275,10 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId" | "chainAccounts" | "shownNonces"> & {
+  readonly api: Pick<
+    WithdrawalApiParts,
+    "tokens" | "chainId" | "chainAccounts" | "shownNonces" | "guard"
+  > & {
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
     readonly switchFile: string;
@@ -272,7 +290,7 @@ function createServer(parts: {
 }): HttpServer {
   const { config, database, api, lanes, queue, context } = parts;
   const { tokens, policy, isStopped, chainId, chainAccounts } = api;
-  const { apiKey, switchFile, shownNonces } = api;
+  const { apiKey, switchFile, shownNonces, guard } = api;
   // The queue is for lanes of other processes.
   const wake = () => {
     lanes.wake();
@@ -305,6 +323,7 @@ function createServer(parts: {
         chainId,
         chainAccounts,
         shownNonces,
+        guard,
         onCancelled: wake,
       }),
       ...createWalletRoutes(database),

@@ -3,6 +3,7 @@
  * into recovery in the database itself, so that every process sees it; what is told to others is
  * remembered in the home first.
  */
+import { sleep } from "../../runtime/process/task.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { holdForIncident, openIncident, writeIncident } from "../incidents.js";
@@ -225,6 +226,9 @@ export async function closeIfBehind(database: SqlDatabase, home: string): Promis
   await guard.check();
 }
 
+/** Between two looks of a process that waits for nothing else: a ledger may be put back under it. */
+const LOOK_PAUSE_MS = 1_000;
+
 /** What is to be told. */
 interface Told {
   /** Highest number of the events. */
@@ -246,6 +250,7 @@ export class LedgerGuard {
 
   /**
    * Opens the home's mark and holds the ledger against it.
+   * @param options.isInMemory see `HomeMark.open`
    * @throws HOME_MARK_UNUSABLE
    */
   static async open(options: {
@@ -253,9 +258,18 @@ export class LedgerGuard {
     readonly home: string;
     /** Name of the process. */
     readonly reporter: string;
+    readonly isInMemory?: boolean;
   }): Promise<LedgerGuard> {
-    const { database, home, reporter } = options;
-    return new LedgerGuard(database, await HomeMark.open(home), reporter);
+    const { database, home, reporter, isInMemory } = options;
+    return new LedgerGuard(database, await HomeMark.open(home, isInMemory), reporter);
+  }
+
+  /** Looks again and again until the signal fires; the next look is made whatever one fails by. */
+  async follow({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    for (;;) {
+      await sleep(LOOK_PAUSE_MS, { signal });
+      await this.check().catch(() => undefined);
+    }
   }
 
   /** All lower address indexes may have been given out. */

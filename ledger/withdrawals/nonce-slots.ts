@@ -60,6 +60,8 @@ interface SlotRules {
   readonly budget: SlotBudget;
   readonly policy: HashedPolicy;
   readonly shown?: ReadonlyMap<Address, bigint>;
+  /** Throws where this is not the ledger that was told of: what was told to have ended is paid by none. */
+  readonly assertStands?: (tx: Sql) => Promise<void>;
 }
 
 /** A signed transaction to be stored for a slot. */
@@ -96,7 +98,7 @@ export interface SlotQuery {
  * the reserve does not cover waits; a smaller one behind it may go first.
  * @param rules.shown next nonces of wallets that the caller was shown: one that is lower now was lost with
  *   its commit, and nobody gets any before the wallet has been looked at
- * @throws LEASE_LOST
+ * @throws LEASE_LOST; RECOVERY by `assertStands`
  */
 export function takeSlots(
   database: SqlDatabase,
@@ -134,12 +136,13 @@ async function takeInside(
   lease: WalletLease,
   wanted: { readonly candidates: readonly SlotCandidate[] } & SlotRules,
 ): Promise<TakenSlots> {
-  const { candidates, budget, policy, shown = new Map() } = wanted;
+  const { candidates, budget, policy, shown = new Map(), assertStands } = wanted;
   const wallet = await lockWallet(tx, lease);
   const { frozen, behindElsewhere } = await lockFreeze(tx, lease.wallet);
   // What another wallet has paid behind this ledger's back may be asked for again.
   if (frozen || behindElsewhere !== undefined) return noSlots("frozen");
   if ((await lostNonces(tx, shown)) !== undefined) return noSlots("frozen");
+  await assertStands?.(tx);
   // Behind the wallet's lock: who drains it holds that lock, too.
   if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
   if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");

@@ -1,6 +1,7 @@
 /** `POST /v1/withdrawals/{id}/approvals`, and approvals as withdrawals show them. */
 import type { Address } from "../../chain/address.js";
 import { present } from "../../chain/errors.js";
+import type { ApprovalDecision } from "../../ledger/policy/approval-digest.js";
 import { countingApprovals } from "../../ledger/policy/approval-rows.js";
 import { type ApprovalOutcome, decideWithdrawal } from "../../ledger/policy/approvals.js";
 import { toWithdrawalId } from "../../ledger/requests/withdrawal-id.js";
@@ -38,9 +39,13 @@ const REFUSALS: Readonly<
 
 /**
  * Writes the decision of the caller down.
+ * @returns it
  * @throws ApiError for what cannot be decided; POLICY_UNREADABLE; database faults
  */
-export async function decide(parts: ApprovalParts, request: HttpRequest): Promise<void> {
+export async function decide(
+  parts: ApprovalParts,
+  request: HttpRequest,
+): Promise<ApprovalDecision> {
   const read = (name: string): unknown => Reflect.get(Object(request.body), name);
   const decision = read("decision");
   if (decision !== "approve" && decision !== "reject") {
@@ -62,7 +67,7 @@ export async function decide(parts: ApprovalParts, request: HttpRequest): Promis
     },
     { policy: await parts.policy.current(), chainId: parts.chainId, shown: parts.shownNonces },
   );
-  if (outcome === "done") return;
+  if (outcome === "done") return decision;
   const [status, code, message] = REFUSALS[outcome];
   throw new ApiError(status, code, message);
 }

@@ -11,18 +11,22 @@ import {
   TREASURY,
 } from "../../ledger/journal/accounts.js";
 import { amountFields } from "../../ledger/journal/amount-fields.js";
+import { LedgerError } from "../../ledger/errors.js";
+import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import { isForbiddenDestination } from "../../ledger/policy/destinations.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import {
   isWithdrawalStatus,
+  phaseOf,
   type WithdrawalStatus,
 } from "../../ledger/requests/withdrawal-status.js";
-import { toWithdrawalId } from "../../ledger/requests/withdrawal-id.js";
+import { toWithdrawalId, type WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import {
   type AcceptRefusal,
   findWithdrawal,
   listWithdrawals,
   type Withdrawal,
+  type WithdrawalPage,
   type WithdrawalRequest,
 } from "../../ledger/withdrawals/withdrawals.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
@@ -46,6 +50,8 @@ export interface WithdrawalApiParts {
   readonly chainId: bigint;
   /** Next nonces that lanes of this process were shown: behind them nothing is taken back at once. */
   readonly shownNonces?: ReadonlyMap<Address, bigint>;
+  /** Remembers what is told here; absent where nothing is paid by what was told. */
+  readonly guard?: Pick<LedgerGuard, "keep">;
   /** Accounts that the chain's genesis names. */
   readonly chainAccounts?: () => ChainAccounts;
 }
@@ -199,13 +205,51 @@ async function createWithdrawal(
     }
     throw new ApiError(422, refusal, REFUSALS[refusal], rule === undefined ? {} : { rule });
   }
-  return { status: 201, body: encodeWithdrawal(outcome.withdrawal) };
+  const { withdrawal } = outcome;
+  const body = isUnpaid(withdrawal) ? await readOne(parts, withdrawal.id) : withdrawal;
+  return { status: 201, body: encodeWithdrawal(body) };
 }
 
 async function getOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
   const id = toWithdrawalId(request.params["id"] ?? "");
-  const withdrawal = await findWithdrawal(parts.database, id);
+  return { body: encodeWithdrawal(await readOne(parts, id)) };
+}
+
+async function readOne(parts: WithdrawalApiParts, id: WithdrawalId): Promise<Withdrawal> {
+  const [withdrawal] = await readTold(parts, async () => {
+    return [await findWithdrawal(parts.database, id)].filter((found) => found !== undefined);
+  });
   if (withdrawal === undefined) throw new ApiError(404, "NOT_FOUND", "no withdrawal has this id");
+  return withdrawal;
+}
+
+/** Nothing was paid for it, and nothing will be: its client may give the coins to somebody else. */
+function isUnpaid({ status }: Withdrawal): boolean {
+  return phaseOf(status) === "unpaid";
+}
+
+/**
+ * Withdrawals to be told. That one has ended unpaid is remembered first: a standby that takes over without
+ * that commit would pay it. Read once more behind it: what was lost until then is told as it stands now.
+ */
+async function readTold(
+  { guard }: WithdrawalApiParts,
+  read: () => Promise<readonly Withdrawal[]>,
+): Promise<readonly Withdrawal[]> {
+  const rows = await read();
+  if (guard === undefined || !rows.some(isUnpaid)) return rows;
+  await guard.keep();
+  return read();
+}
+
+/** Answers what has taken a withdrawal back; where it waits as before, the database has lost that since. */
+async function tellEnded(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
+  const withdrawal = await readOne(parts, toWithdrawalId(request.params["id"] ?? ""));
+  if (phaseOf(withdrawal.status) === "waiting") {
+    throw new LedgerError("COMMIT_LOST", "the ledger has lost what it had just written", {
+      retriable: true,
+    });
+  }
   return { body: encodeWithdrawal(withdrawal) };
 }
 
@@ -218,25 +262,26 @@ async function cancelOne(parts: WithdrawalApiParts, request: HttpRequest): Promi
     throw new ApiError(status, code, message);
   }
   parts.onCancelled();
-  return getOne(parts, request);
+  return tellEnded(parts, request);
 }
 
 async function approveOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
-  await decide(parts, request);
+  const decision = await decide(parts, request);
   parts.onCancelled();
-  return getOne(parts, request);
+  return decision === "reject" ? tellEnded(parts, request) : getOne(parts, request);
 }
 
 async function getPage(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
   const { customerId, status, limit: givenLimit, after, order } = request.query;
   const limit = typeof givenLimit === "number" ? givenLimit : DEFAULT_LIMIT;
-  const rows = await listWithdrawals(parts.database, {
+  const wanted: WithdrawalPage = {
     customerId: customerId === undefined ? undefined : readCustomerId(customerId),
     status: status === undefined ? undefined : readStatus(status),
     afterPosition: typeof after === "string" ? Number(after) : 0,
     limit: limit + 1,
     order: order === "newest" ? "newest" : "oldest",
-  });
+  };
+  const rows = await readTold(parts, () => listWithdrawals(parts.database, wanted));
   const page = rows.slice(0, limit);
   const last = page.at(-1);
   const hasMore = rows.length > limit && last !== undefined;

@@ -1,6 +1,7 @@
 /** The ledger as a lane uses it: every call is one commit. */
 import type { Address } from "../../chain/address.js";
-import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import {
   beginCancelling,
   cancelExpired,
@@ -83,7 +84,7 @@ export interface LaneLedger {
   takeSlots(
     lease: WalletLease,
     candidates: readonly SlotCandidate[],
-    rules: Omit<Parameters<typeof takeSlots>[3], "shown">,
+    rules: Omit<Parameters<typeof takeSlots>[3], "shown" | "assertStands">,
   ): Promise<TakenSlots>;
   readSignedApprovals(
     ids: readonly WithdrawalId[],
@@ -125,11 +126,14 @@ export interface LaneLedger {
 /**
  * The ledger in its PostgreSQL database, for all lanes of a process.
  * @param shown remembers the nonces that it shows
+ * @param guard remembers what this process has told of it; absent where it tells nothing
  */
 export function createLaneLedger(
   database: SqlDatabase,
   shown: ShownNonces = new ShownNonces(),
+  guard?: Pick<LedgerGuard, "assertStands">,
 ): LaneLedger {
+  const assertStands = async (tx: Sql) => guard?.assertStands(tx);
   return {
     async readHotWallet(wallet) {
       const row = await readHotWallet(database, wallet);
@@ -153,7 +157,8 @@ export function createLaneLedger(
     sumOpenTokens: (wallet) => sumOpenTokens(database, wallet),
     readSlotQueue: (options) => readSlotQueue(database, options),
     async takeSlots(lease, candidates, rules) {
-      const taken = await takeSlots(database, lease, candidates, { ...rules, shown: shown.all });
+      const told = { shown: shown.all, assertStands };
+      const taken = await takeSlots(database, lease, candidates, { ...rules, ...told });
       if (taken.behind !== undefined) shown.note(lease.wallet, taken.behind);
       return taken;
     },
