@@ -178,34 +178,43 @@ export async function releaseBehindChain(tx: Sql, wallet: Address): Promise<void
   );
 }
 
-/** Why a wallet's own switch is thrown, all causes in one text; undefined while it is not. */
-export async function readSwitchReason(sql: Sql, wallet: Address): Promise<string | undefined> {
-  const [row] = await sql.query<{ reason: string }>(
-    `SELECT reason FROM signing_freeze WHERE wallet = $1 AND frozen`,
+/** Why a wallet's own switch is thrown. */
+export interface SwitchCause {
+  /** All causes in one text. */
+  readonly reason: string;
+  /** When the first of them threw it, as the database writes it. */
+  readonly since: string;
+}
+
+/** Why a wallet's own switch is thrown; undefined while it is not. */
+export async function readSwitchCause(sql: Sql, wallet: Address): Promise<SwitchCause | undefined> {
+  const [row] = await sql.query<{ reason: string; since: string }>(
+    `SELECT reason, changed_at::text AS since FROM signing_freeze WHERE wallet = $1 AND frozen`,
     [wallet],
   );
-  return row?.reason;
+  return row;
 }
 
 /**
  * Lifts the freeze; the caller has looked first.
- * @param looked what `readSwitchReason` said before: a cause that came since has nobody looked at, and
- *   nothing is lifted; absent where whatever there is may be
+ * @param looked what `readSwitchCause` said before: a cause that came since has nobody looked at, and
+ *   nothing is lifted; nor where it was lifted and thrown again; absent where whatever there is may be
  * @returns false if it was not frozen, or not for these causes alone
  */
 export async function releaseSigning(
   sql: Sql,
   wallet: Address,
   reason: string,
-  looked?: string,
+  looked?: SwitchCause,
 ): Promise<boolean> {
   const rows = await sql.query(
     `WITH changed AS (
        UPDATE signing_freeze old SET frozen = false, reason = $2, changed_at = now()
         WHERE wallet = $1 AND frozen AND old.reason = coalesce($3, old.reason)
+          AND old.changed_at = coalesce($4::timestamptz, old.changed_at)
        RETURNING wallet)
      SELECT wallet FROM changed`,
-    [wallet, reason, looked ?? null],
+    [wallet, reason, looked?.reason ?? null, looked?.since ?? null],
   );
   return rows.length > 0;
 }

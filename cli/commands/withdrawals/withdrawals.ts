@@ -137,7 +137,10 @@ export async function runFreezeWithdrawals(
     const meant = walletsMeant(wallets, options.wallet);
     let changed = false;
     for (const { address } of meant) {
-      changed = (await freezeSigning(database, address, reason)) || changed;
+      const isNew = await freezeSigning(database, address, reason);
+      // A word of its own: a release that is under way has looked at the one before.
+      if (!isNew) await freezeSigning(database, address, typedAgain(reason));
+      changed = isNew || changed;
     }
     const switches = await readSwitches(database, meant);
     if (command.json) {
@@ -147,6 +150,11 @@ export async function runFreezeWithdrawals(
     return 0;
   };
   return withLedgerAlone(command, freeze, AT_ONCE);
+}
+
+/** Of a reason that stands there already, as much as leaves room for when it was typed again. */
+function typedAgain(reason: string): string {
+  return `${reason.slice(0, 900)} (typed again at ${new Date().toISOString()})`;
 }
 
 /** A wallet that a file of the home hides pays nothing before the ledger knows it: all others are stopped. */

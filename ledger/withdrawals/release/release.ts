@@ -46,7 +46,11 @@ import {
   maybePaid,
   obstacleToFreeNonce,
 } from "./other-payments.js";
-import { readSwitchReason, releaseSigning } from "../../requests/signing-freeze.js";
+import {
+  readSwitchCause,
+  releaseSigning,
+  type SwitchCause,
+} from "../../requests/signing-freeze.js";
 import { receiptOfSlot, recordInclusions } from "../slot-outcomes.js";
 import { isSameInclusion, type LiveSlot } from "../slot-rows.js";
 import { createHotWallet, readHotWallet } from "../../wallets/wallet-lease.js";
@@ -74,7 +78,7 @@ export async function releaseWallet(
 ): Promise<ReleaseReport> {
   const release = begin(context);
   const { database, wallet, obstacles } = release;
-  const looked = await readSwitchReason(database, wallet);
+  const looked = await readSwitchCause(database, wallet);
   const isExplained = await settleForeign(release, options.acknowledgement);
   for (const frozen of await readFrozenWithdrawals(database, wallet)) {
     await lookAgain(release, frozen);
@@ -93,7 +97,7 @@ export async function releaseWallet(
 /** @param looked why it was thrown before anything was looked at; undefined where it was not */
 async function liftSwitch(
   { database, wallet, steps, obstacles }: Release,
-  looked: string | undefined,
+  looked: SwitchCause | undefined,
 ): Promise<void> {
   if (looked !== undefined) {
     const isLifted = await releaseSigning(database, wallet, "an operator released it", looked);
@@ -102,8 +106,9 @@ async function liftSwitch(
       return;
     }
   }
-  const reason = await readSwitchReason(database, wallet);
-  if (reason !== undefined) obstacles.push({ obstacle: "frozen-meanwhile", wallet, reason });
+  const cause = await readSwitchCause(database, wallet);
+  if (cause === undefined) return;
+  obstacles.push({ obstacle: "frozen-meanwhile", wallet, reason: cause.reason });
 }
 
 /**

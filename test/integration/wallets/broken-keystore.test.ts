@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
-import { readSwitchReason } from "../../../ledger/requests/signing-freeze.js";
+import { readSwitchCause } from "../../../ledger/requests/signing-freeze.js";
 import { Desk, WALLET } from "../recovery/desk.js";
 
 const NAMED = expect.stringContaining("copied.json");
@@ -30,7 +30,7 @@ it("lets the kill switch be set in the ledger, too, and keys be taken back", asy
 it("is named by a freeze that has frozen all the same, and by what would overlook coins", async () => {
   const freeze = desk.causeway("withdrawals", "freeze", "--reason", "a key has leaked");
   await expect(freeze).rejects.toMatchObject({ code: "INVALID_WALLET_FILE", message: NAMED });
-  expect(await readSwitchReason(desk.database, WALLET)).toBe("a key has leaked");
+  expect((await readSwitchCause(desk.database, WALLET))?.reason).toBe("a key has leaked");
   for (const words of [["wallets", "list"], ["withdrawals", "list"], ["reconcile"]]) {
     await expect(desk.causeway(...words)).rejects.toMatchObject({ message: NAMED });
   }

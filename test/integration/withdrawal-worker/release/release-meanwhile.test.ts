@@ -98,6 +98,20 @@ it("that was not frozen before stays frozen", async () => {
   expect(await readFreeze(house.database, WALLET)).toMatchObject({ frozen: true });
 });
 
+it("stays frozen where it was released meanwhile, and frozen again in the same words", async () => {
+  await freeze("an operator froze it");
+  const again = once(async () => {
+    expect((await release()).steps).toEqual([{ step: "signing-released" }]);
+    await freeze("an operator froze it");
+  });
+  const report = await release(again);
+  expect([report.steps, report.obstacles.map(({ obstacle }) => obstacle)]).toEqual([
+    [],
+    ["frozen-meanwhile"],
+  ]);
+  expect(await readFreeze(house.database, WALLET)).toMatchObject({ frozen: true });
+});
+
 it("is released where nothing else came, and a release of nothing says nothing", async () => {
   expect(await release()).toMatchObject({ steps: [], obstacles: [] });
   await freeze("the first cause");
