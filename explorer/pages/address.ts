@@ -69,12 +69,14 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
   if (before !== null && beforeHeight === undefined) throw badRequest("before is a height");
   const { chain, indexer } = context;
   const head = await chain.head({ signal });
+  // Of blocks that are none yet the node says nothing at all.
+  const below = Math.min(beforeHeight ?? Number.MAX_SAFE_INTEGER, head.height + 1);
   const [balance, nonce, contractCode, journal, chart, transfers, balances, stake] =
     await Promise.all([
       chain.evm.getBalance(account, head.height, { signal }),
       chain.evm.getTransactionCount(account, head.height, { signal }),
       chain.evm.getCode(account, head.height, { signal }),
-      journalBefore(context, account, beforeHeight ?? head.height + 1, signal),
+      journalBefore(context, account, below, signal),
       history(context, account, head.height, signal),
       ask(context, indexer.transfers(account, query.get("cursor") ?? undefined, signal), signal),
       ask(context, indexer.balances(account, query.get("tokens") ?? undefined, signal), signal),

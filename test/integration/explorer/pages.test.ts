@@ -321,6 +321,14 @@ describe("an account", () => {
     expect(contract.text).toMatch(/KindContract \d+ bytes/);
   });
 
+  it("shows its newest changes to who asks for those below a height that is none yet", async () => {
+    for (const height of ["100000", "999999999999999"]) {
+      const { reply, text } = await page(`/address/${scene.other}?before=${height}`);
+      expect({ height, status: reply.status }).toEqual({ height, status: 200 });
+      expect(text).toContain("+1.5 TOKEN");
+    }
+  });
+
   it("draws its balance, with the same as a table", async () => {
     const { root } = await page(`/address/${scene.other}`);
     expect(all(root, "polyline")).toHaveLength(1);
