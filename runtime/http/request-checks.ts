@@ -19,12 +19,22 @@ export function takeOriginForm(request: IncomingMessage): void {
   request.url = rest.startsWith("/") ? rest : `/${rest}`;
 }
 
+/**
+ * Whether Host is there as HTTP wants it (RFC 9112, 3.2): once, and only before 1.1 not at all. Of two, Node
+ * shows the first; whoever had the request on its way may have gone by the other one.
+ */
+export function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  let count = 0;
+  for (let place = 0; place < rawHeaders.length; place += 2) {
+    if (rawHeaders[place]?.toLowerCase() === "host") count += 1;
+  }
+  return count === 1 || (count === 0 && httpVersion !== "1.1");
+}
+
 /** Before the body is read. @throws INVALID_REQUEST */
 export function checkHeaders(request: IncomingMessage): void {
   const { headers } = request;
-  if (headers.host === undefined && request.httpVersion === "1.1") {
-    throw requestError(400, "a Host header is needed");
-  }
+  if (!hasOneHost(request)) throw requestError(400, "one Host header is needed");
   // Joined to one they would be another key than the same one alone: a repeat would be paid again.
   // The distinct ones are made when they are asked for, of all headers.
   const hasKey = headers["idempotency-key"] !== undefined;

@@ -1,6 +1,6 @@
 /** What a browser asks for: path, query and language, read once. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { takeOriginForm } from "../../runtime/http/request-checks.js";
+import { hasOneHost, takeOriginForm } from "../../runtime/http/request-checks.js";
 import { PageError } from "../errors.js";
 import { type Language, parseLanguage, preferredLanguage } from "../text/languages.js";
 
@@ -31,6 +31,7 @@ const LANGUAGE_COOKIE = "; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly";
 /** Reads the head of a request. @throws BAD_REQUEST */
 export function readAsked(request: IncomingMessage): Asked {
   takeOriginForm(request);
+  if (!hasOneHost(request)) throw new PageError("BAD_REQUEST", "one Host header is needed");
   const target = request.url ?? "/";
   if (target.length > MAX_URL_CHARACTERS || !target.startsWith("/")) {
     throw new PageError("BAD_REQUEST", "the address is too long or not a path");

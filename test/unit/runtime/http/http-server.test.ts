@@ -238,6 +238,25 @@ describe("HTTP server", () => {
     });
   }
 
+  it("wants one Host header, as HTTP does, and none of clients from before it", async () => {
+    const ask = (version: string, hosts: readonly string[]) =>
+      new Promise<string>((resolve, reject) => {
+        const socket = connect(server.port, "127.0.0.1");
+        socket.once("data", (data) => {
+          resolve(data.toString("latin1").split("\r\n", 1)[0] ?? "");
+          socket.destroy();
+        });
+        socket.once("error", reject);
+        const lines = [...hosts.map((host) => `${host}\r\n`), `Authorization: Bearer ${KEY}\r\n`];
+        socket.write(`GET /v1/things/a HTTP/${version}\r\n${lines.join("")}\r\n`);
+      });
+    expect(await ask("1.1", ["Host: x"])).toContain("200");
+    expect(await ask("1.0", [])).toContain("200");
+    expect(await ask("1.1", [])).toContain("400");
+    expect(await ask("1.1", ["Host: x", "host: y"])).toContain("400");
+    expect(await ask("1.0", ["Host: x", "Host: x"])).toContain("400");
+  });
+
   it("takes a target with scheme and host, as clients send it that take it for a proxy", async () => {
     const ask = (path: string) =>
       new Promise<readonly [number | undefined, string]>((resolve, reject) => {

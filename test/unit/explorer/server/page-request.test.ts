@@ -1,0 +1,24 @@
+/** What the servers of pages read of a request's head. */
+import type { IncomingMessage } from "node:http";
+import { expect, it } from "@jest/globals";
+import { readAsked } from "../../../../web/server/page-request.js";
+
+const request = (httpVersion: string, hosts: readonly string[]) =>
+  ({
+    url: "/blocks?before=7",
+    httpVersion,
+    headers: { host: hosts[0] },
+    rawHeaders: ["Accept", "host", ...hosts.flatMap((host) => ["Host", host])],
+  }) as unknown as IncomingMessage;
+
+it("wants one Host header, as HTTP does, and none of clients from before it", () => {
+  expect(readAsked(request("1.1", ["localhost"])).path).toBe("/blocks");
+  expect(readAsked(request("1.0", [])).path).toBe("/blocks");
+  for (const [version, hosts] of [
+    ["1.1", []],
+    ["1.1", ["localhost", "evil.example"]],
+    ["1.0", ["localhost", "localhost"]],
+  ] as const) {
+    expect(() => readAsked(request(version, hosts))).toThrow("one Host header is needed");
+  }
+});
