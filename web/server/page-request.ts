@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { hasOneHost, takeOriginForm } from "../../runtime/http/request-checks.js";
 import { PageError } from "../errors.js";
 import { type Language, parseLanguage, preferredLanguage } from "../text/languages.js";
+import { isProbePath } from "./page-listener.js";
 
 /** What was asked for. */
 export interface Asked {
@@ -31,7 +32,6 @@ const LANGUAGE_COOKIE = "; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly";
 /** Reads the head of a request. @throws BAD_REQUEST */
 export function readAsked(request: IncomingMessage): Asked {
   takeOriginForm(request);
-  if (!hasOneHost(request)) throw new PageError("BAD_REQUEST", "one Host header is needed");
   const target = request.url ?? "/";
   if (target.length > MAX_URL_CHARACTERS || !target.startsWith("/")) {
     throw new PageError("BAD_REQUEST", "the address is too long or not a path");
@@ -46,6 +46,10 @@ export function readAsked(request: IncomingMessage): Asked {
   // Browsers take "//host" in a link for another origin.
   if (/^\/[/\\]/.test(path)) throw new PageError("BAD_REQUEST", "the path has no beginning");
   if (/\p{Cc}/u.test(path)) throw new PageError("BAD_REQUEST", "control characters");
+  // Probes are answered whoever asks, as those of the APIs.
+  if (!hasOneHost(request) && !isProbePath(path)) {
+    throw new PageError("BAD_REQUEST", "one Host header is needed");
+  }
   const query = new URLSearchParams(rest.join("?"));
   const chosen = parseLanguage(query.get("lang") ?? undefined);
   const remembered = parseLanguage(cookieOf(request, "lang"));

@@ -3,9 +3,9 @@ import type { IncomingMessage } from "node:http";
 import { expect, it } from "@jest/globals";
 import { readAsked } from "../../../../web/server/page-request.js";
 
-const request = (httpVersion: string, hosts: readonly string[]) =>
+const request = (httpVersion: string, hosts: readonly string[], url = "/blocks?before=7") =>
   ({
-    url: "/blocks?before=7",
+    url,
     httpVersion,
     headers: { host: hosts[0] },
     rawHeaders: ["Accept", "host", ...hosts.flatMap((host) => ["Host", host])],
@@ -14,6 +14,7 @@ const request = (httpVersion: string, hosts: readonly string[]) =>
 it("wants one Host header, as HTTP does, and none of clients from before it", () => {
   expect(readAsked(request("1.1", ["localhost"])).path).toBe("/blocks");
   expect(readAsked(request("1.0", [])).path).toBe("/blocks");
+  expect(readAsked(request("1.1", [], "/health")).path).toBe("/health");
   for (const [version, hosts] of [
     ["1.1", []],
     ["1.1", ["localhost", "evil.example"]],
