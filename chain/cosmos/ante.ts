@@ -13,6 +13,7 @@ import {
   coinsOf,
   type CosmosTransaction,
   listOf,
+  PUBLIC_KEY_TYPE_URLS,
   SIGN_MODES,
   signerOf,
 } from "./cosmos-transaction.js";
@@ -77,7 +78,19 @@ export function staticCosmosFault(
  * and the SDK's client sends an empty one where it has none.
  */
 export function simulationFault(tx: CosmosTransaction): SdkFault | undefined {
-  return unsignedCosmosFault(tx) ?? (tx.publicKey.length === 0 ? undefined : keyFault(tx));
+  const fault = unsignedCosmosFault(tx);
+  if (fault !== undefined || tx.publicKey.length === 0 || isNamedAsCosmJsDoes(tx)) return fault;
+  return keyFault(tx);
+}
+
+/**
+ * Whether the signer's own key is named as CosmJS names all keys when it simulates, those of its Ethereum
+ * wallets as well; what it signs then has the right name.
+ */
+function isNamedAsCosmJsDoes({ publicKey, publicKeyTypeUrl, signers }: CosmosTransaction): boolean {
+  if (publicKeyTypeUrl !== "/cosmos.crypto.secp256k1.PubKey") return false;
+  const [rightName] = PUBLIC_KEY_TYPE_URLS;
+  return signerOf({ publicKey, publicKeyTypeUrl: rightName })?.address === signers[0];
 }
 
 function unsignedCosmosFault(tx: CosmosTransaction): SdkFault | undefined {

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { DirectEthSecp256k1Wallet } from "@cosmjs/proto-signing";
 import {
+  GasPrice,
   QueryClient,
   setupBankExtension,
   setupDistributionExtension,
@@ -63,6 +64,7 @@ beforeAll(async () => {
   client = await SigningStargateClient.connectWithSigner(node.url("cometRpc"), wallet, {
     broadcastPollIntervalMs: 50,
     broadcastTimeoutMs: 240_000,
+    gasPrice: GasPrice.fromString("0.025atoken"),
   });
   faucet = toBech32(parseAddress(new Wallet(key).address));
   query = await queries();
@@ -95,7 +97,8 @@ async function decoded<T>(
 describe("an unmodified CosmJS wallet", () => {
   it("delegates, takes back and withdraws", async () => {
     const amount = coins(10n * TOKEN);
-    const delegated = await client.delegateTokens(faucet, operator, amount, FEE, "stake");
+    // What this costs is simulated first: CosmJS names each key secp256k1 then, an Ethereum wallet's as well.
+    const delegated = await client.delegateTokens(faucet, operator, amount, "auto", "stake");
     expect([delegated.code, delegated.rawLog ?? ""]).toEqual([0, ""]);
     heights.delegated = delegated.height;
     expect(await client.getDelegation(faucet, operator)).toEqual(amount);

@@ -1,4 +1,5 @@
 /** Simulated Cosmos transactions: what no signature can mend is refused as it would be in a block. */
+import { createHash } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
@@ -6,6 +7,7 @@ import {
   type CosmosTransaction,
   decodeCosmosTransaction,
 } from "../../../chain/cosmos/cosmos-transaction.js";
+import { sha256 } from "../../../chain/hashes.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import { simulateCosmos } from "../../../node/compose/simulation.js";
 import { signingInfo } from "../../../node/modules/slashing/signing.js";
@@ -76,7 +78,10 @@ describe("a simulated transaction", () => {
     // A CosmJS wallet of the Cosmos Hub's kind sends its own; the SDK's client an empty one where it has no key.
     const tx = signed({});
     const publicKeyTypeUrl = "/cosmos.crypto.secp256k1.PubKey";
-    expect(simulate({ ...tx, publicKeyTypeUrl })).toEqual({
+    const itsAddress = createHash("ripemd160").update(sha256(tx.publicKey)).digest("hex");
+    expect(
+      simulate({ ...tx, publicKeyTypeUrl, signers: [parseAddress(`0x${itsAddress}`)] }),
+    ).toEqual({
       code: 8,
       log: "/cosmos.crypto.secp256k1.PubKey is no ethsecp256k1 key of 33 bytes: accounts of this chain have Ethereum's keys (coin type 60): invalid pubkey",
     });
@@ -84,6 +89,13 @@ describe("a simulated transaction", () => {
     for (const empty of [publicKeyTypeUrl, tx.publicKeyTypeUrl, undefined]) {
       expect(simulate({ ...tx, publicKeyTypeUrl: empty, publicKey }).code).toBe(0);
     }
+  });
+
+  it("may name the signer's own key as CosmJS' simulations name all keys", () => {
+    const tx = { ...signed({}), publicKeyTypeUrl: "/cosmos.crypto.secp256k1.PubKey" };
+    expect(simulate(tx)).toEqual({ code: 0, log: "" });
+    expect(simulate({ ...tx, publicKey: tx.publicKey.slice(1) }).code).toBe(8);
+    expect(simulate({ ...tx, publicKeyTypeUrl: "/cosmos.crypto.ed25519.PubKey" }).code).toBe(8);
   });
 
   it("sees the time of the head, as the SDK's does: the next block may come a moment later", () => {
