@@ -131,9 +131,15 @@ export interface DoubtfulOutflow extends Pick<ForeignOutflow, "hash" | "height">
 export const DOUBTFUL_AT_A_TIME = 100;
 
 /**
- * Outflows of every wallet since a withdrawal was asked for that may have paid it, and that no withdrawal and
- * no recovery explains, acknowledged or not, oldest first, all of them. Whether they did is the chain's to
- * say.
+ * SQL: how much earlier an outflow may seem than the request that it paid. Both times are of the database's
+ * clock, which goes back where a standby takes over whose own is behind, or where somebody sets it right.
+ */
+const CLOCK_SLACK = `interval '1 day'`;
+
+/**
+ * Outflows of every wallet since a withdrawal was asked for, and of the day before, that may have paid it, and
+ * that no withdrawal and no recovery explains, acknowledged or not, oldest first, all of them. Whether they
+ * did is the chain's to say.
  */
 export async function* doubtfulOutflows(
   sql: Sql,
@@ -150,7 +156,7 @@ export async function* doubtfulOutflows(
       `SELECT f.id::text, f.tx_hash, f.height, explanation_of(f.wallet, f.tx_hash) IS NOT NULL AS is_booked
          FROM withdrawal w
          JOIN asset a ON a.symbol = w.asset
-         JOIN foreign_outflow f ON f.seen_at >= w.created_at AND ${MAY_HAVE_PAID}
+         JOIN foreign_outflow f ON f.seen_at >= w.created_at - ${CLOCK_SLACK} AND ${MAY_HAVE_PAID}
         WHERE w.id = $1 AND f.id > $2::bigint AND ${STANDS}
           AND coalesce(explanation_of(f.wallet, f.tx_hash), 'outflow') = 'outflow'
         ORDER BY f.id LIMIT $3`,
