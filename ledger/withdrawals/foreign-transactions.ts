@@ -137,9 +137,9 @@ export const DOUBTFUL_AT_A_TIME = 100;
 const CLOCK_SLACK = `interval '1 day'`;
 
 /**
- * Outflows of every wallet since a withdrawal was asked for, and of the day before, that may have paid it, and
- * that no withdrawal and no recovery explains, acknowledged or not, oldest first, all of them. Whether they
- * did is the chain's to say.
+ * Outflows of every wallet since a withdrawal was asked for, and of the day before, that may have paid it,
+ * and that no withdrawal and no recovery explains, acknowledged or not, oldest first, all of them. Whether
+ * they did is the chain's to say.
  */
 export async function* doubtfulOutflows(
   sql: Sql,

@@ -52,7 +52,10 @@ const PASSING_CODES: readonly string[] = [
   "LIGHT_FUTURE",
 ];
 
-/** More snapshots, false or incomplete, than peers bring up before they are banned; and more peers than there are. */
+/**
+ * More snapshots, false or incomplete, than peers bring up before they are banned; and more peers than a
+ * node has.
+ */
 const MAX_REMEMBERED = 1_000;
 
 /** Pause before all is looked at again. */
