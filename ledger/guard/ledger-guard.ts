@@ -216,6 +216,13 @@ export function inRecovery(message: string): LedgerError {
   return new LedgerError("RECOVERY", message);
 }
 
+/** What is answered where the database has lost what this process had it write, and nobody was told of it. */
+export function commitLost(): LedgerError {
+  return new LedgerError("COMMIT_LOST", "the ledger has lost what it had just written", {
+    retriable: true,
+  });
+}
+
 /**
  * A person may type before any service has met an older ledger: it is closed first, so that nothing is
  * decided by what it has forgotten.
@@ -307,9 +314,7 @@ export class LedgerGuard {
     if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
     // Behind the mark: by what is lost from here on the ledger is behind it.
     if (await this.#has({ eventSeq, addresses })) return;
-    throw new LedgerError("COMMIT_LOST", "the ledger has lost what it had just written", {
-      retriable: true,
-    });
+    throw commitLost();
   }
 
   async #has({ eventSeq, addresses }: Required<Told>): Promise<boolean> {

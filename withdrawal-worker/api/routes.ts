@@ -11,8 +11,7 @@ import {
   TREASURY,
 } from "../../ledger/journal/accounts.js";
 import { amountFields } from "../../ledger/journal/amount-fields.js";
-import { LedgerError } from "../../ledger/errors.js";
-import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
+import { commitLost, type LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import { isForbiddenDestination } from "../../ledger/policy/destinations.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import {
@@ -245,11 +244,7 @@ async function readTold(
 /** Answers what has taken a withdrawal back; where it waits as before, the database has lost that since. */
 async function tellEnded(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
   const withdrawal = await readOne(parts, toWithdrawalId(request.params["id"] ?? ""));
-  if (phaseOf(withdrawal.status) === "waiting") {
-    throw new LedgerError("COMMIT_LOST", "the ledger has lost what it had just written", {
-      retriable: true,
-    });
-  }
+  if (phaseOf(withdrawal.status) === "waiting") throw commitLost();
   return { body: encodeWithdrawal(withdrawal) };
 }
 

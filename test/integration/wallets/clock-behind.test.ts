@@ -1,11 +1,9 @@
 /** A database whose clock went back, as a standby's does that takes over: times order nothing that was paid. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
-import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { signLegacy } from "../../../chain/transaction.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { Desk, destination, KEY, TOKEN } from "../recovery/desk.js";
+import { addWallet, payByHand } from "./second-wallet.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet beside a clock that goes back"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
@@ -14,21 +12,9 @@ let desk: Desk;
 
 beforeEach(async () => {
   desk = await Desk.openWithAlice();
-  desk.writeKeystore("wallets/second.json", SECOND);
-  await desk.restart();
-  desk.pay([SECOND, 5_000n * TOKEN]);
-  desk.chain.mine();
-  await desk.watch();
+  await addWallet(desk, SECOND);
 });
 afterEach(() => desk.close());
-
-/** Somebody with the key pays by hand. */
-function payByHand(key: Uint8Array, to: number): Hash32 {
-  const intent = { chainId: FAKE_CHAIN_ID, nonce: 0n, gasPriceAtoken: 90_000_000n };
-  const rest = { gasLimit: 21_000n, to: destination(to), data: new Uint8Array(0) };
-  const signed = signLegacy({ ...intent, ...rest, valueAtoken: 4n * TOKEN }, key);
-  return desk.chain.submit(bytesToHex(signed));
-}
 
 it("pays no request again that was paid by hand behind it, and seen by a clock that is behind", async () => {
   const fields = { customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
@@ -39,8 +25,8 @@ it("pays no request again that was paid by hand behind it, and seen by a clock t
   desk.chain.wireFault = () => undefined;
   expect((await desk.read(id)).status).toBe("signed");
   // Its nonce is used for somebody else, and the second wallet pays it.
-  payByHand(KEY, 7);
-  const paid = payByHand(SECOND_KEY, 1);
+  payByHand(desk, KEY, 0n, destination(7));
+  const paid = payByHand(desk, SECOND_KEY, 0n, destination(1));
   desk.chain.mine();
   await desk.database.query(
     `ALTER TABLE foreign_outflow ALTER COLUMN seen_at SET DEFAULT now() - interval '20 minutes'`,

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { Desk, destination, KEY, TOKEN } from "../recovery/desk.js";
+import { addWallet } from "./second-wallet.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the lost commits"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
@@ -11,11 +12,7 @@ let desk: Desk;
 
 beforeEach(async () => {
   desk = await Desk.openWithAlice();
-  desk.writeKeystore("wallets/second.json", SECOND);
-  await desk.restart();
-  desk.pay([SECOND, 5_000n * TOKEN]);
-  desk.chain.mine();
-  await desk.watch();
+  await addWallet(desk, SECOND);
 });
 afterEach(() => desk.close());
 

@@ -1,13 +1,11 @@
 /** More transactions that nobody asked for than one release names: none of them is let by unseen. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
-import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { signLegacy } from "../../../chain/transaction.js";
 import { DOUBTFUL_AT_A_TIME } from "../../../ledger/withdrawals/foreign-transactions.js";
 import { freezeSigning, readFreeze } from "../../../ledger/requests/signing-freeze.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
+import { addWallet, payByHand } from "./second-wallet.js";
 
 /** One more than a release names. */
 const COUNT = 1_001;
@@ -71,20 +69,8 @@ it("are acknowledged all by the word that is about all", async () => {
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of many outflows"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
 
-/** Somebody with the key signs elsewhere, as much as the request asks for. */
-function signElsewhere(key: Uint8Array, nonce: number, to: number): Hash32 {
-  const intent = { chainId: FAKE_CHAIN_ID, nonce: BigInt(nonce), gasPriceAtoken: 90_000_000n };
-  const rest = { gasLimit: 21_000n, to: destination(to), data: new Uint8Array(0) };
-  const signed = signLegacy({ ...intent, ...rest, valueAtoken: 4n * TOKEN }, key);
-  return desk.chain.submit(bytesToHex(signed));
-}
-
 it("are all looked at before a request whose nonce is used up gets a second one", async () => {
-  desk.writeKeystore("wallets/second.json", SECOND);
-  await desk.restart();
-  desk.pay([SECOND, 5_000n * TOKEN]);
-  desk.chain.mine();
-  await desk.watch();
+  await addWallet(desk, SECOND);
   const fields = { customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
   desk.chain.wireFault = (methods) =>
     methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
@@ -92,9 +78,11 @@ it("are all looked at before a request whose nonce is used up gets a second one"
   await expect(desk.lane().runRound(desk.signal)).rejects.toThrow();
   desk.chain.wireFault = () => undefined;
   expect((await desk.read(id)).status).toBe("signed");
-  signElsewhere(KEY, 0, 7);
-  for (let nonce = 0; nonce < DOUBTFUL_AT_A_TIME; nonce++) signElsewhere(SECOND_KEY, nonce, 7);
-  const paid = signElsewhere(SECOND_KEY, DOUBTFUL_AT_A_TIME, 1);
+  payByHand(desk, KEY, 0n, destination(7));
+  for (let nonce = 0n; nonce < DOUBTFUL_AT_A_TIME; nonce++) {
+    payByHand(desk, SECOND_KEY, nonce, destination(7));
+  }
+  const paid = payByHand(desk, SECOND_KEY, BigInt(DOUBTFUL_AT_A_TIME), destination(1));
   desk.chain.mine();
   await desk.watch();
   await desk.work(4);

@@ -4,11 +4,10 @@
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
-import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { signLegacy } from "../../../chain/transaction.js";
-import { change, FAKE_CHAIN_ID, FEE_COLLECTOR } from "../../helpers/chains/fake-chain.js";
+import { change, FEE_COLLECTOR } from "../../helpers/chains/fake-chain.js";
 import { Desk, destination, STRANGER, TOKEN } from "../recovery/desk.js";
+import { addWallet, payByHand } from "./second-wallet.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet, whose lane never ran"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
@@ -18,26 +17,18 @@ let desk: Desk;
 
 beforeEach(async () => {
   desk = await Desk.openWithAlice();
-  desk.writeKeystore("wallets/second.json", SECOND);
-  await desk.restart();
-  desk.pay([SECOND, 50n * TOKEN]);
-  desk.chain.mine();
-  await desk.watch();
+  await addWallet(desk, SECOND, 50n * TOKEN);
 });
 afterEach(() => desk.close());
 
-/** Somebody with the second wallet's key pays by hand. */
-function payByHand(nonce: bigint, to = destination(1)): Hash32 {
-  const intent = { chainId: FAKE_CHAIN_ID, nonce, gasPriceAtoken: 90_000_000n };
-  const rest = { gasLimit: 21_000n, to, valueAtoken: 4n * TOKEN, data: new Uint8Array(0) };
-  return desk.chain.submit(bytesToHex(signLegacy({ ...intent, ...rest }, SECOND_KEY)));
-}
+/** With the second wallet's key. */
+const paySecond = (nonce: bigint, to = destination(1)) => payByHand(desk, SECOND_KEY, nonce, to);
 
 const WISH = { key: "w", customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
 
 it("is not paid again by another wallet what was acknowledged as paid by it", async () => {
   const { id } = await desk.request(WISH);
-  const hash = payByHand(0n);
+  const hash = paySecond(0n);
   desk.chain.mine();
   await desk.watch();
   const said = await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
@@ -57,7 +48,7 @@ it("is not paid again by another wallet what was acknowledged as paid by it", as
 
 it("freezes what equals a payment that its lane opened behind", async () => {
   const { id } = await desk.request(WISH);
-  payByHand(0n);
+  paySecond(0n);
   desk.chain.mine();
   await desk.watch();
   await desk.laneOf(SECOND_KEY).runRound(desk.signal);
@@ -69,7 +60,7 @@ it("freezes what equals a payment that its lane opened behind", async () => {
 });
 
 it("is not paid again before a person has looked", async () => {
-  payByHand(0n);
+  paySecond(0n);
   desk.chain.mine();
   await desk.watch();
   const { id } = await desk.request(WISH);
@@ -86,7 +77,7 @@ it("is not paid again before a person has looked", async () => {
 
 it("does not freeze a second time what a person has let go on", async () => {
   const { id } = await desk.request(WISH);
-  const hash = payByHand(0n);
+  const hash = paySecond(0n);
   desk.chain.mine();
   await desk.watch();
   const said = ["withdrawals", "release", "--acknowledge", hash, ...REASON];
@@ -118,7 +109,7 @@ it("has acknowledged what somebody else's transaction took out of it, named by i
 
 it("gives no hold back of a request that somebody may have paid by hand before a person has looked", async () => {
   const { id } = await desk.request(WISH);
-  const hash = payByHand(0n);
+  const hash = paySecond(0n);
   desk.chain.mine();
   await desk.watch();
   const cancel = ["withdrawals", "cancel", id, "--reason", "the client changed its mind"];
@@ -140,7 +131,7 @@ it("gives no hold back of a request that somebody may have paid by hand before a
 
 it("gives the hold back once a person has found that it was another payment", async () => {
   const { id } = await desk.request(WISH);
-  payByHand(0n, destination(7));
+  paySecond(0n, destination(7));
   desk.chain.mine();
   await desk.watch();
   await desk.causeway("withdrawals", "cancel", id, "--reason", "the client changed its mind");
@@ -156,7 +147,7 @@ it("gives the hold back once a person has found that it was another payment", as
 it("is not paid again what a person books before it is acknowledged", async () => {
   const { id } = await desk.request(WISH);
   const other = await desk.request({ ...WISH, key: "o", to: destination(2) });
-  const hash = payByHand(0n);
+  const hash = paySecond(0n);
   desk.chain.mine();
   await desk.watch();
   const accept = ["ledger", "accept-outflow", hash, "--account", "asset:cold_storage", ...REASON];
@@ -180,7 +171,7 @@ it("is not paid again what a person books before it is acknowledged", async () =
 
 it("does not freeze again what a person has let go on before the payment was booked", async () => {
   const { id } = await desk.request(WISH);
-  const hash = payByHand(0n);
+  const hash = paySecond(0n);
   desk.chain.mine();
   await desk.watch();
   await desk.causeway("withdrawals", "release", "--accept-foreign", ...REASON);
