@@ -47,6 +47,7 @@ import { KeptSums1760000000043 } from "./migrations/treasury/0043-kept-sums.js";
 import { ColdMoves1760000000044 } from "./migrations/treasury/0044-cold-moves.js";
 import { RareEndings1760000000045 } from "./migrations/lookups/0045-rare-endings.js";
 import { KeptRuns1760000000046 } from "./migrations/tamper/0046-kept-runs.js";
+import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -101,6 +102,7 @@ export const LEDGER_MIGRATIONS = [
   ColdMoves1760000000044,
   RareEndings1760000000045,
   KeptRuns1760000000046,
+  StatementEnds1760000000047,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

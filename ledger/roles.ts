@@ -180,6 +180,7 @@ const OPERATOR: Writes = {
     "operator_decision",
     "operator_decision_outcome",
     "chain_rewind",
+    "statement_end",
   ],
   update: [
     ...new Set([...WATCHER.update, ...WORKER.update]),

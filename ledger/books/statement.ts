@@ -3,12 +3,11 @@
  * it, and what they said at its end, read apart from the movements and held against them.
  */
 import assert from "node:assert/strict";
-import { sleep } from "../../runtime/process/task.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { storedAtoken, storedInteger, storedTime } from "../stored-values.js";
-import { writersOf } from "../table-writers.js";
 import { type CustomerId, customerAccount, heldAccount } from "../journal/accounts.js";
+import { beforeSql, tellUntil } from "./statement-ends.js";
 
 /** A customer's coins of one asset, in its smallest unit. */
 export interface CustomerUnits {
@@ -64,12 +63,10 @@ export interface Statement {
 /** Movements of one statement: more are several statements. */
 const MAX_MOVEMENTS = 100_000;
 
-/** Pause between two looks at whether entries are still being written. */
-const LOOK_PAUSE_MS = 20;
-
 /**
  * Reads a statement from one moment of the database, behind all entries of its time. A time that is not over
- * ends at the moment of asking: what comes after it is no part of what the statement says.
+ * ends at the moment of asking: what comes after it is no part of what the statement says, nor of any other
+ * that ends there or begins before.
  * @throws UNKNOWN_CUSTOMER, STATEMENT_NOT_BEGUN, STATEMENT_TOO_LONG; the signal's reason
  */
 export async function readStatement(
@@ -80,7 +77,7 @@ export async function readStatement(
 ): Promise<Statement> {
   const { from } = period;
   const to = await endOf(database, period);
-  await behindWriters(database, options);
+  await tellUntil(database, to, options);
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     const known = await tx.query<{ ledger_id: string }>(
@@ -127,23 +124,6 @@ async function endOf(
   return to < now ? to : now;
 }
 
-/**
- * Waits until whoever writes entries at this moment has committed or given up: such an entry has a time
- * before now, and nobody sees it yet. Entries of others come later, and are of a later time.
- */
-async function behindWriters(
-  sql: Sql,
-  { signal }: { readonly signal: AbortSignal },
-): Promise<void> {
-  const writers = () => writersOf(sql, ["journal_entry"]);
-  let open = await writers();
-  while (open.size > 0) {
-    await sleep(LOOK_PAUSE_MS, { signal });
-    const present = await writers();
-    open = new Set([...open].filter((writer) => present.has(writer)));
-  }
-}
-
 const NOTHING: CustomerUnits = { availableUnits: 0n, heldUnits: 0n };
 
 interface MovementRow extends Omit<StatementMovement, "after"> {
@@ -186,7 +166,7 @@ async function sumsBefore(
   const rows = await tx.query<{ asset: string; available: string; held: string }>(
     `SELECT p.asset, sum(${effectOn("$1")})::text AS available, sum(${effectOn("$2")})::text AS held
        FROM posting p JOIN journal_entry e ON e.id = p.journal_id
-      WHERE (p.debit IN ($1, $2) OR p.credit IN ($1, $2)) AND e.posted_at < $3
+      WHERE (p.debit IN ($1, $2) OR p.credit IN ($1, $2)) AND ${beforeSql("e", "$3")}
       GROUP BY p.asset`,
     [customerAccount(customerId), heldAccount(customerId), moment],
   );
@@ -208,7 +188,7 @@ async function readMovements(
        SELECT e.id, p.asset, sum(${effectOn("$1")}) AS available, sum(${effectOn("$2")}) AS held
          FROM posting p JOIN journal_entry e ON e.id = p.journal_id
         WHERE (p.debit IN ($1, $2) OR p.credit IN ($1, $2))
-          AND e.posted_at >= $3 AND e.posted_at < $4
+          AND NOT ${beforeSql("e", "$3")} AND ${beforeSql("e", "$4")}
         GROUP BY e.id, p.asset ORDER BY e.id LIMIT ${MAX_MOVEMENTS + 1}
      )
      SELECT e.id, moved.asset, e.posted_at, e.kind, e.idem_key, e.effective_height,

@@ -9,6 +9,7 @@ import {
   readStatement,
   type StatementAsset,
 } from "../../../ledger/books/statement.js";
+import { toldUntil } from "../../../ledger/books/statement-ends.js";
 import { linkAll } from "../../../ledger/tamper/chainer.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
@@ -68,6 +69,10 @@ export async function runStatement(
     }
     if (statement.to !== period.to.toISOString()) {
       context.print(`That time is not over: it ends at ${statement.to}.`);
+      const told = await toldUntil(database);
+      if (told !== undefined && told > statement.to) {
+        context.print(`The books were told up to ${told} before: what came since lies behind that.`);
+      }
     }
     for (const asset of statement.assets) context.print(sumLine(asset));
     for (const { path, sha256: sum } of files) context.print(`${path}  SHA-256 ${sum}`);

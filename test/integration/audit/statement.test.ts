@@ -8,7 +8,7 @@ import { runStatement, type StatementOptions } from "../../../cli/audit/statemen
 import { ADJUSTMENT, customerAccount, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
-import { standing } from "../../helpers/services/ledger.js";
+import { roleUrl, standing } from "../../helpers/services/ledger.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { acceptOne } from "./support.js";
@@ -59,7 +59,7 @@ async function write(
     home,
     portOffset: 0,
     json,
-    env: { DATABASE_URL: bench.ledger.url },
+    env: { DATABASE_URL: roleUrl(bench.ledger.ownerUrl, "operator") },
     signal: new AbortController().signal,
     print: (line: string) => void printed.push(line),
   };
@@ -196,6 +196,54 @@ describe("a statement", () => {
     expect(again.printed.join("\n")).not.toContain("not over");
     const wrong = { from: "2099-01-01", to: "2100-01-01" };
     await expect(write("x", "bob", wrong)).rejects.toMatchObject({ code: "STATEMENT_NOT_BEGUN" });
+  });
+
+  it("meets the one before it, also where the database's clock went back in between", async () => {
+    const { owner } = bench.ledger;
+    const told = await write("told", "bob", {});
+    const setClock = (sql: string) =>
+      owner.query(`ALTER TABLE journal_entry ALTER COLUMN posted_at SET DEFAULT ${sql}`);
+    await setClock("clock_timestamp() - interval '30 seconds'");
+    const customer = customerAccount(parseCustomerId("bob"));
+    await postJournal(owner, {
+      kind: "ledger.adjustment",
+      idemKey: "behind a clock that went back",
+      effectiveHeight: null,
+      postings: [{ asset: "TOKEN", debit: ADJUSTMENT, credit: customer, amountUnits: 3n }],
+    });
+    await setClock("clock_timestamp()");
+    const units = (statement: typeof told) =>
+      statement.json.assets[0].movements.map((movement: { change: { availableUnits: string } }) =>
+        BigInt(movement.change.availableUnits),
+      );
+    const next = await write("behind", "bob", { from: told.json.to });
+    expect(next.json.assets[0].opening).toEqual(told.json.assets[0].closing);
+    expect(units(next)).toEqual([3n]);
+    // What was told stays as it was, and so does a part of it.
+    const again = await write("told-2", "bob", { to: told.json.to });
+    expect(again.json).toEqual(told.json);
+    const recent = new Date(Date.parse(told.json.to) - 60_000).toISOString();
+    expect(units(await write("minute", "bob", { from: recent, to: told.json.to }))).toEqual(
+      units(told),
+    );
+  });
+
+  it("says so where the books were told up to a moment that the clock has not reached", async () => {
+    const { owner } = bench.ledger;
+    const ahead = new Date(Date.now() + 3_600_000).toISOString();
+    await owner.query(
+      `INSERT INTO statement_end (at, entry_id) SELECT $1, max(id) FROM journal_entry`,
+      [ahead],
+    );
+    const { printed } = await write("ahead", "bob", {});
+    expect(printed.join("\n")).toContain(`The books were told up to ${ahead} before`);
+    await expect(owner.query(`DELETE FROM statement_end`)).rejects.toThrow("append-only");
+    for (const backwards of [
+      `INSERT INTO statement_end (at, entry_id) SELECT now(), max(id) FROM journal_entry`,
+      `INSERT INTO statement_end (at, entry_id) VALUES (now() + interval '1 day', 1)`,
+    ]) {
+      await expect(owner.query(backwards)).rejects.toThrow("only go forward");
+    }
   });
 
   it("names opening and closing balance where it is made, and what lies between them", async () => {
