@@ -71,7 +71,9 @@ export async function runStatement(
       context.print(`That time is not over: it ends at ${statement.to}.`);
       const told = await toldUntil(database);
       if (told !== undefined && told > statement.to) {
-        context.print(`The books were told up to ${told} before: what came since lies behind that.`);
+        context.print(
+          `The books were told up to ${told} before: what came since lies behind that.`,
+        );
       }
     }
     for (const asset of statement.assets) context.print(sumLine(asset));
