@@ -112,6 +112,11 @@ export function isSameVersion(asked: string, actual: string): boolean {
   return number === actualNumber && (commit === undefined || actualCommit.startsWith(commit));
 }
 
+/** A version without what the compiler was built for: its name in every list of compilers. */
+export function releaseOf(version: string): string {
+  return version.replace(/\.Emscripten\.clang$/, "");
+}
+
 /**
  * Compiles in a thread.
  * @param input standard JSON

@@ -6,6 +6,7 @@
 import { readAddress } from "../../decode/identifiers.js";
 import { badRequest } from "../../../web/errors.js";
 import type { Download, PageRequest, PageRoute } from "../../server/page.js";
+import { releaseOf } from "../../verification/compilers.js";
 import { publishedInput } from "../../verification/standard-input.js";
 import type { VerifiedContract } from "../../verification/verified-store.js";
 import { MAX_FORM_BYTES, verifierOf, VERIFICATION_COST } from "./contract.js";
@@ -138,7 +139,7 @@ function sources(contract: VerifiedContract | undefined): Answer {
       ABI:
         contract === undefined ? "Contract source code not verified" : JSON.stringify(contract.abi),
       ContractName: contract?.name ?? "",
-      CompilerVersion: contract === undefined ? "" : `v${contract.compiler}`,
+      CompilerVersion: contract === undefined ? "" : `v${releaseOf(contract.compiler)}`,
       OptimizationUsed: optimizer?.enabled === true ? "1" : "0",
       Runs: textOf(optimizer?.runs, "200"),
       ConstructorArguments: contract?.creation?.constructorArguments.slice(2) ?? "",

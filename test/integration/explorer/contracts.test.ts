@@ -263,13 +263,14 @@ describe("the API of Etherscan's clients", () => {
     const before = (await api(about, "GET")).result as { SourceCode: string }[];
     expect(before[0]?.SourceCode).toBe("");
     const args = AbiCoder.defaultAbiCoder().encode(["uint256", "string"], [21, HOSTILE]).slice(2);
+    const [release] = version.split(".Emscripten");
     const fields = {
       action: "verifysourcecode",
       contractaddress: third,
       sourceCode: JSON.stringify(input),
       codeformat: "solidity-standard-json-input",
       contractname: "src/Vault.sol:Vault",
-      compilerversion: `v${version.split(".Emscripten")[0]}`,
+      compilerversion: `v${release}`,
       constructorArguements: args,
     };
     const taken = await api(fields, "POST");
@@ -288,6 +289,7 @@ describe("the API of Etherscan's clients", () => {
     expect(JSON.parse(String(after[0]?.["SourceCode"]).slice(1, -1))).toEqual(input);
     expect(after[0]).toMatchObject({
       ContractName: "Vault",
+      CompilerVersion: `v${release}`,
       ConstructorArguments: args,
       Runs: "200",
     });
