@@ -9,7 +9,8 @@ import type { Hash32 } from "../../chain/hex.js";
 export type AbiType =
   | { readonly kind: "uint" | "int"; readonly bits: number }
   | { readonly kind: "address" | "bool" | "bytes" | "string" }
-  | { readonly kind: "fixed"; readonly bytes: number }
+  /** Bytes of a fixed number; `name` where the type is written in a way of its own. */
+  | { readonly kind: "fixed"; readonly bytes: number; readonly name?: "function" }
   | { readonly kind: "array"; readonly item: AbiType; readonly length: number | undefined }
   | { readonly kind: "tuple"; readonly fields: readonly AbiParameter[] };
 
@@ -64,7 +65,7 @@ export function typeName(type: AbiType): string {
     case "int":
       return `${type.kind}${type.bits}`;
     case "fixed":
-      return `bytes${type.bytes}`;
+      return type.name ?? `bytes${type.bytes}`;
     case "array":
       return `${typeName(type.item)}[${type.length ?? ""}]`;
     case "tuple":
@@ -153,8 +154,8 @@ function readElementary(written: string): AbiType | undefined {
   if (written === "address" || written === "bool" || written === "bytes" || written === "string") {
     return { kind: written };
   }
-  // An address and a selector.
-  if (written === "function") return { kind: "fixed", bytes: 24 };
+  // An address and a selector: encoded as bytes24, and in signatures under its own name.
+  if (written === "function") return { kind: "fixed", bytes: 24, name: "function" };
   const [, kind, size = ""] = /^(uint|int|bytes)(\d{1,3})$/.exec(written) ?? [];
   const number = Number(size);
   if (kind === "bytes") {

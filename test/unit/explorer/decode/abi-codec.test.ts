@@ -1,6 +1,6 @@
 /** The ABI's codec against ethers': every kind of type, both ways, and bytes that do not fit. */
 import { describe, expect, it } from "@jest/globals";
-import { AbiCoder, Interface, ParamType } from "ethers";
+import { AbiCoder, id, Interface, ParamType } from "ethers";
 import * as fc from "fast-check";
 import { parseAddress, toBech32 } from "../../../../chain/address.js";
 import { parseHash32, parseHex } from "../../../../chain/hex.js";
@@ -221,5 +221,22 @@ describe("the codec", () => {
     expect(decodeLog(topics.slice(0, 2), parseHex(log.data), abi)).toBeUndefined();
     const error = decodeError(parseHex(face.encodeErrorResult("Wrong", [5, "x"])), abi);
     expect(error?.name).toBe("Wrong");
+  });
+
+  it("calls functions that take functions by the selector that the compiler has for them", () => {
+    const f = { name: "f", type: "function", internalType: "function (uint256) external" };
+    const abi = readAbi([
+      { type: "function", name: "fn", inputs: [f], outputs: [f] },
+      { type: "event", name: "E", inputs: [{ ...f, indexed: true }], anonymous: false },
+    ]);
+    // Of solc 0.8.37, methodIdentifiers.
+    expect(abi.map(({ signature }) => signature)).toEqual(["fn(function)", "E(function)"]);
+    expect(abi.map(selectorOf)).toEqual(["0xb7a4e9a1", id("E(function)").slice(0, 10)]);
+    const value = `0x${"ab".repeat(20)}12345678`;
+    const encoded = coder.encode(["bytes24"], [value]);
+    expect(encodeTexts(abi[0]?.inputs ?? [], [value])).toBe(encoded);
+    expect(decodeCall(parseHex(`0xb7a4e9a1${encoded.slice(2)}`), abi)?.values).toEqual([
+      { name: "f", value: { kind: "text", text: value } },
+    ]);
   });
 });
