@@ -7,8 +7,8 @@ import { CollectedBytes } from "../../runtime/http/collected-bytes.js";
 import { endServer } from "../../runtime/http/http-ending.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
-import { endSocket } from "../../runtime/http/http-reply.js";
-import { takeOriginForm } from "../../runtime/http/request-checks.js";
+import { endSocket, sendJson } from "../../runtime/http/http-reply.js";
+import { ambiguityOf, takeOriginForm } from "../../runtime/http/request-checks.js";
 import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 
@@ -38,21 +38,27 @@ const KEEP_ALIVE_MS = 65_000;
 /** Connections at once of a server that says nothing else; each costs a file descriptor. */
 const MAX_CONNECTIONS = 4_096;
 
+/** The body of a refusal of what is no request, for servers whose users look for no other form. */
+const plainRefusal = (message: string): unknown => ({ message });
+
 /**
  * Binds the server. Connections beyond its `maxConnections` are refused by the listener.
+ * @param refusal the body of what cannot be read, and of what can be read in two ways
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
 export async function listen(
   server: Server,
   name: string,
   wanted: ListenAddress,
+  refusal = plainRefusal,
 ): Promise<ListenAddress> {
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.maxConnections ||= MAX_CONNECTIONS;
+  refuseAmbiguous(server, refusal);
   server.prependListener("request", takeOriginForm);
-  boundPipelines(server);
+  boundPipelines(server, refusal);
   return bind(server, name, wanted);
 }
 
@@ -63,11 +69,29 @@ const UNREAD_STATUS: Readonly<Record<string, number>> = {
 };
 
 /**
+ * Keeps from the server what others may have read in another way: a cache or guard before it would
+ * have looked at another request than the one that is carried out.
+ */
+function refuseAmbiguous(server: Server, refusal: typeof plainRefusal): void {
+  const handlers = server.listeners("request");
+  server.removeAllListeners("request");
+  server.on("request", (request, response) => {
+    const ambiguity = ambiguityOf(request);
+    if (ambiguity === undefined) {
+      for (const handle of handlers) handle.call(server, request, response);
+      return;
+    }
+    discardRest(request, response);
+    sendJson(response, 400, refusal(ambiguity));
+  });
+}
+
+/**
  * Bounds what one connection asks without waiting, and says of what cannot be read so behind the answers
  * to what came before: Node by itself says it at once and closes, and whoever has sent a transaction takes
  * that for its answer, and the transaction for refused.
  */
-function boundPipelines(server: Server): void {
+function boundPipelines(server: Server, refusal: typeof plainRefusal): void {
   const pipelines = new PipelineBound();
   server.prependListener("request", (request, response) => {
     pipelines.count(request, response);
@@ -77,7 +101,7 @@ function boundPipelines(server: Server): void {
   server.on("clientError", (error, socket) => {
     const status = UNREAD_STATUS[errorCode(error)] ?? 400;
     const message = "the request cannot be read";
-    pipelines.refuseUnread(socket, () => endSocket(socket, status, { message }));
+    pipelines.refuseUnread(socket, () => endSocket(socket, status, refusal(message)));
   });
 }
 

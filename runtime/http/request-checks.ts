@@ -23,7 +23,7 @@ export function takeOriginForm(request: IncomingMessage): void {
  * Whether Host is there as HTTP wants it (RFC 9112, 3.2): once, and only before 1.1 not at all. Of two, Node
  * shows the first; whoever had the request on its way may have gone by the other one.
  */
-export function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let count = 0;
   for (let place = 0; place < rawHeaders.length; place += 2) {
     if (rawHeaders[place]?.toLowerCase() === "host") count += 1;
@@ -31,10 +31,26 @@ export function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolea
   return count === 1 || (count === 0 && httpVersion !== "1.1");
 }
 
+/**
+ * Whether a body comes as it is or in chunks. Node undoes no other coding: it takes `gzip, chunked`
+ * for chunks alone: whoever had the request on its way may have read another body in it.
+ */
+function hasPlainBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  return /^(chunked)?$/i.test(headers["transfer-encoding"] ?? "");
+}
+
+/** What others may have read in another way in a head; undefined where there is nothing. */
+export function ambiguityOf(request: IncomingMessage): string | undefined {
+  if (!hasOneHost(request)) return "one Host header is needed";
+  if (!hasPlainBody(request)) return "the only Transfer-Encoding that is taken is chunked";
+  return undefined;
+}
+
 /** Before the body is read. @throws INVALID_REQUEST */
 export function checkHeaders(request: IncomingMessage): void {
   const { headers } = request;
-  if (!hasOneHost(request)) throw requestError(400, "one Host header is needed");
+  const ambiguity = ambiguityOf(request);
+  if (ambiguity !== undefined) throw requestError(400, ambiguity);
   // Joined to one they would be another key than the same one alone: a repeat would be paid again.
   // The distinct ones are made when they are asked for, of all headers.
   const hasKey = headers["idempotency-key"] !== undefined;

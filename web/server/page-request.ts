@@ -1,6 +1,6 @@
 /** What a browser asks for: path, query and language, read once. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { hasOneHost, takeOriginForm } from "../../runtime/http/request-checks.js";
+import { ambiguityOf, takeOriginForm } from "../../runtime/http/request-checks.js";
 import { PageError } from "../errors.js";
 import { type Language, parseLanguage, preferredLanguage } from "../text/languages.js";
 import { isProbePath } from "./page-listener.js";
@@ -47,9 +47,8 @@ export function readAsked(request: IncomingMessage): Asked {
   if (/^\/[/\\]/.test(path)) throw new PageError("BAD_REQUEST", "the path has no beginning");
   if (/\p{Cc}/u.test(path)) throw new PageError("BAD_REQUEST", "control characters");
   // Probes are answered whoever asks, as those of the APIs.
-  if (!hasOneHost(request) && !isProbePath(path)) {
-    throw new PageError("BAD_REQUEST", "one Host header is needed");
-  }
+  const ambiguity = ambiguityOf(request);
+  if (ambiguity !== undefined && !isProbePath(path)) throw new PageError("BAD_REQUEST", ambiguity);
   const query = new URLSearchParams(rest.join("?"));
   const chosen = parseLanguage(query.get("lang") ?? undefined);
   const remembered = parseLanguage(cookieOf(request, "lang"));

@@ -75,8 +75,15 @@ export async function startRestServer(options: RestServerOptions): Promise<RpcSe
   const rest = new Rest(options);
   const server = createServer((request, response) => rest.answer(request, response));
   server.maxConnections = options.maxConnections;
-  const address = await listen(server, "REST", options.listen);
+  const address = await listen(server, "REST", options.listen, (message) =>
+    bodyOf(new QueryFault("INVALID_ARGUMENT", message)),
+  );
   return { name: "rest", address, stop: () => stopServer(server) };
+}
+
+/** A refusal in the form that clients of the SDK's gateway parse. */
+function bodyOf({ code, message }: QueryFault) {
+  return { code: GRPC_CODES[code], message, details: [] };
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -208,11 +215,10 @@ class Rest {
   ): void {
     const { response, request } = exchanged;
     if (response.destroyed || response.headersSent) return;
-    const body = { code: GRPC_CODES[fault.code], message: fault.message, details: [] };
     const headers = status === 429 ? { ...cors, "Retry-After": "1" } : cors;
     // What is left of a body is read and thrown away: the client gets to read the refusal.
     request.resume();
-    sendPieces(exchanged, status, [JSON.stringify(body)], headers);
+    sendPieces(exchanged, status, [JSON.stringify(bodyOf(fault))], headers);
   }
 
   private corsHeaders(origin: string | undefined): Headers {

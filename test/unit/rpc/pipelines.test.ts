@@ -32,10 +32,10 @@ const statusesIn = (text: string) =>
   [...text.matchAll(/HTTP\/1\.1 ([0-9]+)/g)].map(([, status]) => status);
 
 /** A server that answers when it is told to. */
-async function startSlow() {
+async function startSlow(refusal?: (message: string) => unknown) {
   const waiting: ServerResponse[] = [];
   const server = createServer((_request, response) => waiting.push(response));
-  const address = await listen(server, "test", HERE);
+  const address = await listen(server, "test", HERE, refusal);
   cleanups.push(() => stopServer(server));
   const answerAll = () => {
     for (const response of waiting.splice(0)) response.end("here");
@@ -85,6 +85,32 @@ describe("what cannot be read", () => {
     long.socket.write(`GET / HTTP/1.1\r\nHost: x\r\nX-Pad: ${"x".repeat(20_000)}\r\n\r\n`);
     await until(() => long.seen.isEnded, WAIT);
     expect(statusesIn(long.seen.text)).toEqual(["431"]);
+  });
+});
+
+describe("what others may have read in another way", () => {
+  const chunked = "5\r\n[{}]\n\r\n0\r\n\r\n";
+  const heads: readonly (readonly [name: string, head: string])[] = [
+    ["a second Host", "GET / HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n"],
+    [
+      "another coding",
+      `POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n${chunked}`,
+    ],
+  ];
+
+  it.each(heads)("is refused, and no server sees it: %s", async (_name, head) => {
+    const server = await startSlow((message) => ({ code: 3, message, details: [] }));
+    const { socket, seen } = open(server);
+    socket.write(head);
+    await until(() => seen.text.endsWith("}"), WAIT);
+    expect(seen.text).toMatch(/^HTTP\/1\.1 400 .*\{"code":3,"message":".+","details":\[\]\}$/s);
+    expect(server.waiting).toEqual([]);
+    // Those who ask in one way alone are answered on the same connection.
+    socket.write(`POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunked}`);
+    await until(() => server.waiting.length === 1, WAIT);
+    server.answerAll();
+    await until(() => seen.text.endsWith("here"), WAIT);
+    expect(statusesIn(seen.text)).toEqual(["400", "200"]);
   });
 });
 

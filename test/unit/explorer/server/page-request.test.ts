@@ -3,11 +3,16 @@ import type { IncomingMessage } from "node:http";
 import { expect, it } from "@jest/globals";
 import { readAsked } from "../../../../web/server/page-request.js";
 
-const request = (httpVersion: string, hosts: readonly string[], url = "/blocks?before=7") =>
+const request = (
+  httpVersion: string,
+  hosts: readonly string[],
+  url = "/blocks?before=7",
+  coding?: string,
+) =>
   ({
     url,
     httpVersion,
-    headers: { host: hosts[0] },
+    headers: { host: hosts[0], "transfer-encoding": coding },
     rawHeaders: ["Accept", "host", ...hosts.flatMap((host) => ["Host", host])],
   }) as unknown as IncomingMessage;
 
@@ -22,4 +27,10 @@ it("wants one Host header, as HTTP does, and none of clients from before it", ()
   ] as const) {
     expect(() => readAsked(request(version, hosts))).toThrow("one Host header is needed");
   }
+});
+
+it("takes bodies in chunks, and in no other transfer coding", () => {
+  const ask = (coding: string) => readAsked(request("1.1", ["localhost"], "/blocks", coding)).path;
+  expect(ask("chunked")).toBe("/blocks");
+  expect(() => ask("gzip, chunked")).toThrow("Transfer-Encoding");
 });

@@ -257,6 +257,27 @@ describe("HTTP server", () => {
     expect(await ask("1.0", ["Host: x", "Host: x"])).toContain("400");
   });
 
+  it("takes bodies in chunks, and in no other transfer coding", async () => {
+    const ask = (coding: string) =>
+      new Promise<string>((resolve, reject) => {
+        const body = JSON.stringify({ amountAtoken: "1" });
+        const socket = connect(server.port, "127.0.0.1");
+        socket.once("data", (data) => {
+          resolve(data.toString("latin1").split("\r\n", 1)[0] ?? "");
+          socket.destroy();
+        });
+        socket.once("error", reject);
+        socket.write(
+          `POST /v1/things HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\n` +
+            `Content-Type: application/json\r\nTransfer-Encoding: ${coding}\r\n\r\n` +
+            `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+        );
+      });
+    expect(await ask("Chunked")).toContain("201");
+    expect(await ask("gzip, chunked")).toContain("400");
+    expect(await ask("identity, chunked")).toContain("400");
+  });
+
   it("takes a target with scheme and host, as clients send it that take it for a proxy", async () => {
     const ask = (path: string) =>
       new Promise<readonly [number | undefined, string]>((resolve, reject) => {
