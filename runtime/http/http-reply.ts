@@ -55,11 +55,11 @@ export function leavingOf(response: ServerResponse): LazySignal {
 const LAST_ANSWER_MS = 2_000;
 
 /** Answers on a connection whose request could not even be read, and closes it. */
-export function endSocket(socket: Duplex, status: number, body: unknown): void {
+export function endSocket(socket: Duplex, status: number, body: unknown, type = JSON_TYPE): void {
   const text = JSON.stringify(body);
   sendLast(
     socket,
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${JSON_TYPE}\r\n` +
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${type}\r\n` +
       `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
   );
 }

@@ -183,8 +183,9 @@ class OpenApiServer implements HttpServer {
     this.#server = createServer(limits, this.app);
     this.#server.on("checkExpectation", this.app);
     this.#server.on("clientError", (error, socket) => {
-      const { status, body } = options.mapError(unreadableRequest(error));
-      this.#pipelines.refuseUnread(socket, () => endSocket(socket, status, body));
+      const { status, body, headers } = options.mapError(unreadableRequest(error));
+      const type = headers?.["content-type"];
+      this.#pipelines.refuseUnread(socket, () => endSocket(socket, status, body, type));
     });
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.#server.maxConnections = MAX_CONNECTIONS;

@@ -257,6 +257,25 @@ describe("HTTP server", () => {
     expect(await ask("1.0", ["Host: x", "Host: x"])).toContain("400");
   });
 
+  it("refuses what cannot be read under the type that its other refusals have", async () => {
+    const headers = { "content-type": "application/problem+json" };
+    const problems = makeServer({
+      mapError: () => ({ status: 400, body: { code: "X" }, headers }),
+    });
+    await problems.start();
+    try {
+      const head = await new Promise<string>((resolve, reject) => {
+        const socket = connect(problems.port, "127.0.0.1");
+        socket.once("data", (data) => resolve(data.toString("latin1")));
+        socket.once("error", reject);
+        socket.write("no request\r\n\r\n");
+      });
+      expect(head).toMatch(/^HTTP\/1\.1 400 .*\r\ncontent-type: application\/problem\+json\r\n/is);
+    } finally {
+      await problems.stop();
+    }
+  });
+
   it("takes bodies in chunks, and in no other transfer coding", async () => {
     const ask = (coding: string) =>
       new Promise<string>((resolve, reject) => {
