@@ -4,7 +4,7 @@
  * Source: Etherscan's API documentation, "Contracts".
  */
 import { readAddress } from "../../decode/identifiers.js";
-import { badRequest } from "../../../web/errors.js";
+import { badRequest, PageError } from "../../../web/errors.js";
 import type { Download, PageRequest, PageRoute } from "../../server/page.js";
 import { releaseOf } from "../../verification/compilers.js";
 import { publishedInput } from "../../verification/standard-input.js";
@@ -42,7 +42,7 @@ export function verificationApiRoutes(context: PageContext): readonly PageRoute[
         "constructorArguments",
       ],
       form: { maxBytes: MAX_FORM_BYTES, cost: VERIFICATION_COST, hasOwnQueue: true },
-      handle: async (request) => download(await answer(context, request)),
+      handle: async (request) => download(await answerOrWhy(context, request)),
     },
   ];
 }
@@ -57,6 +57,16 @@ function ok(result: unknown): Answer {
 
 function refusal(result: string): Answer {
   return { status: "0", message: "NOTOK", result };
+}
+
+/** Clients read JSON, whatever is wrong: a page that says so they can only report as no JSON. */
+async function answerOrWhy(context: PageContext, request: PageRequest): Promise<Answer> {
+  try {
+    return await answer(context, request);
+  } catch (error) {
+    if (error instanceof PageError) return refusal(`Error! ${error.message}`);
+    throw error;
+  }
 }
 
 async function answer(context: PageContext, request: PageRequest): Promise<Answer> {
@@ -84,7 +94,7 @@ async function asked(
   { query, signal }: PageRequest,
 ): Promise<VerifiedContract | undefined> {
   const address = readAddress(query.get("address") ?? "");
-  if (address === undefined) throw badRequest("not an address");
+  if (address === undefined) throw badRequest("Invalid address format");
   return verifiedContract(context, address, signal);
 }
 
