@@ -15,6 +15,8 @@ let service: Server;
 let asked: string[];
 /** Whose question it leaves open. */
 let isLeftOpen: (customerId: string) => boolean;
+/** What it says about a withdrawal. */
+let answerTo: (withdrawalId: string) => string;
 /** Answers those that it has left open. */
 let answerLate: (() => void)[];
 let screening: { url: string; timeoutMs: number; reviewApprovals: number };
@@ -23,14 +25,15 @@ const clock = { ms: 0, nowMs: () => clock.ms, monotonicMs: () => clock.ms };
 beforeEach(async () => {
   asked = [];
   isLeftOpen = () => true;
+  answerTo = () => `{"decision":"allow"}`;
   answerLate = [];
   service = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const { customerId } = JSON.parse(Buffer.concat(chunks).toString());
+      const { withdrawalId, customerId } = JSON.parse(Buffer.concat(chunks).toString());
       asked.push(customerId);
-      const answer = () => response.end(`{"decision":"allow"}`);
+      const answer = () => response.end(answerTo(withdrawalId));
       if (isLeftOpen(customerId)) answerLate.push(answer);
       else answer();
     });
@@ -134,6 +137,20 @@ it("is waited for a moment, and what it answers later is there when it is asked 
     const isThere = async () => (await screener.ask(patient, requests(1), { signal })).length === 1;
     await until(isThere, { timeoutMs: 10_000, what: "the late answer" });
     expect(asked.filter((customerId) => customerId === "c0")).toHaveLength(1);
+  } finally {
+    screener.close();
+  }
+});
+
+it("is asked again where its answer names another withdrawal", async () => {
+  isLeftOpen = () => false;
+  answerTo = () => `{"withdrawalId":"wd_0","decision":"allow"}`;
+  const screener = createScreener(silentLog, clock);
+  try {
+    expect([...(await answered(screener, screening, { of: 3, count: 1 }))]).toEqual(["wd_0"]);
+    expect(asked).toContain("c2");
+    answerTo = (withdrawalId) => JSON.stringify({ withdrawalId, decision: "allow" });
+    expect((await answered(screener, screening, { of: 3, count: 3 })).size).toBe(3);
   } finally {
     screener.close();
   }

@@ -1,9 +1,9 @@
 /**
  * The service that is asked about each withdrawal before it is paid: one POST, `{withdrawalId,
  * customerId, asset, destination, amountUnits}`, and `{"decision": "allow" | "deny" | "review",
- * "reference"?}` back. Whatever else comes, or nothing, means that it is asked again, and that nothing
- * is paid meanwhile. The wallet's round waits a moment for the answers; what comes later is there for the
- * next one.
+ * "reference"?, "withdrawalId"?}` back. Whatever else comes, or nothing, means that it is asked again,
+ * and that nothing is paid meanwhile. The wallet's round waits a moment for the answers; what comes
+ * later is there for the next one.
  */
 import { errorMessage } from "../../../chain/errors.js";
 import { cleanForeignText } from "../../../chain/evm/foreign-text.js";
@@ -191,6 +191,9 @@ function readAnswer({ id }: QueuedWithdrawal, text: string): ScreeningAnswer {
   const value: unknown = JSON.parse(text);
   const read = (name: string): unknown => Reflect.get(Object(value), name);
   const [decision, given] = [read("decision"), read("reference")];
+  // Sent twice or too late, it may come where the answer to another question is waited for.
+  if ((read("withdrawalId") ?? id) !== id)
+    throw new TypeError("the answer is about another withdrawal");
   const verdict = SCREENING_VERDICTS.find((known) => known === decision);
   if (verdict === undefined) throw new TypeError("the answer names no decision");
   const reference = typeof given === "string" ? given : "";
