@@ -340,6 +340,20 @@ async function endSweeps(
     const one = moved.get(hash);
     return one === undefined ? [] : [{ id, hash, ...endOf(one) }];
   });
+  await endMined(tx, ends);
+}
+
+/** How a sweep ended, and by which of its transactions. */
+interface SweepEnd {
+  readonly id: number;
+  readonly hash: Hash32;
+  readonly height: Height;
+  readonly state: string;
+  readonly reason: string | undefined;
+}
+
+/** Ends those of the sweeps that are open, in the commit that books their blocks or behind it. */
+export async function endMined(tx: Sql, ends: readonly SweepEnd[]): Promise<void> {
   if (ends.length === 0) return;
   const rows = await tx.query<{ id: string; state: string }>(
     `WITH input AS (
@@ -370,14 +384,17 @@ async function endSweeps(
 function endOf({ leaving, leftUnits, cameUnits }: Moved) {
   const height = leaving[0]?.height ?? 0;
   const left = [...leftUnits].filter(([, units]) => units > 0n);
-  if (left.length === 0) {
-    return { state: "failed", reason: "it was mined and moved nothing", height };
-  }
+  if (left.length === 0) return unmovedAt(height);
   const short = left.find(([asset, units]) => (cameUnits.get(asset) ?? 0n) < units);
   if (short === undefined) return { state: "settled", reason: undefined, height };
   const [asset, units] = short;
   const reason = `${cameUnits.get(asset) ?? 0n} of ${units} units of ${asset} arrived`;
   return { state: "failed", reason, height };
+}
+
+/** The end of a sweep that was mined in a block, and moved nothing. */
+export function unmovedAt(height: Height) {
+  return { state: "failed", reason: "it was mined and moved nothing", height };
 }
 
 /** Coins of cold storage that a person sent to a hot wallet. @returns the inflows that are others' */

@@ -21,6 +21,7 @@ import {
   type Sweep,
   voidSweep,
 } from "../../ledger/treasury/sweeps.js";
+import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
 import { readPayable } from "../../ledger/wallets/payable-wallets.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
@@ -203,7 +204,7 @@ export class Sweeper {
   }
 
   /** A used nonce without a receipt of ours is never signed over. */
-  async #freezeUsed(seen: readonly SeenSweep[], { view, signal }: Round): Promise<void> {
+  async #freezeUsed(seen: readonly SeenSweep[], { view, rewinds, signal }: Round): Promise<void> {
     const { database, node, clock, settings, log } = this.#context;
     const used = seen.filter(
       ({ sweep: { gas, state }, state: { nonce } }) =>
@@ -214,9 +215,11 @@ export class Sweeper {
     // An answer says nothing of the time behind its question: this process may have stood still since.
     const askedMs = clock.monotonicMs();
     const receipts = await node.receipts(hashes, { signal });
+    const mined = used.flatMap(({ sweep }) => minedOf(sweep, receipts.byHash));
+    await endUnmoved(database, mined, rewinds);
     for (const { sweep } of used) {
-      const { id, address, attempts, gas } = sweep;
-      const hasReceipt = attempts.some(({ hash }) => receipts.byHash.get(hash)?.from === address);
+      const { id, address, gas } = sweep;
+      const hasReceipt = minedOf(sweep, receipts.byHash).length > 0;
       // A node that has not come to the block can have none: from its next look on it is waited for.
       const isLate = receipts.height < view.height;
       if (hasReceipt) this.#missingSinceMs.delete(id);
