@@ -1,5 +1,8 @@
 /** Values of the command line that several audits take. */
+import { existsSync } from "node:fs";
 import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
+import { type Genesis, loadGenesis } from "../../node/settings/genesis.js";
+import { homePaths } from "../home/home.js";
 import { AuditError } from "./errors.js";
 
 /** A height. Throws BAD_OPTION. */
@@ -23,6 +26,19 @@ export function readHashOption(name: string, text: string): Hash32 {
   } catch {
     throw badOption(name, text);
   }
+}
+
+/**
+ * The genesis of the file that is named, else of the home. Throws BAD_OPTION where none is named and
+ * the home has none, as one on somebody's node; GENESIS_INVALID.
+ */
+export function readGenesisOption(file: string | undefined, home: string): Genesis {
+  const path = file ?? homePaths(home).genesis;
+  if (file === undefined && !existsSync(path)) {
+    const message = `There is no genesis in ${home}: name the chain's with --genesis FILE.`;
+    throw new AuditError("BAD_OPTION", message);
+  }
+  return loadGenesis(path);
 }
 
 /** BAD_OPTION that names option and value. */

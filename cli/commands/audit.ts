@@ -1,14 +1,18 @@
 /** `causeway audit execution`: stored blocks executed again by @ethereumjs/vm, outside the node. */
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
-import { loadGenesis } from "../../node/settings/genesis.js";
 import { createAuditNode } from "../audit/audit-node.js";
 import type { AuditExecutionOptions } from "../audit/words.js";
 import { AUDIT_EXIT, AuditError, type Difference } from "../audit/errors.js";
-import { badOption, readHashOption, readHeightOption, readUrlOption } from "../audit/options.js";
+import {
+  badOption,
+  readGenesisOption,
+  readHashOption,
+  readHeightOption,
+  readUrlOption,
+} from "../audit/options.js";
 import type { AuditProgress, AuditReport } from "../audit/execution-audit.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
-import { homePaths } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
 import { progressLines } from "../progress.js";
 
@@ -38,7 +42,7 @@ async function runAudit(
   const from = readHeightOption("--from", options.from);
   if (from === 0) throw badOption("--from", "0");
   const url = options.node ?? loadKitConfig(context).endpoints.jsonRpcUrl;
-  const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+  const genesis = readGenesisOption(options.genesis, context.home);
   const rpc = createJsonRpcClient({
     url: readUrlOption("--node", url),
     timeoutMs: REQUEST_TIMEOUT_MS,

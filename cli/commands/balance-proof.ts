@@ -7,18 +7,16 @@ import {
   toChecksumAddress,
 } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
-import { loadGenesis } from "../../node/settings/genesis.js";
 import { encodeBundle, MAX_BUNDLE_BYTES, parseBundle } from "../audit/balance/bundle.js";
 import { collectBundle } from "../audit/balance/collect.js";
 import { readProofFile, withProofSource } from "../audit/balance/proof-source.js";
 import { type ProvenBalance, verifyBundle } from "../audit/balance/verify.js";
 import { AUDIT_EXIT, AuditError } from "../audit/errors.js";
-import { badOption } from "../audit/options.js";
+import { badOption, readGenesisOption } from "../audit/options.js";
 import type { AuditBalanceOptions, VerifyBalanceOptions } from "../audit/words.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
-import { homePaths } from "../home/home.js";
 import { shellWord } from "../where-next.js";
 
 /** The file holds nothing secret. */
@@ -55,7 +53,7 @@ export async function runVerifyBalance(
   warn: (line: string) => void,
 ): Promise<number> {
   try {
-    const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+    const genesis = readGenesisOption(options.genesis, context.home);
     const proven = await verifyBundle(
       parseBundle(await readProofFile(options.file, MAX_BUNDLE_BYTES)),
       genesis,
@@ -79,7 +77,7 @@ async function writeProof(
   const text = await withProofSource(context, options, async (source) => {
     return encodeBundle(await collectBundle({ ...source, address }));
   });
-  const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+  const genesis = readGenesisOption(options.genesis, context.home);
   const bundle = parseBundle(text);
   const proven = await verifyBundle(bundle, genesis);
   const file = resolve(

@@ -10,7 +10,7 @@ import { type Environment, loadConfig } from "../../runtime/config/config.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { CliError } from "../errors.js";
-import { homePaths } from "../home/home.js";
+import { homePaths, isKitHome, isNodeHome } from "../home/home.js";
 
 /** Where a command looks, and how it answers. */
 export interface LedgerCommand {
@@ -25,15 +25,24 @@ export interface LedgerCommand {
 }
 
 /**
- * A home that is not there is mostly a slip in its name: what is missing in it would say nothing of that.
+ * A home that is not there, or a node's own, is mostly a slip in its name: what is missing in it
+ * would say nothing of that.
  * With a database of one's own there need be none.
  * @throws HOME_INCOMPLETE
  */
 export function assertHome({ home, env }: Pick<LedgerCommand, "home" | "env">): void {
-  if ((env["DATABASE_URL"] ?? "") !== "" || existsSync(homePaths(home).config)) return;
+  if ((env["DATABASE_URL"] ?? "") !== "") return;
+  const paths = homePaths(home);
+  if (!existsSync(paths.config)) {
+    throw new CliError(
+      "HOME_INCOMPLETE",
+      `There is no home in ${home}: --home names another one, npm start makes one.`,
+    );
+  }
+  if (!isNodeHome(paths) || isKitHome(paths)) return;
   throw new CliError(
     "HOME_INCOMPLETE",
-    `There is no home in ${home}: --home names another one, npm start makes one.`,
+    `${home} is the home of a node alone and has no ledger: --home names a kit's home.`,
   );
 }
 

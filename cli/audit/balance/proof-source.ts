@@ -1,16 +1,14 @@
 /** Where proofs come from and lie: a node that is believed in nothing, and files of others. */
 import { createReadStream } from "node:fs";
-import { loadGenesis } from "../../../node/settings/genesis.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import type { CommandContext } from "../../command-context.js";
 import { fileCause } from "../../errors.js";
-import { homePaths } from "../../home/home.js";
 import { loadKitConfig } from "../../home/kit-config.js";
 import { readNodeStatus } from "../../probe/node-status.js";
 import { type AuditNode, createAuditNode } from "../audit-node.js";
 import { AuditError } from "../errors.js";
-import { readHeightOption, readUrlOption } from "../options.js";
+import { readGenesisOption, readHeightOption, readUrlOption } from "../options.js";
 import type { AuditBalanceOptions } from "../words.js";
 import { type CollectSource, headerSource } from "./collect.js";
 
@@ -33,7 +31,7 @@ export async function withProofSource<T>(
   const height =
     options.height === "head" ? undefined : readHeightOption("--height", options.height);
   const { jsonRpcUrl, consensusUrl } = urlsOf(context, options);
-  const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+  const genesis = readGenesisOption(options.genesis, context.home);
   const rpc = createJsonRpcClient({ url: jsonRpcUrl });
   try {
     const oldestHeight = async () => {

@@ -5,14 +5,12 @@ import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { decryptKeystore, type WalletKey } from "../../../chain/signing/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
-import { loadGenesis } from "../../../node/settings/genesis.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { sentenceOf } from "../../errors.js";
-import { homePaths } from "../../home/home.js";
 import { progressLines } from "../../progress.js";
 import {
   type ProofSourceOptions,
@@ -20,7 +18,7 @@ import {
   withProofSource,
 } from "../balance/proof-source.js";
 import { AUDIT_EXIT, AuditError } from "../errors.js";
-import { badOption } from "../options.js";
+import { badOption, readGenesisOption } from "../options.js";
 import {
   encodeLiability,
   MAX_LIABILITY_BYTES,
@@ -68,7 +66,7 @@ export async function runAuditReserves(
     if (!/^[\x20-\x7e]{1,100}$/.test(nonce)) throw badOption("--nonce", nonce);
     const file = resolve(options.out);
     assertFree(file);
-    const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+    const genesis = readGenesisOption(options.genesis, context.home);
     const keys = readKeys(context.home, options.keystore ?? []);
     const made = await withLedgerAlone(context, ({ database }) =>
       withProofSource(context, options, async (source) => {
@@ -166,7 +164,7 @@ async function readReserves(
   options: VerifyReservesOptions & { readonly file: string },
   warn: (line: string) => void,
 ): Promise<{ readonly reserves: ReservesFile; readonly proven: ProvenReserves }> {
-  const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+  const genesis = readGenesisOption(options.genesis, context.home);
   const reserves = await readReservesFile(options.file);
   const onProgress = accountsPrinter((line) => warn(`verify: ${line}`))("checked");
   const { signal } = context;

@@ -1,4 +1,7 @@
 /** Commands about a ledger whose home is not there: a slip in its name, mostly. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { runOpenMatters } from "../../../../cli/commands/ledger-decisions.js";
 import { runReconcile } from "../../../../cli/ledger/reconcile.js";
@@ -23,5 +26,19 @@ describe("a command about a ledger", () => {
       message:
         "There is no home in /nowhere/causeway: --home names another one, npm start makes one.",
     });
+  });
+
+  it("says of a node's home that no ledger is in it", async () => {
+    const home = mkdtempSync(join(tmpdir(), "node-home-"));
+    try {
+      mkdirSync(join(home, "config"));
+      writeFileSync(join(home, "config", "genesis.json"), "{}");
+      await expect(runOpenMatters({ ...command, home })).rejects.toMatchObject({
+        code: "HOME_INCOMPLETE",
+        message: `${home} is the home of a node alone and has no ledger: --home names a kit's home.`,
+      });
+    } finally {
+      rmSync(home, { recursive: true });
+    }
   });
 });
