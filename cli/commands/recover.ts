@@ -32,6 +32,7 @@ import {
 } from "../../ledger/recovery/recovery-plan.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError } from "../errors.js";
+import { refuseSyncing } from "../ledger/late-node.js";
 import { operatorName } from "./ledger-decisions.js";
 import { recoverChain } from "./recover-chain.js";
 import {
@@ -83,7 +84,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
       await refuseOtherKey(opened, derivation);
     }
     if (loss !== undefined) await declareLost(database, loss, lastAddressIndex);
-    await refuseBehind(command, opened);
+    await refuseSyncing(command, opened, "Nothing was recovered.");
     const chain = recoveryChain(command, opened, { tokens, derivation });
     if (loss !== undefined && lastAddressIndex === undefined) {
       await keepUnremembered(database, chain, loss);
@@ -106,20 +107,6 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   };
   // The database may be empty, or of an older release: it is made this one's, as by a first start.
   return withLedger(command, recover, { olderTables: "migrate" });
-}
-
-/**
- * What a node lacks that is catching up would be taken for never paid, for addresses that nobody has, and for
- * blocks that the chain has lost.
- * @throws NODE_UNFIT
- */
-async function refuseBehind({ signal }: LedgerCommand, { node }: OpenedLedger): Promise<void> {
-  if (!(await node.isSyncing({ signal }))) return;
-  throw new CliError(
-    "NODE_UNFIT",
-    "The node is catching up, and shows nothing yet of the newest blocks: wait until it has, then type " +
-      "this again. Nothing was recovered.",
-  );
 }
 
 /** What the home derives deposit addresses from. */

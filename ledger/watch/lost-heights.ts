@@ -48,9 +48,13 @@ export async function bringForward(
 ): Promise<void> {
   // All of them: what settles at this moment is settled before, and brought forward, or sees the loss.
   await tx.query(`SELECT 1 FROM hot_wallet ORDER BY wallet FOR UPDATE`);
-  await tx.query(`UPDATE hot_wallet SET settled_height = $1 WHERE settled_height > $1`, [
-    Math.max(0, to.height),
-  ]);
+  await tx.query(
+    `UPDATE hot_wallet
+        SET settled_height = least(settled_height, $1),
+            seen_height = CASE WHEN seen_height > $1 THEN $1 ELSE seen_height END
+      WHERE settled_height > $1 OR seen_height > $1`,
+    [Math.max(0, to.height)],
+  );
   const rows = await tx.query<
     Record<"key" | "memo" | "height" | "asset" | "account" | "units", string>
   >(

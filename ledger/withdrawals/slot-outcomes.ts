@@ -183,7 +183,8 @@ export function recordInclusions(
  * Ends included withdrawals: `settled`; `failed` when the payment failed on the chain; `cancelled`,
  * `rejected` or `failed` when the cancelling transfer was mined. The last three give the hold back.
  * The network fee is expensed in any case. State, slot, postings and events are one commit.
- * @returns the withdrawals that ended; none where the chain lost blocks since the receipts were read
+ * @returns the withdrawals that ended; none where the chain lost blocks since the receipts were read, nor those
+ *   that are recorded as mined in another way by now
  */
 export function settleSlots(
   database: SqlDatabase,
@@ -198,9 +199,34 @@ export function settleSlots(
     // Behind the wallets' locks, which who goes back takes, too.
     if ((await readCursor(tx)).rewinds !== rewinds) return new Set();
     const proven = receipts.filter(({ isProven }) => isProven);
-    const { ended, events } = await settleInside(tx, proven, rules);
+    const { ended, events } = await settleInside(tx, await stillRecorded(tx, proven), rules);
     await appendEvents(tx, events);
     return ended;
+  });
+}
+
+/**
+ * Those that are recorded as they are: whoever read them may have stood still while another worker froze the
+ * withdrawal and a person found it mined otherwise.
+ */
+async function stillRecorded(
+  tx: Sql,
+  receipts: readonly SlotReceipt[],
+): Promise<readonly SlotReceipt[]> {
+  if (receipts.length === 0) return [];
+  // Who records where one was mined holds it.
+  await tx.query(
+    `SELECT 1 FROM withdrawal WHERE id = ANY ($1::text[]) ORDER BY position FOR UPDATE`,
+    [receipts.map(({ withdrawalId }) => withdrawalId)],
+  );
+  const rows = await tx.query<Record<"id" | "mined_hash" | "block_hash", string | null>>(
+    `SELECT id::text, mined_hash, block_hash FROM nonce_slot WHERE id = ANY ($1::bigint[])`,
+    [receipts.map(({ slotId }) => slotId)],
+  );
+  const recorded = new Map(rows.map((row) => [row.id, row]));
+  return receipts.filter(({ slotId, hash, blockHash }) => {
+    const row = recorded.get(slotId);
+    return row?.mined_hash === hash && row.block_hash === blockHash;
   });
 }
 

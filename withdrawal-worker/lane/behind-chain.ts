@@ -1,6 +1,10 @@
-/** A wallet of which more nonces are used than its ledger gave: by the chain, its pool, or what was shown. */
+/**
+ * A wallet of which more nonces are used than its ledger gave: by the chain, its pool, or what was shown; and a
+ * node that shows too little of the chain to say so.
+ */
 import type { Address } from "../../chain/address.js";
 import { behindReason } from "../../ledger/requests/signing-freeze.js";
+import { WorkerError } from "../errors.js";
 import type { LaneContext } from "./lane-context.js";
 import type { ShownWallet } from "./shown-nonces.js";
 import type { WalletView } from "./wallet-node.js";
@@ -24,4 +28,17 @@ export async function freezeIfBehind(
   if (await ledger.freezeBehindChain({ wallet, seen, reason })) {
     log.error({ wallet, reason }, "signing is frozen");
   }
+}
+
+/**
+ * A node that shows an older head than is known may lack what was paid since.
+ * @param knownHeight a height that the chain has had
+ * @throws NODE_BEHIND
+ */
+export function refuseOlderHead({ height }: Pick<WalletView, "height">, knownHeight: number): void {
+  if (height >= knownHeight) return;
+  throw new WorkerError("NODE_BEHIND", `the node shows height ${height} after ${knownHeight}`, {
+    retriable: true,
+    details: { height, knownHeight },
+  });
 }

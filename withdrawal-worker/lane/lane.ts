@@ -18,11 +18,10 @@ import {
 import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts/attempts.js";
-import { freezeIfBehind } from "./behind-chain.js";
+import { freezeIfBehind, refuseOlderHead } from "./behind-chain.js";
 import { longRoundReason, NO_FEES_REASON, stallReason, switchReason } from "./blocked-reason.js";
 import { Broadcaster, type SendReport } from "./attempts/broadcaster.js";
 import { correctAttempts } from "./attempts/corrections.js";
-import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { isPassing, isPolicyFault, leaseLost } from "./lane-faults.js";
 import { Settler } from "./settler.js";
@@ -352,16 +351,7 @@ export class Lane {
     if (wallet.rewinds !== this.#rewinds) this.#lastHeight = 0;
     this.#rewinds = wallet.rewinds;
     const knownHeight = Math.max(this.#lastHeight, wallet.settledHeight);
-    if (view.height < knownHeight) {
-      throw new WorkerError(
-        "NODE_BEHIND",
-        `the node shows height ${view.height} after ${knownHeight}`,
-        {
-          retriable: true,
-          details: { height: view.height, knownHeight },
-        },
-      );
-    }
+    refuseOlderHead(view, knownHeight);
     this.#lastHeight = view.height;
   }
 

@@ -30,6 +30,7 @@ import { createSecretFolder } from "../../home/home.js";
 import { createPrivateKey, createSecretLine } from "../../home/keys/wallet-keys.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
+import { refuseLate } from "../../ledger/late-node.js";
 import {
   type LedgerCommand,
   type OpenedLedger,
@@ -209,6 +210,7 @@ export async function runRetireWallet(
   return withLedger(command, async ({ database, node }) => {
     const wallet = readWalletAddress(address);
     const { signal } = command;
+    await refuseLate(command, { database, node }, "The wallet stays as it is.");
     const height = await node.blockNumber({ signal });
     const balanceAtoken = await node.getBalance(wallet, height, { signal });
     const tokens = await readTokensOf({ database, node }, { account: wallet, at: height, signal });

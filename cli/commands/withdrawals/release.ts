@@ -27,6 +27,7 @@ import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { CliError } from "../../errors.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
+import { refuseLate } from "../../ledger/late-node.js";
 import {
   type LedgerCommand,
   type OpenedLedger,
@@ -69,6 +70,7 @@ export async function runReleaseWithdrawals(
     // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
     await closeIfBehind(opened.database, command.home);
     await refuseInRecovery(opened.database);
+    await refuseLate(command, opened, "Nothing was released.");
     const meant =
       id === undefined
         ? walletsMeant(opened.wallets, options.wallet)

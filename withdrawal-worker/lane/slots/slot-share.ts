@@ -2,7 +2,7 @@
 import type { Address } from "../../../chain/address.js";
 import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
-import { freezeIfBehind } from "../behind-chain.js";
+import { freezeIfBehind, refuseOlderHead } from "../behind-chain.js";
 import { choosePrice, TRANSFER_GAS } from "../../gas.js";
 import type { LaneContext, Round } from "../lane-context.js";
 import { storeEach, type Waiting } from "./put-off.js";
@@ -62,14 +62,19 @@ export async function checkOthers(context: LaneContext, round: Round): Promise<v
   await Promise.all(others.map((wallet) => checkNonces(context, round, wallet)));
 }
 
-/** The row is read behind the chain. */
+/**
+ * Not by a node that shows less than the round's own: what that wallet has paid may be in the blocks that it
+ * lacks. The row is read behind the chain.
+ * @throws NODE_BEHIND
+ */
 async function checkNonces(
   context: LaneContext,
-  { signal }: Round,
+  { view: own, signal }: Round,
   wallet: Address,
 ): Promise<void> {
   const view = await context.node.view(wallet, { signal });
   const row = await context.ledger.readHotWallet(wallet);
+  refuseOlderHead(view, Math.max(own.height, row?.settledHeight ?? 0));
   if (row !== undefined) await freezeIfBehind(context, wallet, view, row);
 }
 

@@ -1,6 +1,6 @@
 /** Processes and commands that stood still while a chain lost blocks and a person let the watcher go back. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { bytesToHex } from "../../../../chain/hex.js";
+import { bytesToHex, parseHash32 } from "../../../../chain/hex.js";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { createLaneLedger } from "../../../../withdrawal-worker/lane/lane-ledger.js";
 import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
@@ -26,6 +26,34 @@ async function typed(...words: readonly string[]): Promise<void> {
   const { code, text } = await desk.causeway(...words);
   expect({ words, code, text: code === 0 ? "" : text }).toEqual({ words, code: 0, text: "" });
 }
+
+it("settles no payment by another block than the one that is recorded", async () => {
+  const fields = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+  const { id } = await desk.request({ key: "w", ...fields });
+  const ledger = createLaneLedger(desk.workerDatabase);
+  const elsewhereHash = parseHash32(`0x${"ab".repeat(32)}`);
+  const elsewhere: number[] = [];
+  const lane = desk.makeLane(
+    WALLET,
+    { signer: desk.rulesOf(KEY).signer, hasKey: () => true },
+    {
+      ledger: {
+        ...ledger,
+        settleSlots: async (receipts, terms) => {
+          // As where this worker stood still, and another one's freeze was released behind it.
+          for (const other of [{ blockHash: elsewhereHash }, { hash: elsewhereHash }]) {
+            const read = receipts.map((receipt) => ({ ...receipt, ...other }));
+            elsewhere.push((await ledger.settleSlots(read, terms)).size);
+          }
+          return ledger.settleSlots(receipts, terms);
+        },
+      },
+    },
+  );
+  await desk.work(3, [lane]);
+  expect(elsewhere).toEqual([0, 0]);
+  expect((await desk.read(id)).status).toBe("settled");
+});
 
 it("settles no payment by a block that the chain lost between its receipt and the commit", async () => {
   const kept = desk.chain.head;
