@@ -124,16 +124,21 @@ export async function customerBalances(
     held: string | null;
     pending: string | null;
   }>(
-    `SELECT wanted.asset, balance.available_units AS available, balance.held_units AS held,
-            (SELECT sum(amount_units) FROM deposit
-              WHERE customer_id = $1 AND asset = wanted.asset AND status = 'detected') AS pending
+    // Of an asset whose first deposit waits there is no balance yet.
+    `WITH pending AS (
+       SELECT asset, sum(amount_units) AS units FROM deposit
+        WHERE customer_id = $1 AND status = 'detected' GROUP BY asset)
+     SELECT wanted.asset, balance.available_units AS available, balance.held_units AS held,
+            pending.units AS pending
        FROM customer
        CROSS JOIN LATERAL (
          SELECT $2::text AS asset
          UNION SELECT asset FROM customer_balance WHERE customer_id = $1
+         UNION SELECT asset FROM pending
        ) AS wanted
        LEFT JOIN customer_balance balance
          ON balance.customer_id = $1 AND balance.asset = wanted.asset
+       LEFT JOIN pending ON pending.asset = wanted.asset
       WHERE customer.id = $1
       ORDER BY wanted.asset`,
     [customerId, NATIVE_ASSET],

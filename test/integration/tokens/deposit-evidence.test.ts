@@ -6,7 +6,7 @@ import { collectEvidence } from "../../../deposit-watcher/api/evidence.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import type { BlockSource } from "../../../deposit-watcher/block-reader.js";
 import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-evidence.js";
-import { findDeposit } from "../../../ledger/deposits/deposit-queries.js";
+import { customerBalances, findDeposit } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { WALLET } from "../../helpers/exchange/house.js";
 import { callOf, ISSUER, TokenBench, TOKENS } from "./token-bench.js";
@@ -158,5 +158,18 @@ describe("a deposit of a token", () => {
     await bench.caughtUp();
     expect(await explain(unknown)).toMatchObject({ code: "TOKEN_NOT_CREDITED" });
     expect(await explain(lie)).toMatchObject({ code: "TOKEN_NOT_ARRIVED" });
+  });
+
+  it("is pending among the balances before its token has one", async () => {
+    const zoe = await bench.register("zoe");
+    await bench.mine([callOf("PlainToken", "mint", [zoe, 70n])]);
+    await bench.caughtUp();
+    const balances = () => customerBalances(bench.database, parseCustomerId("zoe"));
+    const none = { availableUnits: 0n, heldUnits: 0n, pendingUnits: 0n };
+    const coins = { ...none, asset: "TOKEN" };
+    expect(await balances()).toEqual([{ ...none, asset: "PLAIN", pendingUnits: 70n }, coins]);
+    await bench.mine([]);
+    await bench.caughtUp();
+    expect(await balances()).toEqual([{ ...none, asset: "PLAIN", availableUnits: 70n }, coins]);
   });
 });
