@@ -152,6 +152,14 @@ export function* transactionEventSteps(executed: ExecutedTransaction): Steps<rea
   return isEvmExecuted(executed) ? yield* evmEventSteps(executed) : executed.result.events;
 }
 
+/** False where no event of a transaction but its logs can name an account; cheaper than making the events. */
+export function mayName(executed: ExecutedTransaction, account: Address): boolean {
+  if (!isEvmExecuted(executed) || executed.moduleEvents !== undefined) return true;
+  const { tx, from, changes } = executed;
+  if (from === account || tx.to === account) return true;
+  return changes.some((change) => change.from === account || change.to === account);
+}
+
 /** In order: fee, messages, money moved, what modules did, EVM result. */
 function* evmEventSteps(executed: ExecutedEvmTransaction): Steps<AbciEvent[]> {
   const { tx, from, evmIndex, receipt, changes, moduleEvents: ofModules = [] } = executed;

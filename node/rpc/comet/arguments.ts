@@ -133,9 +133,11 @@ export function urlArguments(search: string, names: readonly string[]): Argument
   for (const piece of search.replace(/^\?/, "").split("&")) {
     const name = piece.slice(0, Math.max(0, piece.indexOf("=")));
     const isStray = !names.includes(name) && STRAY_CONDITION.test(decode(piece));
-    const last = pieces.at(-1);
-    if (isStray && last?.startsWith("query=") === true) {
-      pieces[pieces.length - 1] = joinConditions(last, piece);
+    // Other arguments may stand between: a condition that is dropped would widen the search without a word.
+    const at = pieces.findIndex((known) => known.startsWith("query="));
+    const query = pieces[at];
+    if (isStray && query !== undefined) {
+      pieces[at] = joinConditions(query, piece);
     } else if (piece !== "") {
       pieces.push(piece);
     }

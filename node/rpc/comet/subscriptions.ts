@@ -22,8 +22,9 @@ import type { ResultTexts } from "./json/result-texts.js";
 import { matchesQuery } from "./search/query-match.js";
 import type { EventReceiver, Route, RouteClient } from "./route.js";
 
-/** CometBFT's defaults: `max_subscription_clients` and `max_subscriptions_per_client`. */
-const MAX_CLIENTS = 100;
+/** One for each of the connections that are promised; CometBFT's default `max_subscription_clients` is 100. */
+const MAX_CLIENTS = 500;
+/** CometBFT's default `max_subscriptions_per_client`. */
 const MAX_PER_CLIENT = 5;
 
 interface Subscription {

@@ -27,7 +27,10 @@ export function needHeight({ chain }: QuerySources, wanted: bigint): Height {
 /** A block without its transactions. Throws NOT_FOUND where it was pruned. */
 export function decidedOutline({ chain }: QuerySources, height: Height): DecidedOutline {
   const outline = chain.consensus.outline(height);
-  if (outline === undefined) throw notFound(`block of height ${height} is not available`);
+  if (outline === undefined) {
+    const { block } = chain.view.oldest();
+    throw notFound(`height ${height} is not available, lowest height is ${block}`);
+  }
   return outline;
 }
 

@@ -366,14 +366,14 @@ describe("limits", () => {
     await client.close();
   });
 
-  it("are 100 subscribed clients; those that leave make room", async () => {
-    const clients = await Promise.all(Array.from({ length: 101 }, () => Client.open()));
+  it("are 500 subscribed clients; those that leave make room", async () => {
+    const clients = await Promise.all(Array.from({ length: 501 }, () => Client.open()));
     const last = clients.at(-1);
-    const others = clients.slice(0, 100);
+    const others = clients.slice(0, 500);
     const answers = await Promise.all(others.map((client) => client.subscribe("a.b=1")));
     expect(answers.filter(({ error }) => error !== undefined)).toEqual([]);
     expect((await last?.subscribe("a.b=1"))?.error?.data).toBe(
-      "max_subscription_clients 100 reached",
+      "max_subscription_clients 500 reached",
     );
     expect((await last?.call("status"))?.result).toHaveProperty("sync_info");
     await others[0]?.close();

@@ -283,6 +283,13 @@ describe("a node that prunes", () => {
     const from = (await syncInfo())?.latest;
     expect((await comet("tx_search", { query: `tx.height>=${from}` })).error).toBeUndefined();
     expect((await comet("block_search", { query: `block.height>=${from}` })).error).toBeUndefined();
+    const block = await comet("abci_query", {
+      path: "/cosmos.base.tendermint.v1beta1.Service/GetBlockByHeight",
+      data: Buffer.from(Uint8Array.of(8, early.height)).toString("hex"),
+    });
+    expect((block.result as { response: { log: string } }).response.log).toMatch(
+      /NotFound desc = height [0-9]+ is not available, lowest height is [0-9]+: key not found$/,
+    );
     const { response } = (
       await comet("abci_query", {
         path: "/cosmos.bank.v1beta1.Query/TotalSupply",

@@ -25,8 +25,8 @@ import { type Route, route } from "../route.js";
 /** How long `broadcast_tx_commit` waits: CometBFT's `timeout_broadcast_tx_commit`. */
 const COMMIT_TIMEOUT_MS = 10_000;
 
-/** Requests of `broadcast_tx_commit` that wait at once: CometBFT's bound on subscribers. */
-const MAX_COMMIT_WAITERS = 100;
+/** Requests of `broadcast_tx_commit` that wait at once: in CometBFT each is a subscriber, of which as many are taken here. */
+const MAX_COMMIT_WAITERS = 500;
 
 /** Submissions that nobody waits for; each holds a transaction of up to 128 KiB. */
 const MAX_ASYNC_SUBMISSIONS = 1_000;

@@ -34,6 +34,7 @@ describe("arguments of a URL", () => {
     for (const [search, query] of [
       [`query="${condition}&transfer.amount>5"&page=2`, `${condition}&transfer.amount>5`],
       [`query="${condition}"&transfer.amount=5&page=2`, `${condition}&transfer.amount=5`],
+      [`query="${condition}"&page=2&transfer.amount=5`, `${condition}&transfer.amount=5`],
       [`query=${condition}&message.module='bank'&tx.height>=3`, undefined],
       [`query=%22${condition}%20AND%20a.b=1%22`, `${condition} AND a.b=1`],
       [`query="${condition}"&x=1`, condition],
