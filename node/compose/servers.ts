@@ -103,6 +103,7 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     peerCount: () => parts.comet.network.peers().length,
     coinbase: parts.identity.address,
     retention: retentionOf(app),
+    namespaces: rpc.api,
     clientVersion: clientVersion(),
     limits: {
       ...DEFAULT_EVM_RPC_LIMITS,

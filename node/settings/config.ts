@@ -162,6 +162,16 @@ export const APP_FILE = defineConfigFile(
         default: "127.0.0.1:8546",
         help: "Where the EVM WebSocket listens.",
       }),
+      api: field.list({
+        default: [],
+        style: "comma",
+        pattern: /^[a-z0-9]+$/,
+        allowed:
+          "names of methods' first parts (eth, net, web3, txpool, debug) with commas between",
+        help:
+          "Which methods are served, by what stands before the _ of their names: eth, net, web3, txpool, debug. " +
+          "Empty serves all. causeway_* and rpc_* always are, for the kit's own services.",
+      }),
       "suggested-gas-price": field.bigint({
         default: 25_000_000n,
         min: 1n,

@@ -11,7 +11,7 @@ import { fillMethods } from "./methods/fill-methods.js";
 import { filterMethods } from "./methods/filter-methods.js";
 import { FilterRegistry } from "./filters.js";
 import { journalMethods } from "./methods/journal-methods.js";
-import { nodeMethods, poolMethods } from "./methods/node-methods.js";
+import { nodeMethods, poolMethods, servedMethods } from "./methods/node-methods.js";
 import type { EvmApiOptions } from "./options.js";
 import { stateMethods } from "./methods/state-methods.js";
 import { ReceiptWaits } from "./receipt-waits.js";
@@ -43,22 +43,25 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
     gauge.set(hub.size()),
   );
   const dispatcher = new Dispatcher(
-    [
-      ...nodeMethods(options),
-      ...blockMethods(view, json),
-      ...transactionMethods({ view, pool, submits, waits }),
-      ...stateMethods(view, pool),
-      ...callMethods(view, calls, chainId),
-      ...feeMethods(view, options.suggestedGasPriceAtoken, limits.feeHistoryBlocks),
-      ...filterMethods({ view, json, pool, filters, limits }),
-      ...hub.methods(),
-      ...poolMethods(pool, limits.responseBytes),
-      ...capabilityMethods(options),
-      ...fillMethods({ ...options, chainId }),
-      ...debugMethods({ ...options, chainId }),
-      ...journalMethods(view, json, pool),
-      ...claimMethods(view, options.claims),
-    ],
+    servedMethods(
+      [
+        ...nodeMethods(options),
+        ...blockMethods(view, json),
+        ...transactionMethods({ view, pool, submits, waits }),
+        ...stateMethods(view, pool),
+        ...callMethods(view, calls, chainId),
+        ...feeMethods(view, options.suggestedGasPriceAtoken, limits.feeHistoryBlocks),
+        ...filterMethods({ view, json, pool, filters, limits }),
+        ...hub.methods(),
+        ...poolMethods(pool, limits.responseBytes),
+        ...capabilityMethods(options),
+        ...fillMethods({ ...options, chainId }),
+        ...debugMethods({ ...options, chainId }),
+        ...journalMethods(view, json, pool),
+        ...claimMethods(view, options.claims),
+      ],
+      options.namespaces,
+    ),
     options,
   );
   return {

@@ -16,7 +16,7 @@ import type { ClaimReads } from "../../modules/reads/block-claims.js";
 import type { ClientMemory } from "../client-memory.js";
 import type { RefusedBlock } from "../../consensus/consensus-ports.js";
 
-/** Bounds of the EVM JSON-RPC (D16); each is a key of app.toml's `[json-rpc]`. */
+/** Bounds of the EVM JSON-RPC (D16); some are keys of app.toml's `[json-rpc]` (`node/settings/config.ts`). */
 export interface EvmRpcLimits {
   /** Largest body of a single call. */
   readonly bodyBytes: number;
@@ -94,6 +94,8 @@ export interface EvmApiOptions {
   readonly refusedBlocks: () => readonly RefusedBlock[];
   /** Answer of web3_clientVersion, for example `causeway/v0.1.0/linux-x64/node20.20.2`. */
   readonly clientVersion: string;
+  /** First parts of the names of methods that are served; empty or absent for all. */
+  readonly namespaces?: readonly string[];
   readonly limits: EvmRpcLimits;
   readonly clock: Clock;
   readonly log: Logger;

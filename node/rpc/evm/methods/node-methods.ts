@@ -11,21 +11,31 @@ import { parseAddressParam, parseBytes } from "../params.js";
 /** eth/68, the wire protocol that go-ethereum names; clients only show it. */
 const PROTOCOL_VERSION = "0x44";
 
-/** Namespaces served, as rpc_modules lists them. */
-const MODULES: JsonValue = {
-  causeway: "1.0",
-  debug: "1.0",
-  eth: "1.0",
-  net: "1.0",
-  rpc: "1.0",
-  txpool: "1.0",
-  web3: "1.0",
-};
+/** First parts of the names of all methods. */
+const NAMESPACES = ["causeway", "debug", "eth", "net", "rpc", "txpool", "web3"] as const;
+
+/** Of those the ones that the kit's own services and clients' first look cannot do without. */
+const ALWAYS_SERVED: readonly string[] = ["causeway", "rpc"];
+
+/** The methods that an operator has served. @param namespaces none for all of them */
+export function servedMethods(
+  entries: MethodEntries,
+  namespaces: readonly string[] = [],
+): MethodEntries {
+  return entries.filter(([name]) => isServed(name.slice(0, name.indexOf("_")), namespaces));
+}
+
+function isServed(namespace: string, namespaces: readonly string[]): boolean {
+  if (namespaces.length === 0) return true;
+  return namespaces.includes(namespace) || ALWAYS_SERVED.includes(namespace);
+}
 
 /** eth_chainId, eth_syncing, net_*, web3_*, rpc_modules; the node holds no accounts' keys. */
 export function nodeMethods(options: EvmApiOptions): MethodEntries {
   const { evmChainId } = options.network;
   const startingBlock = toQuantity(options.view.head().height);
+  const served = NAMESPACES.filter((namespace) => isServed(namespace, options.namespaces ?? []));
+  const modules = Object.fromEntries(served.map((namespace) => [namespace, "1.0"]));
   return [
     method("eth_chainId", 0, () => toQuantity(evmChainId)),
     method("eth_syncing", 0, () => options.isCatchingUp() && syncProgress(options, startingBlock)),
@@ -36,7 +46,7 @@ export function nodeMethods(options: EvmApiOptions): MethodEntries {
     method("net_peerCount", 0, () => toQuantity(options.peerCount())),
     method("web3_clientVersion", 0, () => options.clientVersion),
     method("web3_sha3", 1, (params) => keccak256Hex(params.required(0, parseBytes))),
-    method("rpc_modules", 0, () => MODULES),
+    method("rpc_modules", 0, () => modules),
   ];
 }
 

@@ -334,6 +334,23 @@ describe("the node about itself", () => {
     expect(await node.call("eth_syncing")).toBe(false);
   });
 
+  it("serves what its operator lets it, and what the kit itself asks", async () => {
+    const quiet = createTestNode({}, undefined, ["eth", "net", "personal"]);
+    expect(await quiet.call("eth_chainId")).toBe("0x1b1c");
+    expect(await quiet.call("causeway_getPoolHashes")).toEqual({ pending: [], queued: [] });
+    for (const name of ["debug_traceTransaction", "txpool_status", "web3_sha3"]) {
+      const { error } = await quiet.ask(name, "0x");
+      expect([error?.code, error?.message]).toEqual([
+        -32601,
+        `the method ${name} does not exist/is not available`,
+      ]);
+    }
+    const modules = ["causeway", "eth", "net", "rpc"].map((name) => [name, "1.0"]);
+    expect(await quiet.call("rpc_modules")).toEqual(Object.fromEntries(modules));
+    const all = [...modules, ...["debug", "txpool", "web3"].map((name) => [name, "1.0"])];
+    expect(await node.call("rpc_modules")).toEqual(Object.fromEntries(all));
+  });
+
   it("tells how far it is while it catches up, as clients of go-ethereum read it", async () => {
     const behind = createTestNode();
     behind.chain.add([]);

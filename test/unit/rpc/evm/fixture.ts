@@ -412,7 +412,11 @@ export interface TestAnswer {
 }
 
 /** An API over fakes, with a short way to call it. */
-export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: CallWorkers) {
+export function createTestNode(
+  limits: Partial<EvmRpcLimits> = {},
+  workers?: CallWorkers,
+  namespaces: readonly string[] = [],
+) {
   const problems: unknown[] = [];
   const bus = new EventBus((error) => problems.push(error));
   const chain = new FakeChain(bus);
@@ -441,6 +445,7 @@ export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: Cal
     retention: { proofs: 1_024 },
     refusedBlocks: () => state.refusedBlocks,
     clientVersion: "causeway/v0.1.0",
+    namespaces,
     limits: { ...DEFAULT_EVM_RPC_LIMITS, ...limits },
     clock: { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs },
     log: createLogger({ component: "test", level: "silent" }),

@@ -61,7 +61,10 @@ describe("an operator's settings file", () => {
 
   it("of the SDK is taken as it is, with one warning for each key that does nothing", () => {
     copyFileSync(SDK, target(APP_FILE));
-    expect(load(APP_FILE)["json-rpc"]["gas-cap"]).toBe(25_000_000n);
+    expect(load(APP_FILE)["json-rpc"]).toMatchObject({
+      "gas-cap": 25_000_000n,
+      api: ["eth", "net", "web3"],
+    });
     expect(warnings).toHaveLength(new Set(warnings).size);
     for (const key of ["telemetry.enabled", "evm.mempool.price-bump", "json-rpc.evm-timeout"]) {
       expect(warnings).toContain(`${target(APP_FILE)}: ${key} has no effect here`);
