@@ -110,5 +110,7 @@ function kindOf({ reason, from, to, tracePath }: BalanceChange): TransferKind {
   if (from === undefined) return "mint";
   if (to === undefined) return "burn";
   if (!VALUE_REASONS.has(reason)) return "module";
-  return tracePath === "" && reason !== "SELFDESTRUCT" ? "native" : "internal";
+  // A message of the Cosmos side has no frames: what it sends is the transaction's own, as at the top level.
+  const isOwn = tracePath === undefined || tracePath === "";
+  return isOwn && reason !== "SELFDESTRUCT" ? "native" : "internal";
 }

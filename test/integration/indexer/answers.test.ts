@@ -176,7 +176,13 @@ describe("the indexer's answers", () => {
     });
     expect(transaction.memo).toContain("rent");
     expect(transaction.transfers).toContainEqual(
-      expect.objectContaining({ to: bob.address.toLowerCase(), amount: "77", asset: "TOKEN" }),
+      expect.objectContaining({
+        kind: "native",
+        to: bob.address.toLowerCase(),
+        amount: "77",
+        asset: "TOKEN",
+        tracePath: null,
+      }),
     );
     const [balance] = await stage.all(`/addresses/${cosmonaut.address}/balances`);
     expect(balance.amount).toBe(String(await provider.getBalance(cosmonaut.address)));
