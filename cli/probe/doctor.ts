@@ -1,5 +1,5 @@
 /** `causeway doctor` put together: which checks a home needs. */
-import { APP_FILE } from "../../node/settings/config.js";
+import { APP_FILE, CONFIG_FILE } from "../../node/settings/config.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import {
   checkCrypto,
@@ -12,7 +12,7 @@ import {
   type Finding,
 } from "./doctor-checks.js";
 import { checkMeaning } from "./doctor-meaning.js";
-import { checkHistory, checkNodeHome } from "./doctor-node.js";
+import { checkHistory, checkNodeHome, checkPeers } from "./doctor-node.js";
 import type { KitConfig } from "../home/kit-config.js";
 import { isKitHome, isNodeHome } from "../home/home.js";
 import { readNodeStatus } from "./node-status.js";
@@ -28,19 +28,21 @@ export async function runDoctorChecks(context: DoctorContext): Promise<readonly 
   if (findings.every(({ severity }) => severity !== "fail")) files.push(...checkMeaning(context));
   files.push(...checkKillSwitch(paths, await context.readLedgerSwitch()));
   const parts = await checkParts(context, config);
-  return [...findings, ...files, ...parts, ...(await checkKitHistory(context, config))];
+  return [...findings, ...files, ...parts, ...(await checkKitNode(context, config))];
 }
 
-/** What the kit's own node keeps of the past; nothing where it does not answer, which is told. */
-async function checkKitHistory(
+/** Peers of the kit's own node, and what it keeps of the past; nothing where it does not answer, which is told. */
+async function checkKitNode(
   { paths, env, portOffset, clock, signal }: DoctorContext,
   { endpoints: { cometRpcUrl } }: KitConfig,
 ): Promise<readonly Finding[]> {
   if (cometRpcUrl === undefined) return [];
-  const app = loadConfig({ home: paths.home, env, portOffset }, APP_FILE);
+  const sources = { home: paths.home, env, portOffset };
+  const app = loadConfig(sources, APP_FILE);
+  const node = loadConfig(sources, CONFIG_FILE);
   try {
     const status = await readNodeStatus(cometRpcUrl, { clock, signal });
-    return [checkHistory(status, app, true)];
+    return [checkPeers(status, node), checkHistory(status, app, true)];
   } catch {
     signal.throwIfAborted();
     return [];

@@ -350,6 +350,15 @@ describe("an exchange under load", () => {
     );
   });
 
+  it("is well to the doctor, who counts the peers of its node", async () => {
+    const { code, stdout } = await runCauseway(kit, ["doctor", "--json"]);
+    const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: readonly unknown[] };
+    expect({ code, ok }).toEqual({ code: 0, ok: true });
+    expect(checks).toContainEqual(
+      expect.objectContaining({ id: "peers", severity: "pass", value: "0" }),
+    );
+  });
+
   describe("when somebody else uses the hot wallet's key", () => {
     const stolenAtoken = 123n * TOKEN + 456n;
     let theft: TestReceipt;
