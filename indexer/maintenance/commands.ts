@@ -7,7 +7,7 @@ import { createEvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { createMetrics } from "../../runtime/process/metrics.js";
-import { retry } from "../../runtime/process/task.js";
+import { retry, sleep } from "../../runtime/process/task.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { openSqlSession, type SqlSession } from "../../runtime/sql/sql-session.js";
 import { checkBalances } from "../ingest/balance-check.js";
@@ -53,6 +53,8 @@ export interface MaintenanceReport {
 
 const log = createLogger({ component: "indexer-maintenance", level: "silent" });
 
+const POLL_INTERVAL_MS = 1_000;
+
 /** Balances asked of the node at a time. */
 const CHECK_ROUND = 500;
 
@@ -90,7 +92,7 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
       identity,
       log,
       metrics: createMetrics({ processMetrics: false }),
-      pollIntervalMs: 1_000,
+      pollIntervalMs: POLL_INTERVAL_MS,
       batchBytes: options.batchBytes,
       verifyPerRound: CHECK_ROUND,
       untilHead: true,
@@ -109,9 +111,15 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
       const ahead = await swap(url, indexedHeight, signal);
       if (ahead === undefined) isSwapped = true;
       else {
-        // What the node does not have cannot be caught up with: the live index is of another chain.
         const head = await node.getBlockHeader("latest", { signal });
         if ((head?.height ?? ahead) >= ahead) continue;
+        if (await isOfOneChain(url, indexedHeight)) {
+          // The node is late, as one that catches up.
+          tell();
+          await sleep(POLL_INTERVAL_MS, { signal });
+          continue;
+        }
+        // What the node does not have cannot be caught up with: the live index is of another chain.
         isSwapped = (await swap(url, ahead, signal)) === undefined;
       }
     }
@@ -128,6 +136,18 @@ const UNFIT_CODES: ReadonlySet<string> = new Set([
   "NEWER_INDEX",
   "OLDER_INDEX",
 ]);
+
+/** Whether the live index has the same block as the new one at a height. */
+function isOfOneChain(url: string, height: Height): Promise<boolean> {
+  return withSession(url, async (session) => {
+    const rows = await session.query(
+      `SELECT 1 FROM ${LIVE_SCHEMA}.block live JOIN ${REBUILD_SCHEMA}.block made USING (height, hash)
+        WHERE height = $1`,
+      [height],
+    );
+    return rows.length > 0;
+  });
+}
 
 async function dropRebuild(url: string): Promise<void> {
   await withSession(url, (session) =>

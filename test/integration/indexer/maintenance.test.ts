@@ -113,6 +113,38 @@ describe("commands that are given what is not theirs", () => {
     }
   });
 
+  it("put no shorter index of a late node in the place of the one that has more of the chain", async () => {
+    const before = await touched();
+    // As if the live one had been made with a block that this node does not have yet.
+    await stage.sql.query(
+      `CREATE TABLE kept AS SELECT * FROM indexer.progress;
+       INSERT INTO indexer.block SELECT height + 1, sha256(hash), hash, time, proposer, gas_used, gas_limit,
+         transactions, size_bytes, minted, burned, fees, total_minted, total_burned
+         FROM indexer.block WHERE height = (SELECT height FROM indexer.progress);
+       UPDATE indexer.progress SET height = height + 1, hash = sha256(hash)`,
+    );
+    const top = stage.height;
+    let waits = 0;
+    const onProgress = ({ height, nodeHeight }: MaintenanceProgress) => {
+      waits += height === top && nodeHeight === top ? 1 : 0;
+    };
+    const ending = new AbortController();
+    const { signal } = ending;
+    const made = rebuildIndex({ ...stage.commandOptions(), onProgress, signal });
+    const stopped = expect(made).rejects.toThrow();
+    // The last block and the last look tell it as well.
+    await until(() => waits > 5, { timeoutMs: 60_000, what: "the new index waits for the node" });
+    ending.abort();
+    await stopped;
+    const { tables } = await touched();
+    expect(tables).toBe(before.tables);
+    await stage.sql.query(
+      `UPDATE indexer.progress p SET height = k.height, hash = k.hash FROM kept k;
+       DELETE FROM indexer.block b USING indexer.progress p WHERE b.height > p.height;
+       DROP TABLE kept; DROP SCHEMA indexer_rebuild CASCADE`,
+    );
+  });
+
   it.each([
     ["a later", INDEX_SCHEMA_VERSION + 1, "NEWER_INDEX"],
     ["an earlier", INDEX_SCHEMA_VERSION - 1, "OLDER_INDEX"],
