@@ -156,8 +156,15 @@ export function decodeTransaction(raw: Uint8Array, hash?: Hash32): SignedTransac
   });
 }
 
+/** The transaction itself and its fields, with some to spare for one that has too many. */
+const FIELDS_AND_MORE = 32;
+
+/** Three items of an entry of an access list have 23 bytes at least, a key of it has 33. */
+const LEAST_BYTES_PER_ITEM = 7;
+
 function fieldsOf(bytes: Uint8Array, count: number): RlpItem[] {
-  const fields = rlpList(decodeRlp(bytes));
+  const mostItems = FIELDS_AND_MORE + Math.floor(bytes.length / LEAST_BYTES_PER_ITEM);
+  const fields = rlpList(decodeRlp(bytes, mostItems));
   if (fields.length !== count) {
     throw new ChainError("INVALID_TRANSACTION", `expected ${count} fields, got ${fields.length}`);
   }

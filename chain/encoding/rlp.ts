@@ -12,15 +12,18 @@ const MAX_DEPTH = 8;
 /**
  * Decodes exactly one item that fills the input.
  * Refused: trailing bytes, non-minimal lengths, a single byte below 0x80 with a prefix.
+ * @param mostItems lists and bytes in all; an item of a megabyte may hold a million, half a kilobyte each
  * @throws INVALID_RLP
  */
-export function decodeRlp(bytes: Uint8Array): RlpItem {
+export function decodeRlp(bytes: Uint8Array, mostItems = Number.POSITIVE_INFINITY): RlpItem {
+  let count = 0;
+  const readItem = (reader: RlpReader, depth: number): RlpItem => {
+    if (depth > MAX_DEPTH) throw new ChainError("INVALID_RLP", "lists are nested too deeply");
+    count += 1;
+    if (count > mostItems) throw new ChainError("INVALID_RLP", "there are too many items");
+    return reader.isList ? reader.items((within) => readItem(within, depth + 1)) : reader.bytes();
+  };
   return readRlp(bytes, (reader) => readItem(reader, 0));
-}
-
-function readItem(reader: RlpReader, depth: number): RlpItem {
-  if (depth > MAX_DEPTH) throw new ChainError("INVALID_RLP", "lists are nested too deeply");
-  return reader.isList ? reader.items((within) => readItem(within, depth + 1)) : reader.bytes();
 }
 
 /**

@@ -4,13 +4,16 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnyBlockTransaction } from "../../../chain/block.js";
-import type { SdkTransaction } from "../../../chain/consensus/sdk-transaction-decode.js";
-import { type CosmosLimits, senderOf } from "../../../chain/cosmos/ante.js";
+import {
+  type SdkTransaction,
+  wrapsEthereum,
+} from "../../../chain/consensus/sdk-transaction-decode.js";
+import { anteGas, type CosmosLimits, senderOf } from "../../../chain/cosmos/ante.js";
 import type { CosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { sha256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { mapInSteps } from "../../../chain/steps/steps.js";
-import { staticFault } from "../../../chain/transaction-rules.js";
+import { staticFault, type TransactionLimits } from "../../../chain/transaction-rules.js";
 import { Slices } from "../../../runtime/process/slices.js";
 import { cosmosFault } from "./cosmos-admission.js";
 import { blockInvalid } from "../../blocks/block-error.js";
@@ -65,12 +68,31 @@ async function verified(tx: CosmosTransaction, limits: CosmosLimits): Promise<An
   return { tx, from: senderOf(tx) };
 }
 
+/** Bytes of an EVM transaction beside calldata and access list, in the message around it; there are some 400. */
+const ENVELOPE_BYTES = 4_096n;
+
+/** Gas of a zero byte of calldata; each byte of an access list costs more. */
+const LEAST_BYTE_GAS = 4n;
+
+/**
+ * What no gas limit pays for is not decoded first: a proposal may be a single transaction of 16 MiB, which
+ * would stop the thread for many seconds.
+ * @throws BLOCK_INVALID
+ */
+function refuseOverlong(bytes: Uint8Array, { maxTransactionGas }: TransactionLimits): void {
+  const isPayable = wrapsEthereum(bytes)
+    ? BigInt(bytes.length) <= ENVELOPE_BYTES + maxTransactionGas / LEAST_BYTE_GAS
+    : anteGas({ raw: bytes }) <= maxTransactionGas;
+  if (!isPayable) throw blockInvalid("a transaction is longer than any gas limit pays for");
+}
+
 async function recoverUnknown(
   { chainId, cosmosChainId, params, recovery }: ProposedTransactionsParts,
   transactions: readonly Uint8Array[],
 ): Promise<AnyBlockTransaction[]> {
   if (transactions.length === 0) return [];
   const limits = transactionLimitsOf(chainId, params);
+  for (const bytes of transactions) refuseOverlong(bytes, limits);
   const claimed = await decodeAll(transactions);
   const evm = claimed.filter((one): one is SdkTransaction => !isCosmosTransaction(one));
   // Execution asks again; here it spares the recovery of what cannot be in a block.
