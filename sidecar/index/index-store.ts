@@ -26,7 +26,7 @@ import {
 import { SidecarError } from "../rosetta/errors.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import type { Quarantine, TransactionPlace } from "./index-reader.js";
-import { describeIndexKey, INDEX_FORMAT_VERSION, indexKey } from "./key-spaces.js";
+import { describeIndexKey, INDEX_FORMAT_VERSION, indexKey, type IndexSpace } from "./key-spaces.js";
 import {
   type HolderRecord,
   parseHolder,
@@ -277,14 +277,27 @@ export class IndexStore {
   }
 
   /** All quarantines by contract. */
-  async quarantines(): Promise<Map<Address, Quarantine>> {
-    const found = new Map<Address, Quarantine>();
+  quarantines(): Promise<Map<Address, Quarantine>> {
+    return this.byContract("quarantine", parseQuarantine);
+  }
+
+  /** Heights from which on Deposits and Withdrawals of a contract count beside equal Transfers. */
+  unaccompanied(): Promise<Map<Address, Height>> {
+    return this.byContract("unaccompanied", (bytes) => readHeight(bytes, 0));
+  }
+
+  /** A whole key space of one value for each contract. */
+  private async byContract<Value>(
+    space: IndexSpace,
+    parse: (bytes: Buffer) => Value,
+  ): Promise<Map<Address, Value>> {
+    const found = new Map<Address, Value>();
     const range = {
-      from: indexKey("quarantine", Buffer.alloc(20)),
-      to: indexKey("quarantine", Buffer.alloc(20, 0xff)),
+      from: indexKey(space, Buffer.alloc(20)),
+      to: indexKey(space, Buffer.alloc(20, 0xff)),
     };
     for await (const [key, value] of this.entries(range)) {
-      found.set(bytesToAddress(key.subarray(1)), parseQuarantine(value));
+      found.set(bytesToAddress(key.subarray(1)), parse(value));
     }
     return found;
   }

@@ -21,7 +21,7 @@ import { tokenMovesOf } from "../rosetta/token-operations.js";
 /** What reading works with. */
 export interface IndexedBlocksOptions {
   readonly store: IndexStore;
-  readonly ledger: Pick<TokenLedger, "quarantineOf">;
+  readonly ledger: Pick<TokenLedger, "quarantineOf" | "isUnaccompanied">;
   readonly registry: TokenRegistry;
   readonly client: Pick<EvmClient, "blockJournal" | "getBlockHeader">;
   /** Bound of the cache of finished blocks. */
@@ -199,13 +199,15 @@ export class IndexedBlocks implements IndexReader {
 
   /** Makes a dropped reply again, of the node's journal and the index' quarantines. */
   private async encodeAgain(identifier: BlockIdentifier): Promise<EncodedBlock> {
-    const { client, registry } = this.options;
+    const { client, ledger, registry } = this.options;
     const journal = await client.blockJournal(identifier.hash, this.rpc);
     if (journal === undefined) throw await missingBlockFault(client, identifier, this.rpc);
     if (journal.height !== identifier.index) {
       throw new SidecarError("NODE_FAULT", { reason: "the journal of another block" });
     }
-    const moves = tokenMovesOf(journal, registry);
+    const moves = tokenMovesOf(journal, registry, (contract) =>
+      ledger.isUnaccompanied(contract, identifier.index),
+    );
     const tokens = toldTokens({ height: identifier.index, moves }, registry, (contract) =>
       this.quarantineOf(contract),
     );

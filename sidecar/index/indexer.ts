@@ -117,7 +117,9 @@ export class Indexer {
     const { ledger, registry, checkReply } = this.options;
     this.assertFollows(journal);
     const { height } = journal;
-    const moves = tokenMovesOf(journal, registry);
+    const moves = tokenMovesOf(journal, registry, (contract) =>
+      ledger.isUnaccompanied(contract, height),
+    );
     const changed = changes.get(height) ?? NO_CONTRACTS;
     const verdict = await checkTokens(this.options, { journal, moves, changed }, rpc);
     const tokens = toldTokens({ height, moves }, registry, (contract) => {
@@ -128,7 +130,7 @@ export class Indexer {
     checkReply({ block });
     const encoded = encodeBlock(block);
     const indexed = { block, encoded, accounts: encodeBlockAccounts(block) };
-    ledger.apply(height, tokens.moves.flat(), verdict);
+    ledger.apply(height, tokens.moves.flat(), verdict, moves.unaccompanied);
     // One by one, here as elsewhere: a large genesis has more than a call may have arguments.
     for (const write of blockWrites(indexed)) this.writes.push(write);
     this.blocks.push(indexed);

@@ -27,7 +27,15 @@ export interface BlockTokenMoves {
   readonly contracts: ReadonlySet<Address>;
   /** Contracts with a log that is not as the standard has it, and what is wrong with it. */
   readonly malformed: ReadonlyMap<Address, string>;
+  /** Contracts that logged a Deposit or Withdrawal here without the equal Transfer. */
+  readonly unaccompanied: ReadonlySet<Address>;
 }
+
+/**
+ * Whether a contract has logged a Deposit or Withdrawal without the equal Transfer before: then none of its
+ * are told by a Transfer as well.
+ */
+export type IsUnaccompanied = (contract: Address) => boolean;
 
 const TRANSFER: string = ERC20_TOPICS.transfer;
 const DEPOSIT: string = ERC20_TOPICS.deposit;
@@ -46,13 +54,19 @@ const WORD_CHARACTERS = 66;
 const NO_MOVES: readonly TokenMove[] = Object.freeze([]);
 
 /** Reads the logs of a block; those of other contracts and other events are passed over. */
-export function tokenMovesOf(block: JournaledBlock, registry: TokenRegistry): BlockTokenMoves {
+export function tokenMovesOf(
+  block: JournaledBlock,
+  registry: TokenRegistry,
+  isUnaccompanied: IsUnaccompanied,
+): BlockTokenMoves {
   const contracts = new Set<Address>();
   const malformed = new Map<Address, string>();
+  const unaccompanied = new Set<Address>();
   if (registry.tokens.length === 0) {
-    return { byTransaction: block.transactions.map(() => NO_MOVES), contracts, malformed };
+    const byTransaction = block.transactions.map(() => NO_MOVES);
+    return { byTransaction, contracts, malformed, unaccompanied };
   }
-  const byTransaction = block.transactions.map(({ logs }) => {
+  const eventsOf = block.transactions.map(({ logs }) => {
     const events = logs.flatMap((log) => {
       const event = readEvent(log, registry);
       if (event === undefined) return [];
@@ -61,9 +75,13 @@ export function tokenMovesOf(block: JournaledBlock, registry: TokenRegistry): Bl
       if (!malformed.has(log.address)) malformed.set(log.address, event);
       return [];
     });
-    return movesOf(events);
+    for (const contract of unaccompaniedIn(events)) unaccompanied.add(contract);
+    return events;
   });
-  return { byTransaction, contracts, malformed };
+  const byTransaction = eventsOf.map((events) =>
+    movesOf(events, (contract) => unaccompanied.has(contract) || isUnaccompanied(contract)),
+  );
+  return { byTransaction, contracts, malformed, unaccompanied };
 }
 
 /** The movements without those of the contracts that are left out. */
@@ -133,30 +151,51 @@ function addressOfTopic(topic: Hash32): Address | undefined {
 
 /**
  * Movements of a transaction. Some wrapped coins log a Deposit or Withdrawal and the equal Transfer
- * from or to zero: then the Transfer counts, once.
+ * from or to zero: then the Transfer counts, once. WETH9 logs no Transfer with them, and lets anybody send to
+ * zero what he has: there both count, whatever stands beside them.
  */
-function movesOf(events: readonly TokenEvent[]): readonly TokenMove[] {
+function movesOf(
+  events: readonly TokenEvent[],
+  isUnaccompanied: IsUnaccompanied,
+): readonly TokenMove[] {
   if (events.length === 0) return NO_MOVES;
+  const echoes = echoesOf(events);
+  return events.flatMap((event) => {
+    const { token, from, to, units } = event;
+    // Nobody to nobody moves nothing.
+    if (from === undefined && to === undefined) return [];
+    if (echoes.has(event) && !isUnaccompanied(token.contractAddress)) return [];
+    return [{ type: typeOf(event), token, from, to, units }];
+  });
+}
+
+/** Deposits and Withdrawals for which the transaction has an equal Transfer each. */
+function echoesOf(events: readonly TokenEvent[]): ReadonlySet<TokenEvent> {
   const transfers = new Map<string, number>();
   for (const event of events) {
     if (event.signature !== TRANSFER) continue;
     const key = keyOf(event);
     transfers.set(key, (transfers.get(key) ?? 0) + 1);
   }
-  return events.flatMap((event) => {
-    const { token, from, to, units } = event;
-    // Nobody to nobody moves nothing.
-    if (from === undefined && to === undefined) return [];
-    if (event.signature !== TRANSFER) {
+  return new Set(
+    events.filter((event) => {
+      if (event.signature === TRANSFER) return false;
       const key = keyOf(event);
       const count = transfers.get(key) ?? 0;
-      if (count > 0) {
-        transfers.set(key, count - 1);
-        return [];
-      }
-    }
-    return [{ type: typeOf(event), token, from, to, units }];
-  });
+      transfers.set(key, count - 1);
+      return count > 0;
+    }),
+  );
+}
+
+/** Of nothing both can be logged by anybody. */
+function unaccompaniedIn(events: readonly TokenEvent[]): readonly Address[] {
+  if (events.every(({ signature }) => signature === TRANSFER)) return [];
+  const echoes = echoesOf(events);
+  return events
+    .filter((event) => event.signature !== TRANSFER && event.units > 0n && !echoes.has(event))
+    .filter(({ from, to }) => from !== undefined || to !== undefined)
+    .map(({ token }) => token.contractAddress);
 }
 
 function keyOf({ token, from, to, units }: TokenEvent): string {

@@ -31,6 +31,7 @@ export class TokenLedger {
   private readonly holdings = new Map<Address, Map<Address, Height>>();
   private readonly cursors = new Map<Address, Address>();
   private quarantined = new Map<Address, Quarantine>();
+  private unaccompaniedFrom = new Map<Address, Height>();
   private writes: LevelWrite[] = [];
 
   constructor(private readonly store: IndexStore) {}
@@ -39,6 +40,7 @@ export class TokenLedger {
   async load(): Promise<void> {
     this.clearPending();
     this.quarantined = await this.store.quarantines();
+    this.unaccompaniedFrom = await this.store.unaccompanied();
   }
 
   /** Sum of the account's operations so far. */
@@ -54,6 +56,12 @@ export class TokenLedger {
   /** The token's quarantine, also one of a pending block. */
   quarantineOf(contract: Address): Quarantine | undefined {
     return this.quarantined.get(contract);
+  }
+
+  /** Whether a contract has logged a Deposit or Withdrawal without the equal Transfer, up to a block. */
+  isUnaccompanied(contract: Address, height: Height): boolean {
+    const from = this.unaccompaniedFrom.get(contract);
+    return from !== undefined && from <= height;
   }
 
   /** All quarantines by contract. */
@@ -81,8 +89,22 @@ export class TokenLedger {
     return [...new Set([...stored, ...pending])].toSorted().slice(0, limit);
   }
 
-  /** Takes a checked block in: the movements that are told, and what the check found. */
-  apply(height: Height, moves: readonly TokenMove[], verdict: TokenVerdict): void {
+  /**
+   * Takes a checked block in: the movements that are told, and what the check found.
+   * @param unaccompanied contracts that logged a Deposit or Withdrawal in it without the equal Transfer
+   */
+  apply(
+    height: Height,
+    moves: readonly TokenMove[],
+    verdict: TokenVerdict,
+    unaccompanied: ReadonlySet<Address> = new Set(),
+  ): void {
+    for (const contract of unaccompanied) {
+      if (this.unaccompaniedFrom.has(contract)) continue;
+      this.unaccompaniedFrom.set(contract, height);
+      const key = indexKey("unaccompanied", addressToBytes(contract));
+      this.writes.push({ key, value: heightBytes(height) });
+    }
     const touched = new Map<Address, Set<Address>>();
     for (const move of moves) {
       const contract = move.token.contractAddress;

@@ -88,7 +88,7 @@ describe("the index", () => {
     let [running, most] = [0, 0];
     const blocks = new IndexedBlocks({
       store: few.index.store,
-      ledger: { quarantineOf: () => undefined },
+      ledger: { quarantineOf: () => undefined, isUnaccompanied: () => false },
       registry: REGISTRY,
       client: {
         ...client,

@@ -45,6 +45,9 @@ const withdrawal = (from: string, units: bigint): LogSpec => ({
   data: amount(units),
 });
 
+/** No token has logged a Deposit or Withdrawal without its Transfer before. */
+const never = () => false;
+
 /** A block with one transaction per list of logs. */
 function blockOf(...logs: LogSpec[][]) {
   return parseJournaledBlock({
@@ -65,7 +68,7 @@ function blockOf(...logs: LogSpec[][]) {
 }
 
 function movesOf(...logs: LogSpec[]): string[] {
-  const [moves = []] = tokenMovesOf(blockOf(logs), REGISTRY).byTransaction;
+  const [moves = []] = tokenMovesOf(blockOf(logs), REGISTRY, never).byTransaction;
   const name = (address: string | undefined) =>
     address === undefined ? "-" : address === ALICE ? "A" : address === BOB ? "B" : address;
   return moves.map(
@@ -95,9 +98,20 @@ describe("the movements that logs tell", () => {
       ["ERC20_MINT GOLD ->B 5", "ERC20_MINT GOLD ->A 6"],
     ],
     [
+      // No deposit of such a token is told by a Transfer: that one is of something else.
       "two deposits with one transfer",
       [deposit(BOB, 5n), transfer(ZERO, BOB, 5n), deposit(BOB, 5n)],
-      ["ERC20_MINT GOLD ->B 5", "ERC20_MINT GOLD ->B 5"],
+      ["ERC20_MINT GOLD ->B 5", "ERC20_MINT GOLD ->B 5", "ERC20_MINT GOLD ->B 5"],
+    ],
+    [
+      "a withdrawal and as much sent to nobody, behind a deposit without a transfer",
+      [deposit(BOB, 7n), withdrawal(BOB, 5n), transfer(BOB, ZERO, 5n)],
+      ["ERC20_MINT GOLD ->B 7", "ERC20_BURN GOLD B>- 5", "ERC20_BURN GOLD B>- 5"],
+    ],
+    [
+      "a deposit of nothing, which tells nothing of the token",
+      [deposit(BOB, 0n), deposit(BOB, 5n), transfer(ZERO, BOB, 5n)],
+      ["ERC20_MINT GOLD ->B 0", "ERC20_MINT GOLD ->B 5"],
     ],
     [
       "a withdrawal with another's transfer",
@@ -142,7 +156,7 @@ describe("the movements that logs tell", () => {
       /more than 20 bytes/,
     ],
   ])("are refused for %s, and the contract is named", (_name, log, reason) => {
-    const { byTransaction, malformed, contracts } = tokenMovesOf(blockOf([log]), REGISTRY);
+    const { byTransaction, malformed, contracts } = tokenMovesOf(blockOf([log]), REGISTRY, never);
     expect(byTransaction).toEqual([[]]);
     expect([...malformed.keys()]).toEqual([gold]);
     expect([...malformed.values()][0]).toMatch(reason);
@@ -152,7 +166,7 @@ describe("the movements that logs tell", () => {
 
 describe("the operations of a block with tokens", () => {
   const block = blockOf([transfer(ALICE, BOB, 5n), transfer(ZERO, BOB, 2n, silver)]);
-  const moves = tokenMovesOf(block, REGISTRY);
+  const moves = tokenMovesOf(block, REGISTRY, never);
   const told = (quarantined: Record<string, number> = {}) =>
     toRosettaBlock(
       block,
@@ -201,7 +215,7 @@ describe("the operations of a block with tokens", () => {
   it("name a token in the block where it is quarantined though it logged nothing", () => {
     const quiet = blockOf([]);
     const tokens = toldTokens(
-      { height: 7, moves: tokenMovesOf(quiet, REGISTRY) },
+      { height: 7, moves: tokenMovesOf(quiet, REGISTRY, never) },
       REGISTRY,
       (contract) => (contract === parseAddress(gold) ? { height: 7, reason: "x" } : undefined),
     );

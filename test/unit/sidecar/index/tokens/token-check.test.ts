@@ -76,6 +76,7 @@ const NO_MOVES: BlockTokenMoves = {
   byTransaction: [],
   contracts: new Set(),
   malformed: new Map(),
+  unaccompanied: new Set(),
 };
 
 /** A block in which the contract changed without a log. */
