@@ -222,12 +222,28 @@ export async function grantLedgerRoles(
       // Everybody may call what is new, the indexer's role as well.
       [`REVOKE EXECUTE ON FUNCTION ${PRUNE}, ${PRUNE_RUNS}, ${SKIP} FROM PUBLIC`, []],
     ]);
+    const columnsOf = await readWritableColumns(tx);
     for (const service of LEDGER_SERVICES) {
       const role = ledgerRole(current.name, service);
       await writeRole(tx, role, passwords[service]);
-      await execute(tx, rightsOf(role, current.name, WRITES[service]));
+      await execute(tx, rightsOf(role, { database: current.name, columnsOf }, WRITES[service]));
     }
   });
+}
+
+/**
+ * Columns of each table but those that the server numbers: who could name a number himself would put a row
+ * behind all that are to come, as the last word of the kill switch is.
+ */
+async function readWritableColumns(tx: Sql): Promise<ReadonlyMap<string, readonly string[]>> {
+  const rows = await tx.query<{ name: string; columns: readonly string[] }>(
+    `SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns
+       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+        AND a.attnum > 0 AND NOT a.attisdropped AND a.attidentity = ''
+      GROUP BY c.relname`,
+  );
+  return new Map(rows.map(({ name, columns }) => [name, columns]));
 }
 
 /**
@@ -271,7 +287,14 @@ async function writeRole(tx: Sql, role: string, password: string): Promise<void>
 type Template = readonly [text: string, values: readonly string[]];
 
 /** What gives a role the rights to these writes, to reading what is not hidden, and to nothing else. */
-function rightsOf(role: string, database: string, writes: Writes): Template[] {
+function rightsOf(
+  role: string,
+  {
+    database,
+    columnsOf,
+  }: { readonly database: string; readonly columnsOf: ReadonlyMap<string, readonly string[]> },
+  writes: Writes,
+): Template[] {
   const toRole = (text: string, names: readonly string[] = []): Template => [
     `${text} %I`,
     [...names, role],
@@ -284,7 +307,11 @@ function rightsOf(role: string, database: string, writes: Writes): Template[] {
     toRole("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM"),
     toRole("GRANT SELECT ON ALL TABLES IN SCHEMA public TO"),
     ...writes.hidden.map((table) => toRole("REVOKE SELECT ON %I FROM", [table])),
-    ...writes.insert.map((table) => toRole("GRANT INSERT ON %I TO", [table])),
+    ...writes.insert.map((table) => {
+      const columns = columnsOf.get(table) ?? [];
+      const places = columns.map(() => "%I").join(", ");
+      return toRole(`GRANT INSERT (${places}) ON %I TO`, [...columns, table]);
+    }),
     ...writes.update.map((place) => {
       const [table = "", column] = place.split(".");
       return column === undefined

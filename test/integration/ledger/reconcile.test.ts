@@ -219,9 +219,9 @@ describe("reconcile", () => {
       blockHash: bench.chain.blockHash(height),
     };
     await bench.ledger.owner.query(
-      `UPDATE nonce_slot SET mined_hash = $1, block_number = $2, gas_used = 21,
+      `UPDATE nonce_slot SET mined_hash = $1, block_number = $2, block_hash = $3, gas_used = 21,
               effective_gas_price_atoken = 2`,
-      [cancel.hash, height],
+      [cancel.hash, height, receipt.blockHash],
     );
     await settleSlots(
       bench.ledger.owner,

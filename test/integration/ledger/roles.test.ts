@@ -121,6 +121,28 @@ describe("the roles of the services", () => {
     }
   });
 
+  it("cannot number a row themselves, and so put one behind all that are to come", async () => {
+    const numbered = await ledger.database.query<{ name: string; column: string }>(
+      `SELECT c.relname AS name, a.attname AS column FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attidentity <> ''`,
+    );
+    expect(numbered.length).toBeGreaterThan(15);
+    for (const service of LEDGER_SERVICES) {
+      const role = ledgerRole(new URL(ledger.url).pathname.slice(1), service);
+      const may = await ledger.database.query(
+        `SELECT t.name FROM unnest($2::text[], $3::text[]) AS t (name, number)
+          WHERE has_column_privilege($1, t.name, t.number, 'INSERT')`,
+        [role, numbered.map(({ name }) => name), numbered.map(({ column }) => column)],
+      );
+      expect({ service, may }).toEqual({ service, may: [] });
+    }
+    const last = `INSERT INTO kill_switch (id, level, reason, set_by) OVERRIDING SYSTEM VALUE
+                    VALUES (9007199254740991, 'none', 'the last word', 'nobody')`;
+    expect(await attempt(as("worker"), last)).toBe(NO_PRIVILEGE);
+    const usual = "INSERT INTO kill_switch (level, reason, set_by) VALUES ('none', 'x', 'nobody')";
+    expect(await attempt(as("worker"), usual)).toBe("done");
+  });
+
   it("cannot write what is another service's", async () => {
     const refused: readonly (readonly ["watcher" | "worker", string])[] = [
       ["watcher", "UPDATE withdrawal SET status = 'settled'"],
