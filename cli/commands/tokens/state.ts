@@ -6,6 +6,7 @@ import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { CliError } from "../../errors.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName } from "../ledger-decisions.js";
+import { refuseLate } from "../../ledger/late-node.js";
 import { type LedgerCommand, toJson, withLedger } from "../../ledger/ledger-tools.js";
 
 /** What `accept-code` is given. */
@@ -53,6 +54,8 @@ export async function runAcceptCode(
   const operator = operatorName(options.operator);
   return withLedger(command, async ({ database, node }) => {
     await closeIfBehind(database, command.home);
+    // One that lacks the block of the change shows the code of before, with which the token would go on.
+    await refuseLate(command, { database, node }, "Nothing was accepted.");
     const { signal } = command;
     const token = (await readTokenAssets(database)).find((one) => one.symbol === symbol);
     if (token === undefined) throw new CliError("USAGE", `no token is called ${symbol}.`);

@@ -13,6 +13,7 @@ import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-gu
 import { amountText } from "../../amount-text.js";
 import { CliError } from "../../errors.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { refuseLate } from "../../ledger/late-node.js";
 import { type LedgerCommand, toJson, withLedger } from "../../ledger/ledger-tools.js";
 
 /** Filters of `sweeps list`, as typed. */
@@ -106,6 +107,7 @@ export async function runReleaseSweep(
     // A sweep that has been made behind a backup is frozen in it still.
     await closeIfBehind(database, command.home);
     await refuseInRecovery(database);
+    await refuseLate(command, { database, node }, "Nothing was released.");
     const sweep = await findSweep(database, id);
     if (sweep?.gas === undefined) throw new CliError("USAGE", `There is no frozen sweep ${id}.`);
     const nonce = await node.getTransactionCount(sweep.address, "latest", { signal });
