@@ -1,5 +1,5 @@
 /** The first page: lights of every part, what waits for persons, and the charts. */
-import { errorCode } from "../../chain/errors.js";
+import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Verdict } from "../../chain/consensus/block-age.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, section } from "../../web/html/parts.js";
@@ -100,7 +100,10 @@ async function lightOf(name: string, href: string, read: () => Promise<Found>): 
   try {
     return { name: link, ...(await read()) };
   } catch (error) {
-    if (errorCode(error) !== "UNAVAILABLE") throw error;
+    const code = errorCode(error);
+    // One that refuses, as too often asked, hides nothing of the others.
+    if (code === "API_REFUSED") return { name: link, verdict: "fail", text: errorMessage(error) };
+    if (code !== "UNAVAILABLE") throw error;
     return { name: link, verdict: "fail", text: "—" };
   }
 }
@@ -169,7 +172,9 @@ async function chartsOf(request: ConsoleRequest): Promise<readonly Content[]> {
       ),
     ];
   } catch (error) {
-    if (errorCode(error) !== "UNAVAILABLE") throw error;
+    const code = errorCode(error);
+    if (code === "API_REFUSED") return [warning(errorMessage(error))];
+    if (code !== "UNAVAILABLE") throw error;
     return [warning(t("unavailableText"))];
   }
 }

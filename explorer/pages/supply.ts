@@ -50,7 +50,8 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
     content: [
       facts([
         [t("totalSupply"), last === undefined ? undefined : tokenAmount(last.value)],
-        [t("asOfBlock"), blockLink(head.height)],
+        // The newest may not be answered yet.
+        [t("asOfBlock"), blockLink(last?.x ?? head.height)],
         [t("mintedInBlock"), sums === undefined ? undefined : tokenAmount(sums.mintedAtoken)],
         [t("burnedInBlock"), sums === undefined ? undefined : tokenAmount(sums.burnedAtoken)],
         [

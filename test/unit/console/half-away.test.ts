@@ -1,6 +1,9 @@
 /** Pages about payments while the deposit API is away: who has to stop one needs the other API alone. */
 import { expect, it } from "@jest/globals";
+import { ConsoleError } from "../../../console/errors.js";
 import { approvalRoutes } from "../../../console/pages/approvals.js";
+import type { PageContext } from "../../../console/pages/context.js";
+import { overviewRoutes } from "../../../console/pages/overview.js";
 import { treasuryRoutes } from "../../../console/pages/treasury.js";
 import { withdrawalRoutes } from "../../../console/pages/withdrawals.js";
 import type { ConsoleRoutes } from "../../../console/server/route.js";
@@ -78,4 +81,19 @@ it("are there, with what can be done about a payment", async () => {
   expect((await shown(treasuryRoutes(), "/wallets", "TOKEN")).text).toContain(
     "There is no wallet.",
   );
+});
+
+it("are there on the first page where an API refuses, with what it said", async () => {
+  const away = () => Promise.reject(new Error("no node"));
+  const context = { parts: [], evm: { getBlockHeader: away } } as unknown as PageContext;
+  const answer = ({ api, path }: ApiQuestion<unknown>) => {
+    if (api === "withdrawal" && path === "/v1/kill-switch") {
+      const set = { level: "stop-sign", reason: "a drill", by: "ann", at: "2026-01-01T00:00:00Z" };
+      return { level: "stop-sign", home: set, ledger: set };
+    }
+    throw new ConsoleError("API_REFUSED", "deposit-api answered 429 TOO_MANY_REQUESTS: wait");
+  };
+  const { text } = await shownPage(overviewRoutes(context), "/", { role: "admin", answer });
+  expect(text).toContain("stop-sign");
+  expect(text.match(/429 TOO_MANY_REQUESTS/g)?.length).toBe(5);
 });
