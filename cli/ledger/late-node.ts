@@ -52,8 +52,8 @@ export async function refuseLate(
   if (head >= seen) return;
   throw new CliError(
     "NODE_UNFIT",
-    `The node shows height ${head}, and this ledger has seen ${seen}: what was paid since is not to be seen ` +
-      "there. Wait until the node has come so far, then type this again; where the chain has lost these " +
-      `blocks: causeway recover. ${undone}`,
+    `The node shows height ${head}, and this ledger has seen ${seen}: what was paid since is not to be ` +
+      "seen there. Wait until the node has come so far, then type this again; where the chain has lost " +
+      `these blocks: causeway recover. ${undone}`,
   );
 }

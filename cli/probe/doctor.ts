@@ -31,7 +31,7 @@ export async function runDoctorChecks(context: DoctorContext): Promise<readonly 
   return [...findings, ...files, ...parts, ...(await checkKitNode(context, config))];
 }
 
-/** Peers of the kit's own node, and what it keeps of the past; nothing where it does not answer, which is told. */
+/** Peers of the kit's own node, and what it keeps of the past; nothing where it is silent, which is told. */
 async function checkKitNode(
   { paths, env, portOffset, clock, signal }: DoctorContext,
   { endpoints: { cometRpcUrl } }: KitConfig,

@@ -4,6 +4,7 @@ import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { DEPOSIT_STATUSES } from "../../ledger/deposits/deposit-queries.js";
+import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import { CliError } from "../errors.js";
 import { type HttpAnswer, httpRequest } from "./http-request.js";
 
@@ -124,7 +125,7 @@ export function createExchangeClient(options: ExchangeClientOptions): ExchangeCl
 
   return {
     async createAddress(customerId, signal) {
-      const url = new URL("/v1/addresses", options.depositUrl);
+      const url = routeOf(options.depositUrl, "/v1/addresses");
       const answer = await call({ method: "POST", url, body: { customerId } }, addressAnswer, {
         signal,
       });
@@ -134,7 +135,7 @@ export function createExchangeClient(options: ExchangeClientOptions): ExchangeCl
       const deposits: DepositView[] = [];
       let after: string | null = null;
       do {
-        const url = new URL("/v1/deposits", options.depositUrl);
+        const url = routeOf(options.depositUrl, "/v1/deposits");
         url.searchParams.set("address", watched);
         url.searchParams.set("limit", PAGE_ROWS);
         if (after !== null) url.searchParams.set("after", after);
@@ -148,11 +149,11 @@ export function createExchangeClient(options: ExchangeClientOptions): ExchangeCl
     },
     async balances(customerId, signal) {
       const path = `/v1/customers/${encodeURIComponent(customerId)}/balances`;
-      const url = new URL(path, options.depositUrl);
+      const url = routeOf(options.depositUrl, path);
       return (await call({ method: "GET", url }, balanceAnswer, { signal }))?.balances;
     },
     async requestWithdrawal({ customerId, to, amountAtoken, idempotencyKey }, signal) {
-      const url = new URL("/v1/withdrawals", options.withdrawalUrl);
+      const url = routeOf(options.withdrawalUrl, "/v1/withdrawals");
       const body = { customerId, asset: "TOKEN", to, amountAtoken: amountAtoken.toString() };
       const headers = { "idempotency-key": idempotencyKey };
       const answer = await call({ method: "POST", url, body }, withdrawal, { signal, headers });
@@ -160,7 +161,7 @@ export function createExchangeClient(options: ExchangeClientOptions): ExchangeCl
     },
     async withdrawal(id, signal) {
       const path = `/v1/withdrawals/${encodeURIComponent(id)}`;
-      const url = new URL(path, options.withdrawalUrl);
+      const url = routeOf(options.withdrawalUrl, path);
       return found(await call({ method: "GET", url }, withdrawal, { signal }), `GET ${path}`);
     },
   };

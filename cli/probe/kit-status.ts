@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { stallReason } from "../../chain/consensus/block-age.js";
 import type { Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
+import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { CliError, sentenceOf } from "../errors.js";
 import { httpRequest } from "./http-request.js";
@@ -173,7 +174,7 @@ function readReason(body: string): string {
 
 async function probePart(part: string, url: string, signal: AbortSignal): Promise<PartStatus> {
   try {
-    const answer = await httpRequest(new URL("/ready", url), {}, probeOptions(signal));
+    const answer = await httpRequest(routeOf(url, "/ready"), {}, probeOptions(signal));
     const ready = answer.status === 200;
     return { part, url, ready, reason: ready ? "" : readReason(answer.body) };
   } catch (error) {
@@ -221,7 +222,7 @@ function probeOptions(signal: AbortSignal): { signal: AbortSignal; timeoutMs: nu
 
 async function readMetrics(url: string, signal: AbortSignal): Promise<string> {
   try {
-    const answer = await httpRequest(new URL("/metrics", url), {}, probeOptions(signal));
+    const answer = await httpRequest(routeOf(url, "/metrics"), {}, probeOptions(signal));
     return answer.status === 200 ? answer.body : "";
   } catch {
     signal.throwIfAborted();

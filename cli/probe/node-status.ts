@@ -6,7 +6,8 @@ import { type Environment, loadConfig } from "../../runtime/config/config.js";
 import { withoutAccess } from "../../runtime/config/config-toml.js";
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import { CliError } from "../errors.js";
-import { httpRequest, routeOf } from "./http-request.js";
+import { routeOf } from "../../runtime/http/outgoing/route-url.js";
+import { httpRequest } from "./http-request.js";
 import { callableHost } from "../home/kit-config.js";
 
 /** A node's answer, in the form that `causeway status --json` prints. */

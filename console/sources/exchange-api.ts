@@ -1,6 +1,7 @@
 /** The exchange's HTTP APIs as the console calls them: with a user's own key, bounded in time and size. */
 import { z } from "zod";
 import { errorMessage } from "../../chain/errors.js";
+import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import { notFound, PageError } from "../../web/errors.js";
 import { ConsoleError } from "../errors.js";
@@ -73,7 +74,7 @@ export class ExchangeApi {
 
   private urlOf(api: ApiName, path: string): URL {
     const { depositUrl, withdrawalUrl } = this.options;
-    return new URL(path, api === "deposit" ? depositUrl : withdrawalUrl);
+    return routeOf(api === "deposit" ? depositUrl : withdrawalUrl, path);
   }
 
   private async exchange<T>(

@@ -2,6 +2,7 @@
 import { errorMessage } from "../../chain/errors.js";
 import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
+import { fetchable, routeOf } from "../../runtime/http/outgoing/route-url.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 
@@ -49,7 +50,8 @@ async function readPart(
   const bad: Verdict = isDispensable ? "warn" : "fail";
   try {
     const limited = limitedSignal([signal], PROBE_TIMEOUT_MS);
-    const answer = await fetch(new URL("/ready", url), { redirect: "error", signal: limited });
+    const { url: place, headers } = fetchable(routeOf(url, "/ready"));
+    const answer = await fetch(place, { headers, redirect: "error", signal: limited });
     if (answer.status === 200) {
       await answer.body?.cancel();
       return { part, verdict: "pass", reason: "" };

@@ -7,6 +7,7 @@ import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { type AnswerObject, readObject } from "../../rpc-client/answer-fields.js";
+import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import { isPrice } from "../decode/prices.js";
 import { badRequest, PageError } from "../../web/errors.js";
 import { getText, type TextAnswer } from "./json-get.js";
@@ -213,7 +214,7 @@ export class IndexerSource {
     query: Readonly<Record<string, string | number | undefined>>,
     signal: AbortSignal,
   ): Promise<AnswerObject | undefined> {
-    const url = new URL(path, this.options.url);
+    const url = routeOf(this.options.url, path);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }

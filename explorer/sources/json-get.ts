@@ -1,4 +1,5 @@
 /** One GET for JSON from a server that is not believed: bounded in time and bytes, not led elsewhere. */
+import { fetchable } from "../../runtime/http/outgoing/route-url.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 
 /** An answer, its body not yet read as JSON. */
@@ -21,9 +22,10 @@ export async function getText(
   },
 ): Promise<TextAnswer> {
   const { timeoutMs, maxBytes, signal, headers = {} } = limits;
-  const answer = await fetch(url, {
+  const { url: place, headers: ofPlace } = fetchable(url);
+  const answer = await fetch(place, {
     signal: limitedSignal([signal], timeoutMs),
-    headers: { accept: "application/json", ...headers },
+    headers: { accept: "application/json", ...ofPlace, ...headers },
     redirect: "error",
   });
   return { status: answer.status, text: await readBounded(answer, maxBytes) };

@@ -15,7 +15,8 @@ import { findRecovered, type RecoveredPayment } from "../requests/recovered-paym
 import { findUnlooked } from "../withdrawals/foreign-transactions.js";
 import type { ForeignPayment } from "../requests/possible-payments.js";
 import type { ShowPayment } from "../withdrawals/release/outcome.js";
-import { lockOpenSlot, readInclusion } from "../withdrawals/slot-outcomes.js";
+import { readInclusion } from "../withdrawals/recorded-inclusions.js";
+import { lockOpenSlot } from "../withdrawals/slot-outcomes.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
 import { assertBooked, carryOut } from "./carry-out.js";

@@ -112,8 +112,9 @@ async function setCursorBack(
 ): Promise<void> {
   const { height, blockHash, rewinds, nextAddressIndex } = cursor;
   await tx.query(
-    `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator)
-     VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
+    // Of this moment, behind the locks: what was booked while they were waited for is of before.
+    `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator, at)
+     VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, clock_timestamp())`,
     [
       rewinds + 1,
       height,

@@ -169,8 +169,8 @@ export const APP_FILE = defineConfigFile(
         allowed:
           "names of methods' first parts (eth, net, web3, txpool, debug) with commas between",
         help:
-          "Which methods are served, by what stands before the _ of their names: eth, net, web3, txpool, debug. " +
-          "Empty serves all. causeway_* and rpc_* always are, for the kit's own services.",
+          "Which methods are served, by what stands before the _ of their names: eth, net, web3, txpool, " +
+          "debug. Empty serves all. causeway_* and rpc_* always are, for the kit's own services.",
       }),
       "suggested-gas-price": field.bigint({
         default: 25_000_000n,

@@ -36,7 +36,7 @@ const INDEX_SPACE = {
   holding: 0x22,
   /** contract -> height from which it is quarantined, then the reason as text */
   quarantine: 0x23,
-  /** contract -> height of its first Deposit or Withdrawal without the equal Transfer (token-operations.ts) */
+  /** contract -> height of its first Deposit or Withdrawal without a Transfer (token-operations.ts) */
   unaccompanied: 0x25,
   /** contract -> account at which the next check of a part of its holders begins */
   holderCursor: 0x24,

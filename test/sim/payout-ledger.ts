@@ -5,7 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { chooseSlots, feeOf } from "../../ledger/withdrawals/slot-choice.js";
-import type { SlotReceipt } from "../../ledger/withdrawals/slot-outcomes.js";
+import type { SlotReceipt } from "../../ledger/withdrawals/recorded-inclusions.js";
 import type { Attempt, Inclusion, LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { LeaseLostError, type WalletLease } from "../../ledger/wallets/wallet-lease.js";
 import {

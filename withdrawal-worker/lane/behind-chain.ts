@@ -1,6 +1,6 @@
 /**
- * A wallet of which more nonces are used than its ledger gave: by the chain, its pool, or what was shown; and a
- * node that shows too little of the chain to say so.
+ * A wallet of which more nonces are used than its ledger gave: by the chain, its pool, or what was shown;
+ * and a node that shows too little of the chain to say so.
  */
 import type { Address } from "../../chain/address.js";
 import { behindReason } from "../../ledger/requests/signing-freeze.js";

@@ -36,11 +36,13 @@ import {
 import type { OpenSlots, SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
 import { customersWithFailures } from "../../ledger/withdrawals/payout-failures.js";
 import {
-  freezeWithdrawals,
   recordInclusions,
+  type SlotReceipt,
+} from "../../ledger/withdrawals/recorded-inclusions.js";
+import {
+  freezeWithdrawals,
   settleSlots,
   type SettleTerms,
-  type SlotReceipt,
 } from "../../ledger/withdrawals/slot-outcomes.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import {

@@ -5,11 +5,8 @@
  */
 import { errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import {
-  receiptOfSlot,
-  type SlotReceipt,
-  unprovenReason,
-} from "../../ledger/withdrawals/slot-outcomes.js";
+import type { SlotReceipt } from "../../ledger/withdrawals/recorded-inclusions.js";
+import { receiptOfSlot, unprovenReason } from "../../ledger/withdrawals/slot-outcomes.js";
 import { isSameInclusion, type LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";

@@ -4,6 +4,7 @@
  */
 import { AppError } from "../../../chain/errors.js";
 import { type AnswerObject, readObject } from "../../../rpc-client/answer-fields.js";
+import { routeOf } from "../../../runtime/http/outgoing/route-url.js";
 import { badRequest, PageError } from "../../../web/errors.js";
 import { getText, type TextAnswer } from "../json-get.js";
 
@@ -40,7 +41,7 @@ export class RestClient {
     query: RestQuery,
     signal: AbortSignal,
   ): Promise<AnswerObject | undefined> {
-    const url = new URL(path, this.options.url);
+    const url = routeOf(this.options.url, path);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }

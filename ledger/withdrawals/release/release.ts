@@ -51,7 +51,8 @@ import {
   releaseSigning,
   type SwitchCause,
 } from "../../requests/signing-freeze.js";
-import { receiptOfSlot, recordInclusions } from "../slot-outcomes.js";
+import { recordInclusions } from "../recorded-inclusions.js";
+import { receiptOfSlot } from "../slot-outcomes.js";
 import { isSameInclusion, type LiveSlot } from "../slot-rows.js";
 import { createHotWallet, readHotWallet } from "../../wallets/wallet-lease.js";
 import type { WithdrawalId } from "../../requests/withdrawal-id.js";

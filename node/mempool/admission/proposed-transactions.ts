@@ -68,7 +68,7 @@ async function verified(tx: CosmosTransaction, limits: CosmosLimits): Promise<An
   return { tx, from: senderOf(tx) };
 }
 
-/** Bytes of an EVM transaction beside calldata and access list, in the message around it; there are some 400. */
+/** Bytes of an EVM transaction beside calldata and access list, with the message around it; some 400. */
 const ENVELOPE_BYTES = 4_096n;
 
 /** Gas of a zero byte of calldata; each byte of an access list costs more. */

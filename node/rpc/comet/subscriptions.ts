@@ -22,7 +22,7 @@ import type { ResultTexts } from "./json/result-texts.js";
 import { matchesQuery } from "./search/query-match.js";
 import type { EventReceiver, Route, RouteClient } from "./route.js";
 
-/** One for each of the connections that are promised; CometBFT's default `max_subscription_clients` is 100. */
+/** One for each connection that is promised; CometBFT's default `max_subscription_clients` is 100. */
 const MAX_CLIENTS = 500;
 /** CometBFT's default `max_subscriptions_per_client`. */
 const MAX_PER_CLIENT = 5;

@@ -25,7 +25,7 @@ import { type Route, route } from "../route.js";
 /** How long `broadcast_tx_commit` waits: CometBFT's `timeout_broadcast_tx_commit`. */
 const COMMIT_TIMEOUT_MS = 10_000;
 
-/** Requests of `broadcast_tx_commit` that wait at once: in CometBFT each is a subscriber, of which as many are taken here. */
+/** Requests of `broadcast_tx_commit` that wait at once: in CometBFT each is a subscriber. */
 const MAX_COMMIT_WAITERS = 500;
 
 /** Submissions that nobody waits for; each holds a transaction of up to 128 KiB. */

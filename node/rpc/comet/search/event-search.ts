@@ -44,7 +44,7 @@ export interface SearchLimits {
   readonly results: number;
   /** Blocks that are read; some ten seconds of work, in slices. */
   readonly blocks: number;
-  /** Transactions in the blocks that are read; some twenty seconds where an account is named, else three times that. */
+  /** Transactions in the blocks that are read: twenty seconds where an account is named, else a minute. */
   readonly transactions: number;
 }
 

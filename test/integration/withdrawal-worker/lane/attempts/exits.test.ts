@@ -3,10 +3,8 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../../../ledger/withdrawals/cancellation.js";
 import { freezeSigning, releaseSigning } from "../../../../../ledger/requests/signing-freeze.js";
-import {
-  receiptOfSlot,
-  recordInclusions,
-} from "../../../../../ledger/withdrawals/slot-outcomes.js";
+import { recordInclusions } from "../../../../../ledger/withdrawals/recorded-inclusions.js";
+import { receiptOfSlot } from "../../../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../../../ledger/withdrawals/withdrawals.js";
 import {
   freshAddress,
