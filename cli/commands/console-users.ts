@@ -22,7 +22,7 @@ import {
 import { createApiKey, revokeApiKey } from "../../ledger/access/api-keys.js";
 import { LedgerError } from "../../ledger/errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { cannotWrite, CliError, systemCode } from "../errors.js";
+import { cannotWrite, CliError, sentenceOf, systemCode } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
@@ -192,6 +192,20 @@ async function written<T>(home: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** Into a file of its own. Where it cannot be written the user is made all the same, which has to be told. */
+async function writePassword(
+  out: string,
+  { name, password }: { readonly name: string; readonly password: string },
+): Promise<void> {
+  const again = `causeway console user reset ${name} --out FILE`;
+  const isNew = await createFileOnce(out, `${password}\n`, SECRET_MODE).catch((cause: unknown) => {
+    const lost = "The user is made, and nobody has the password";
+    throw new CliError("HOME_UNUSABLE", `${sentenceOf(cause)} ${lost}: ${again}.`, { cause });
+  });
+  if (isNew) return;
+  throw new CliError("USAGE", `${out} is there already; the user is made: ${again}.`);
+}
+
 /** Shows the password, once: this command exists to hand it out. */
 async function tell(
   command: LedgerCommand,
@@ -200,10 +214,7 @@ async function tell(
 ): Promise<number> {
   const { name, role, password } = made;
   const out = options.out === undefined ? undefined : resolve(options.out);
-  if (out !== undefined && !(await createFileOnce(out, `${password}\n`, SECRET_MODE))) {
-    const again = `causeway console user reset ${name} --out FILE`;
-    throw new CliError("USAGE", `${out} is there already; the user is made: ${again}.`);
-  }
+  if (out !== undefined) await writePassword(out, made);
   if (command.json) {
     command.print(toJson({ name, role, ...(out === undefined ? { password } : { file: out }) }));
     return 0;

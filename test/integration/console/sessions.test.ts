@@ -96,6 +96,17 @@ describe("a login", () => {
     await stage.remove("leaver");
     expect((await stage.enter(stage.browser(), "leaver", again)).status).toBe(401);
   });
+
+  it("is told to be made where its password could not be written", async () => {
+    await stage.add("unwritten", "auditor");
+    const out = join(stage.home, "missing", "password");
+    await expect(stage.reset("unwritten", { out })).rejects.toMatchObject({
+      code: "HOME_UNUSABLE",
+      message: expect.stringMatching(
+        /^Cannot write .*: no such .* The user is made, and nobody has the password: causeway console user reset unwritten --out FILE\.$/,
+      ),
+    });
+  });
 });
 
 describe("a form of somebody else", () => {
