@@ -98,7 +98,7 @@ describe("a login", () => {
   });
 
   it("is told to be made where its password could not be written", async () => {
-    await stage.add("unwritten", "auditor");
+    await stage.add("unwritten", "viewer");
     const out = join(stage.home, "missing", "password");
     await expect(stage.reset("unwritten", { out })).rejects.toMatchObject({
       code: "HOME_UNUSABLE",
