@@ -48,6 +48,12 @@ it("is not looked at on a node that lacks the newest blocks", async () => {
   desk.chain.isSyncing = false;
   desk.chain.toldHead = height - 1;
   await expect(desk.causeway(...release)).rejects.toMatchObject(refused);
+  for (const words of [
+    ["tokens", "accept-code", "GOLD"],
+    ["sweeps", "release", "1", "--reason", "a quick look"],
+  ]) {
+    await expect(desk.causeway(...words)).rejects.toMatchObject(refused);
+  }
   await expect(
     desk.causeway("withdrawals", "release", again.id, "--not-paid"),
   ).rejects.toMatchObject(refused);
