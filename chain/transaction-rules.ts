@@ -24,7 +24,8 @@ const CREATE_GAS = 32_000n;
 /** EIP-3860: creation code of a transaction, at most. */
 export const MAX_INITCODE_BYTES = 49_152;
 
-const ZERO_BYTE_GAS = 4;
+/** Of calldata, its cheapest byte; each byte of an access list costs more. */
+export const ZERO_BYTE_GAS = 4;
 const NONZERO_BYTE_GAS = 16;
 const INITCODE_WORD_GAS = 2;
 const ACCESS_ADDRESS_GAS = 2_400n;

@@ -13,7 +13,11 @@ import type { CosmosTransaction } from "../../../chain/cosmos/cosmos-transaction
 import { sha256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { mapInSteps } from "../../../chain/steps/steps.js";
-import { staticFault, type TransactionLimits } from "../../../chain/transaction-rules.js";
+import {
+  staticFault,
+  type TransactionLimits,
+  ZERO_BYTE_GAS,
+} from "../../../chain/transaction-rules.js";
 import { Slices } from "../../../runtime/process/slices.js";
 import { cosmosFault } from "./cosmos-admission.js";
 import { blockInvalid } from "../../blocks/block-error.js";
@@ -71,9 +75,6 @@ async function verified(tx: CosmosTransaction, limits: CosmosLimits): Promise<An
 /** Bytes of an EVM transaction beside calldata and access list, with the message around it; some 400. */
 const ENVELOPE_BYTES = 4_096n;
 
-/** Gas of a zero byte of calldata; each byte of an access list costs more. */
-const LEAST_BYTE_GAS = 4n;
-
 /**
  * What no gas limit pays for is not decoded first: a proposal may be a single transaction of 16 MiB, which
  * would stop the thread for many seconds.
@@ -81,7 +82,7 @@ const LEAST_BYTE_GAS = 4n;
  */
 function refuseOverlong(bytes: Uint8Array, { maxTransactionGas }: TransactionLimits): void {
   const isPayable = wrapsEthereum(bytes)
-    ? BigInt(bytes.length) <= ENVELOPE_BYTES + maxTransactionGas / LEAST_BYTE_GAS
+    ? BigInt(bytes.length) <= ENVELOPE_BYTES + maxTransactionGas / BigInt(ZERO_BYTE_GAS)
     : anteGas({ raw: bytes }) <= maxTransactionGas;
   if (!isPayable) throw blockInvalid("a transaction is longer than any gas limit pays for");
 }
