@@ -76,6 +76,8 @@ export interface JournaledBlock {
   readonly height: Height;
   /** The header's parent hash; zeros at height 0. */
   readonly parentHash: Hash32;
+  /** Of its consensus header; undefined for genesis and from nodes that did not tell it yet. */
+  readonly consensusHash?: Hash32 | undefined;
   readonly timestampMs: number;
   readonly transactions: readonly JournaledTransaction[];
   /** Changes that no transaction made. */
@@ -127,6 +129,7 @@ export function parseJournaledBlock(value: unknown): JournaledBlock {
     hash: readHash(block["blockHash"], "blockHash"),
     height: readSafeQuantity(block["blockNumber"], "blockNumber"),
     parentHash: readHash(block["parentHash"], "parentHash"),
+    consensusHash: readOptional(block["consensusHash"], "consensusHash", readHash),
     timestampMs: readCount(block["timestampMs"], "timestampMs"),
     transactions,
     blockChanges: parseChanges(block["blockChanges"], "blockChanges"),

@@ -90,6 +90,27 @@ describe("mesh-check", () => {
     }
   });
 
+  it("tells the hash that validators signed beside each block's own, as the consensus RPC has it", async () => {
+    const network = { blockchain: "token", network: "testnet" };
+    const toldOf = async (index: number): Promise<string | undefined> => {
+      const body = { network_identifier: network, block_identifier: { index } };
+      const headers = { "content-type": "application/json" };
+      const request = { method: "POST", headers, body: JSON.stringify(body) };
+      const response = await fetch(`${kit.url("sidecarOnline")}/block`, request);
+      type Answer = { block: { metadata: { consensus_hash?: string } } };
+      return ((await response.json()) as Answer).block.metadata.consensus_hash;
+    };
+    const signedOf = async (height: number): Promise<string> => {
+      const response = await fetch(`${kit.url("cometRpc")}/block?height=${height}`);
+      const { result } = (await response.json()) as { result: { block_id: { hash: string } } };
+      return `0x${result.block_id.hash.toLowerCase()}`;
+    };
+    expect(await toldOf(0)).toBeUndefined();
+    for (const height of [1, payment.block, payment.block + BLOCKS_AFTER]) {
+      expect(await toldOf(height)).toBe(await signedOf(height));
+    }
+  });
+
   it("prints a table that says what was looked at", async () => {
     const { code, printed } = await runMeshCheck(["--url", proxy.url, ...range()]);
     expect(code).toBe(0);

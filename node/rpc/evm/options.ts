@@ -1,7 +1,7 @@
 /** What the JSON-RPC servers need from the node, and the limits they keep. */
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Address } from "../../../chain/address.js";
-import type { Height } from "../../../chain/hex.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
 import type { ChainAccounts } from "../../../chain/chain-accounts.js";
 import type { Network } from "../../../chain/networks.js";
 import type { Atoken } from "../../../chain/units.js";
@@ -71,6 +71,8 @@ export interface EvmApiOptions {
   readonly calls: CallWorkers;
   /** Claims on stake and rewards; absent on a chain without stake. */
   readonly claims?: ClaimReads;
+  /** Hash of a block's consensus header (D8); undefined for genesis, which nobody signed. */
+  readonly consensusHash: (height: Height) => Hash32 | undefined;
   readonly network: Network;
   /** Answer of eth_gasPrice and eth_maxPriorityFeePerGas (D1). */
   readonly suggestedGasPriceAtoken: Atoken;

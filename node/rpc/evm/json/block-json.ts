@@ -7,9 +7,9 @@ import type { BlockOutline } from "../../../../chain/block.js";
 import { LRUCache } from "lru-cache";
 import type { PlacedClaimMove } from "../../../../chain/staking/claims.js";
 import { errorCode } from "../../../../chain/errors.js";
-import type { Height } from "../../../../chain/hex.js";
+import type { Hash32, Height } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import type { BlockClaims, ClaimReads } from "../../../modules/reads/block-claims.js";
+import type { BlockClaims } from "../../../modules/reads/block-claims.js";
 import type { BlockPage } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { cosmosOf } from "../../../view/cosmos-items.js";
@@ -21,6 +21,7 @@ import {
   receiptTexts,
 } from "../../../view/evm-json.js";
 import { cosmosJson, journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
+import type { EvmApiOptions } from "../options.js";
 import { LARGE_BYTES, LargeLane } from "../large-lane.js";
 import { RawJson } from "../method.js";
 
@@ -36,7 +37,11 @@ interface BlockTexts {
 interface OwnTexts {
   readonly cosmosTexts: readonly string[];
   readonly claims: JournaledClaims;
+  readonly consensusHash: Hash32 | undefined;
 }
+
+/** What journals hold beside what the view tells; see `EvmApiOptions`. */
+export type JournalSources = Pick<EvmApiOptions, "claims" | "consensusHash">;
 
 /** Changes of claims: undefined on a chain without stake, null where the state is pruned. */
 type JournaledClaims = readonly PlacedClaimMove[] | null | undefined;
@@ -62,8 +67,8 @@ const VARIANTS = {
   journal: {
     start: journalStartJson,
     page: (_outline, page) => inPieces(pageJournalJson(page)),
-    end: ({ header: { height } }, view, { cosmosTexts, claims }) =>
-      journalEndJson({ ...view.blockChanges(height), claims }, cosmosTexts),
+    end: ({ header: { height } }, view, { cosmosTexts, ...own }) =>
+      journalEndJson({ ...view.blockChanges(height), ...own }, cosmosTexts),
   },
 } as const satisfies Record<string, BlockTexts>;
 
@@ -89,11 +94,11 @@ export class BlockJson {
   /** Answers of eth_getLogs by range and criteria. */
   readonly logAnswers: LRUCache<string, RawJson>;
 
-  /** @param claims undefined on a chain without stake */
+  /** @param sources what journals hold beside what the view tells */
   constructor(
     private readonly view: ChainView,
     cacheBytes: number,
-    private readonly claims?: ClaimReads,
+    private readonly sources: JournalSources,
   ) {
     const sizeCalculation = (answer: RawJson, key: string) =>
       answer.content.length + key.length + ENTRY_BYTES;
@@ -136,7 +141,7 @@ export class BlockJson {
     const outline = this.view.outline(height);
     if (outline === undefined) return undefined;
     const texts: BlockTexts = VARIANTS[variant];
-    const claims = variant === "journal" ? this.claims?.begin(height) : undefined;
+    const claims = variant === "journal" ? this.sources.claims?.begin(height) : undefined;
     const pieces = [Buffer.from(texts.start(outline))];
     let sizeBytes = 0;
     let leave: (() => void) | undefined;
@@ -153,7 +158,8 @@ export class BlockJson {
       }
       const cosmosTexts = variant === "journal" ? await this.cosmosTexts(claims, outline) : [];
       const moves = claims === undefined ? undefined : await this.claimsOf(claims, height);
-      pieces.push(Buffer.from(texts.end(outline, this.view, { cosmosTexts, claims: moves })));
+      const own = { cosmosTexts, claims: moves, consensusHash: this.sources.consensusHash(height) };
+      pieces.push(Buffer.from(texts.end(outline, this.view, own)));
       return new RawJson(Buffer.concat(pieces));
     } finally {
       leave?.();

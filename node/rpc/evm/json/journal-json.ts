@@ -3,7 +3,7 @@ import type { BalanceChange, BlockJournal } from "../../../../chain/balance-chan
 import type { BlockOutline, BlockTransaction } from "../../../../chain/block.js";
 import type { PlacedClaimMove } from "../../../../chain/staking/claims.js";
 import type { MinedCosmosTransaction } from "../../../../chain/cosmos/cosmos-result.js";
-import { bytesToHex, toQuantity } from "../../../../chain/hex.js";
+import { bytesToHex, type Hash32, toQuantity } from "../../../../chain/hex.js";
 import type { Log, Receipt } from "../../../../chain/receipt.js";
 import type { BlockPage } from "../../../view/block-pages.js";
 import { addressOrNull } from "../../../view/evm-json.js";
@@ -179,6 +179,8 @@ export function cosmosJson(
 export interface JournalEnd extends Omit<BlockJournal, "transactions"> {
   /** Undefined on a chain without stake; null where the state that tells them is pruned. */
   readonly claims?: readonly PlacedClaimMove[] | null | undefined;
+  /** Of the block's consensus header; absent in ranges and for genesis. */
+  readonly consensusHash?: Hash32 | undefined;
 }
 
 /** A change of a claim; amounts are signed decimals. */
@@ -201,10 +203,12 @@ function claimJson(move: PlacedClaimMove): JsonValue {
  */
 export function journalEndJson(journal: JournalEnd, cosmosTexts: readonly string[]): string {
   const claims = journal.claims?.map(claimJson) ?? null;
+  const { consensusHash } = journal;
   return (
     (cosmosTexts.length === 0 ? "]" : `],"cosmosTransactions":[${cosmosTexts.join(",")}]`) +
     `,"blockChanges":${listJson(journal.blockChanges, changeJson)}` +
     `,"minted":"${toQuantity(journal.mintedAtoken)}","burned":"${toQuantity(journal.burnedAtoken)}"` +
+    (consensusHash === undefined ? "" : `,"consensusHash":"${consensusHash}"`) +
     (journal.claims === undefined ? "}" : `,"claims":${JSON.stringify(claims)}}`)
   );
 }

@@ -87,6 +87,9 @@ describe("transactions of a block", () => {
   });
 });
 
+/** Blocks that no consensus decided. */
+const unsigned = { consensusHash: () => undefined };
+
 describe("others get their turns while all of a block are read", () => {
   const { signal } = new AbortController();
   const alone = { from: 1, to: 1, maxBytes: 1, recordsVersion: undefined };
@@ -98,7 +101,7 @@ describe("others get their turns while all of a block are read", () => {
 
   it.each([
     ["for a range of blocks", () => blockRangeJson(chain.view, alone, signal)],
-    ["for the block's journal", () => new BlockJson(chain.view, 0).journal(1)],
+    ["for the block's journal", () => new BlockJson(chain.view, 0, unsigned).journal(1)],
     ["for an account's journal", entriesOf],
     ["for the block itself", () => chain.view.load(1, signal)],
   ])("%s", async (_, read) => {
@@ -109,7 +112,7 @@ describe("others get their turns while all of a block are read", () => {
   it("and the answers have all of them", async () => {
     chain.stores.blocks.forget(1);
     const range = Buffer.concat((await blockRangeJson(chain.view, alone, signal)).pieces());
-    const journal = await new BlockJson(chain.view, 0).journal(1);
+    const journal = await new BlockJson(chain.view, 0, unsigned).journal(1);
     type Journal = { cosmosTransactions: { hash: string; index: number; dataIndex: number }[] };
     const { blocks } = JSON.parse(range.toString()) as { blocks: Journal[] };
     const own = JSON.parse(String(journal?.content)) as Journal;

@@ -6,7 +6,7 @@ import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js"
 import { decodeTransaction } from "../../../../chain/transaction.js";
 import { parseJournaledBlock } from "../../../../rpc-client/journal-codec.js";
 import { ExecutionChain, testGenesis } from "../../../helpers/chains/execution-chain.js";
-import { ALICE, BOB, createTestNode, MINER, signLegacy, transfer } from "./fixture.js";
+import { ALICE, BOB, CONSENSUS_HASH, createTestNode, MINER, signLegacy, transfer } from "./fixture.js";
 
 afterEach(() => void jest.restoreAllMocks());
 
@@ -72,6 +72,7 @@ describe("causeway_getBlockJournal", () => {
       blockHash: block.hash,
       blockNumber: "0x1",
       parentHash: block.header.parentHash,
+      consensusHash: CONSENSUS_HASH,
       timestampMs: 1_700_000_002_120,
       minted: "0x7",
       burned: "0x3",
