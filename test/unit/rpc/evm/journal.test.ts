@@ -6,7 +6,15 @@ import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js"
 import { decodeTransaction } from "../../../../chain/transaction.js";
 import { parseJournaledBlock } from "../../../../rpc-client/journal-codec.js";
 import { ExecutionChain, testGenesis } from "../../../helpers/chains/execution-chain.js";
-import { ALICE, BOB, CONSENSUS_HASH, createTestNode, MINER, signLegacy, transfer } from "./fixture.js";
+import {
+  ALICE,
+  BOB,
+  CONSENSUS_HASH,
+  createTestNode,
+  MINER,
+  signLegacy,
+  transfer,
+} from "./fixture.js";
 
 afterEach(() => void jest.restoreAllMocks());
 
