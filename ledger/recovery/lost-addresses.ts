@@ -59,7 +59,9 @@ export interface DeclaredLoss {
 }
 
 /**
- * Closes a ledger by an operator's word, where no home remembers.
+ * Closes a ledger by an operator's word, where no home remembers. Without an index the addresses behind the
+ * ledger's last one are kept at once, whatever ends the search of the chain that follows: the ledger is
+ * closed then, and the next `recover` may be one that declares nothing.
  * @param lastAddressIndex of the last address that the operator's own records have
  * @throws CORRUPT_ROW where that is further from the ledger's last one than any recovery goes
  */
@@ -68,8 +70,10 @@ export async function declareLost(
   loss: DeclaredLoss,
   lastAddressIndex: number | undefined,
 ): Promise<void> {
-  const nextAddressIndex = lastAddressIndex === undefined ? 0 : lastAddressIndex + 1;
-  assertFewLost((await readLedgerState(database)).nextAddressIndex, nextAddressIndex);
+  const { nextAddressIndex: known } = await readLedgerState(database);
+  const nextAddressIndex =
+    lastAddressIndex === undefined ? known + UNREMEMBERED_ADDRESSES : lastAddressIndex + 1;
+  assertFewLost(known, nextAddressIndex);
   await declareRecovery(database, { ...loss, nextAddressIndex });
 }
 

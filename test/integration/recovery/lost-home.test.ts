@@ -49,6 +49,19 @@ describe("an address that was told since the backup", () => {
     expect(await desk.breaks()).toBe("");
   });
 
+  it("is told to nobody else where the search was broken off and the ledger opened without it", async () => {
+    const given = await registerMany(60);
+    await loseMachine();
+    desk.chain.isSyncing = true;
+    await expect(declare()).rejects.toMatchObject({ code: "NODE_UNFIT" });
+    desk.chain.isSyncing = false;
+    // Closed already: the runbook's next command has no --declare.
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    const { address, index } = await desk.register("dave");
+    expect(given).not.toContain(address);
+    expect(index).toBe(1 + 1_000);
+  });
+
   it("is found however far behind the others it was paid, with those behind it", async () => {
     desk.pay([derivation.addressAt(150), TOKEN]);
     desk.chain.mine();
