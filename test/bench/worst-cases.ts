@@ -31,9 +31,9 @@ function loop(body: string, setup = ""): string {
   return `${setup}5b${body.repeat(repeats)}${push(setup.length / 2, 2)}56`;
 }
 
-/** A frame of a contract with all gas; the result is dropped. */
-function frameOf(address: Address): string {
-  return `5f5f5f5f${pushAddress(address)}5afa50`;
+/** A frame of a contract, with all gas unless said otherwise; the result is dropped. */
+function frameOf(address: Address, gas = "5a"): string {
+  return `5f5f5f5f${pushAddress(address)}${gas}fa50`;
 }
 
 /** Contracts of the largest size: who goes round more than are kept ready must not have them made anew. */
@@ -45,11 +45,27 @@ function manyContracts(count: number, part: string): [Address, string][] {
   });
 }
 
+const frames = (contracts: readonly [Address, string][], gas?: string): string =>
+  contracts.map(([address]) => frameOf(address, gas)).join("");
+
 function callsOfMany(count: number, part: string): WorstCase {
   const contracts = manyContracts(count, part);
   return {
     name: `STATICCALLs of ${count} contracts, 24 KiB of ${part}`,
-    code: loop(contracts.map(([address]) => frameOf(address)).join("")),
+    code: loop(frames(contracts)),
+    others: new Map(contracts),
+  };
+}
+
+/** 24 KiB that are one block of instructions, whose first one nobody has the gas for. */
+const ONE_BLOCK = "5f50".repeat(12_288);
+
+/** Frames that fail at their entry: whatever is looked at before that, nobody has paid for. */
+function framesWithoutGas(count: number): WorstCase {
+  const contracts = manyContracts(count, "5f50");
+  return {
+    name: `STATICCALLs without gas of ${count} contracts, 24 KiB of one block`,
+    code: loop(frames(contracts, "5f")),
     others: new Map(contracts),
   };
 }
@@ -198,6 +214,8 @@ const LITTLE = { gas: push(200) };
 const at = (code: string) => new Map([[OTHER, code]]);
 /** CREATE of so many bytes of memory, value 0. */
 const create = (bytes: number) => `${push(bytes, 2)}5f5ff050`;
+/** Creation codes that end at once, as many as leave no room to make another code ready. */
+const NO_ROOM = create(0xc000).repeat(98) + create(0x3000).repeat(5);
 /** Fills the memory with 48 KiB of JUMPDESTs behind a jump. */
 const JUMPDEST_MEMORY = `7f600456005b${"5b".repeat(27)}5f52${push(49_120, 3)}5f60205e`;
 
@@ -232,6 +250,17 @@ const FRAMES: readonly WorstCase[] = [
     name: "STATICCALL, bad jump in 24 KiB",
     code: loop(frame("fa", LITTLE)),
     others: at(`5f56${"00".repeat(24_000)}`),
+  },
+  ...[30, 21].map(framesWithoutGas),
+  {
+    name: "100 creations of 48 KiB, then STATICCALLs without gas, 24 KiB of one block",
+    code: loop(frame("fa", { gas: "5f" }), NO_ROOM),
+    others: at(ONE_BLOCK),
+  },
+  {
+    name: "20 contracts of 24 KiB, then STATICCALLs without gas, 24 KiB of one block",
+    code: loop(frame("fa", { gas: "5f" }), frames(manyContracts(20, "5f50")).repeat(3)),
+    others: new Map([...manyContracts(20, "5f50"), [OTHER, ONE_BLOCK]]),
   },
   { name: "STATICCALL, 8 KiB of memory", code: loop(frame("fa")), others: at("611fe05100") },
   { name: "STATICCALL, 16 KiB returned", code: loop(frame("fa")), others: at("6140005ff3") },

@@ -4,7 +4,7 @@
  * checked in one go when it is entered. That tells nothing a frame could see: within a block
  * nothing but a failure can happen, and every failure costs the frame all its gas.
  */
-import { type Code, type Frame, type Handler, JUMP_TARGET } from "./frame.js";
+import { type Block, type Code, type Frame, type Handler, JUMP_TARGET } from "./frame.js";
 import { OUT_OF_GAS, STACK_OVERFLOW, STACK_UNDERFLOW } from "./halt.js";
 import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./opcodes/instructions.js";
 import { wordFrom } from "./words.js";
@@ -35,8 +35,14 @@ const ENTRY = 2;
 /** Bytes of code whose places take as much room as one instruction. */
 const BYTES_PER_READY = 12;
 
-/** Of codes for which there is no room; nothing is ever put into it. */
-const NONE: (Handler | undefined)[] = [];
+/**
+ * What a block is measured by is kept from this size on. A frame that cannot pay for its block has paid for
+ * nothing of it, however long it is.
+ */
+const KEPT_MEASURE_BYTES = 64;
+
+/** A word of so many bytes takes some ten times as long to read as to look up. */
+const KEPT_WORD_BYTES = 17;
 
 /** Of the block that runs from its bytes. */
 const scratch = newBlock();
@@ -68,15 +74,20 @@ export function prepareCode(bytes: Uint8Array, opcodesNs: Int32Array): Code {
   const found = known.get(bytes);
   if (found?.opcodesNs === opcodesNs) return found;
   const jumpTable = jumpTableOf(bytes);
-  const room = bytes.length / BYTES_PER_READY;
-  if (ready + room > MAX_READY) return { bytes, opcodesNs, handlers: NONE, jumpTable };
-  const handlers: (Handler | undefined)[] = [];
-  // Of its final size at once: growing to far places would make a slow kind of array.
-  handlers.length = bytes.length;
-  const code = { bytes, opcodesNs, handlers, jumpTable };
-  ready += room;
+  const [measured, words] = [undefined, undefined];
+  const code: Code = { bytes, opcodesNs, handlers: [], jumpTable, measured, words };
   known.set(bytes, code);
   return code;
+}
+
+/** True where one more block of the code may be made ready; most code of creations never asks. */
+function hasRoom({ bytes, handlers }: Code): boolean {
+  return ready + (handlers.length === 0 ? roomOf(bytes) : 0) <= MAX_READY;
+}
+
+/** Instructions in whose room the places of a code lie. */
+function roomOf(bytes: Uint8Array): number {
+  return bytes.length / BYTES_PER_READY;
 }
 
 /** Makes room for what runs now, if it is needed. */
@@ -93,38 +104,64 @@ function forget(): void {
  */
 export function enterBlock(frame: Frame, start: number): void {
   const { code } = frame;
-  const { jumpTable, handlers } = code;
+  const { jumpTable } = code;
   const marks = jumpTable[start] ?? 0;
-  if (marks < ENTRY * ENTRIES_BEFORE_READY) jumpTable[start] = marks + ENTRY;
-  else if (ready <= MAX_READY && handlers !== NONE) {
+  const isAgain = marks >= ENTRY * ENTRIES_BEFORE_READY;
+  if (!isAgain) jumpTable[start] = marks + ENTRY;
+  else if (hasRoom(code)) {
     prepareBlock(code, start)(frame);
     return;
   }
   if (runsFromBytes > RUNS_BEFORE_FORGETTING) forget();
-  runFromBytes(frame, start);
+  runFromBytes(frame, start, isAgain ? keptWord : firstWord);
 }
 
+/** Reads a word that code pushes. */
+type WordReader = (code: Code, start: number, size: number) => bigint;
+
+const firstWord: WordReader = ({ bytes }, start, size) => wordFrom(bytes, start, size);
+
+const keptWord: WordReader = (code, start, size) => {
+  if (size < KEPT_WORD_BYTES) return wordFrom(code.bytes, start, size);
+  const kept = code.words?.get(start);
+  if (kept !== undefined) return kept;
+  const word = wordFrom(code.bytes, start, size);
+  code.words ??= new Map();
+  code.words.set(start, word);
+  return word;
+};
+
 /** Runs blocks one behind the other, up to an instruction that leaves the line. */
-function runFromBytes(frame: Frame, start: number): void {
+function runFromBytes(frame: Frame, start: number, wordOf: WordReader): void {
   const { code } = frame;
   const { bytes, handlers } = code;
   let place = start;
   do {
-    measure(scratch, code, place);
-    pay(frame, scratch);
+    pay(frame, blockAt(code, place));
     let opcode = bytes[place] ?? STOP;
     do {
       runsFromBytes++;
       const next = place + (STEP_BYTES[opcode] ?? 1);
       frame.place = next;
       if (opcode >= PUSH1 && opcode <= PUSH32) {
-        frame.push(wordFrom(bytes, place + 1, next - place - 1));
+        frame.push(wordOf(code, place + 1, next - place - 1));
       } else if (opcode !== JUMPDEST) instructionOf(opcode).run(frame);
       if (ENDS[opcode] === 1) return;
       place = next;
       opcode = bytes[place] ?? JUMPDEST;
     } while (opcode !== JUMPDEST);
   } while (place < bytes.length && handlers[place] === undefined);
+}
+
+/** What the block at a place is checked for; valid until the next is asked for. */
+function blockAt(code: Code, start: number): Block {
+  const kept = code.measured?.get(start);
+  if (kept !== undefined) return kept;
+  const end = measure(scratch, code, start);
+  if (end - start < KEPT_MEASURE_BYTES) return scratch;
+  code.measured ??= new Map();
+  code.measured.set(start, { ...scratch });
+  return scratch;
 }
 
 function jumpTableOf(bytes: Uint8Array): Uint8Array {
@@ -137,24 +174,17 @@ function jumpTableOf(bytes: Uint8Array): Uint8Array {
   return targets;
 }
 
-/** What a block of instructions is checked for when it is entered. */
-export interface Block {
-  /** Gas of its instructions that is always the same. */
-  gas: number;
-  /** Compute units that are always the same. */
-  computeNs: number;
-  /** Items that must be on the stack. */
-  needs: number;
-  /** Items by which the stack grows at most. */
-  grows: number;
-}
-
 /**
  * Makes the instructions from a place on ready, to the end of their block. A block is entered at its
  * first one alone: behind a jump, behind an end of a block, or at a JUMPDEST.
  */
 export function prepareBlock(code: Code, start: number): Handler {
   const { bytes, handlers } = code;
+  if (handlers.length === 0) {
+    // Of its final size at once: growing to far places would make a slow kind of array.
+    handlers.length = bytes.length;
+    ready += roomOf(bytes);
+  }
   const block = measureBlock(code, start);
   let first: Handler | undefined;
   let count = 0;
@@ -183,11 +213,17 @@ export function measureBlock(code: Code, start: number): Block {
   return block;
 }
 
-function measure(block: Block, { bytes, opcodesNs }: Code, start: number): void {
+/**
+ * Reads no place behind the end: the same loop with such reads takes twice as long, and code that fails at
+ * its entry has paid for little.
+ * @returns the place at which the block ends
+ */
+function measure(block: Block, { bytes, opcodesNs }: Code, start: number): number {
   let [gas, computeNs, needs, grows, change] = [0, 0, 0, 0, 0];
   let place = start;
-  let opcode = bytes[place] ?? STOP;
-  do {
+  while (place < bytes.length) {
+    const opcode = bytes[place] ?? STOP;
+    if (opcode === JUMPDEST && place > start) break;
     gas += GAS[opcode] ?? 0;
     computeNs += opcodesNs[opcode] ?? 0;
     const needed = (TAKES[opcode] ?? 0) - change;
@@ -196,12 +232,12 @@ function measure(block: Block, { bytes, opcodesNs }: Code, start: number): void 
     if (change > grows) grows = change;
     if (ENDS[opcode] === 1) break;
     place += STEP_BYTES[opcode] ?? 1;
-    opcode = bytes[place] ?? JUMPDEST;
-  } while (opcode !== JUMPDEST);
+  }
   block.gas = gas;
   block.computeNs = computeNs;
   block.needs = needs;
   block.grows = grows;
+  return place;
 }
 
 /** True where a block may be entered at this height of the stack, with this gas. */

@@ -24,11 +24,27 @@ export type Handler = (frame: Frame) => void;
 /** Bit of a place in the jump table where a jump may land. */
 export const JUMP_TARGET = 1;
 
+/** What a block of instructions is checked for when it is entered. */
+export interface Block {
+  /** Gas of its instructions that is always the same. */
+  gas: number;
+  /** Compute units that are always the same. */
+  computeNs: number;
+  /** Items that must be on the stack. */
+  needs: number;
+  /** Items by which the stack grows at most. */
+  grows: number;
+}
+
 /** What is executed. */
 export interface Code {
   readonly bytes: Uint8Array;
-  /** Handler by place; none yet where the code has not come to. */
+  /** Handler by place; none yet where the code has not come to. Of no length before one is ready. */
   readonly handlers: (Handler | undefined)[];
+  /** Long blocks that are not ready, by their first place; undefined before one is measured. */
+  measured: Map<number, Block> | undefined;
+  /** Large words that blocks push again and again without being ready, by place; undefined before one. */
+  words: Map<number, bigint> | undefined;
   /** Compute units by opcode, as the blocks of its instructions are measured by. */
   readonly opcodesNs: Int32Array;
   /** JUMP_TARGET, where a jump may land. Above it: entries into a block that begins there. */
