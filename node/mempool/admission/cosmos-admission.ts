@@ -17,10 +17,7 @@ import {
   timeoutFault,
   timestampFault,
 } from "../../../chain/cosmos/ante.js";
-import type {
-  AnyTransaction,
-  CosmosTransaction,
-} from "../../../chain/cosmos/cosmos-transaction.js";
+import type { CosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { ChainError } from "../../../chain/errors.js";
@@ -43,11 +40,6 @@ export function ownCosmosFault(tx: CosmosTransaction, rules: PoolRules): SdkFaul
     feeFault(tx, rules.minGasPrice) ??
     voidFault(tx, rules)
   );
-}
-
-/** Whether a transaction is void at some time. */
-export function isTimed(tx: AnyTransaction): tx is CosmosTransaction {
-  return tx.type === "cosmos" && (tx.timeoutHeight > 0n || tx.timeoutTimestamp !== undefined);
 }
 
 /**
