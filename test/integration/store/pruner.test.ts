@@ -332,6 +332,23 @@ describe("a pruned store", () => {
     ).toBeGreaterThan(0);
   });
 
+  it("forgets them, too, where the first block comes after the first look", async () => {
+    const witness = await start(true);
+    await witness.mine(8);
+    await restart(witness, false);
+    const pruner = prunerOf(witness, {});
+    await run(pruner);
+    expect(await heightsIn(witness.chain, "trieDiff")).toEqual(span(0, 8));
+    // As the next block does, when it is longer ago than the window that the archive began.
+    witness.chain.stores.base.raiseProofs(6);
+    await run(pruner);
+    expect(await heightsIn(witness.chain, "trieDiff")).toEqual([6, 7, 8]);
+    expect(await heightsIn(witness.chain, "trieDiffPage", 1)).toEqual([6, 7, 8]);
+    // That block may never have been written.
+    await restart(witness, true);
+    expect(witness.chain.view.oldest().proof).toBe(6);
+  });
+
   it("ends what is read of a block's records when they are taken away, and calls it no damage", async () => {
     const witness = await start(true);
     await witness.minePayments(PAGE_TRANSACTIONS + 2);
