@@ -346,7 +346,7 @@ interface PoolParts {
 
 function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
   const { state, rules, view, bus, poolStore, recovery, haltReason } = parts;
-  const { app, log } = options;
+  const { app, genesis, log } = options;
   return Mempool.open({
     state,
     journal: poolStore,
@@ -355,6 +355,7 @@ function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
     clock: systemClock,
     rules,
     limits: { totalCount: app.mempool["global-slots"] },
+    unlocking: [...(genesis.params.locks?.keys() ?? [])],
     locate: (hash) => view.locate(hash) ?? view.locateBySdkHash(hash),
     oldestHeight: () => view.oldest().block,
     haltReason,

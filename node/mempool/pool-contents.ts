@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Steps } from "../../chain/steps/steps.js";
+import type { HeadChange } from "../blocks/block-pool.js";
 import type { PoolRules } from "./admission/admission.js";
 import type { PoolEntry } from "./order/pool-entry.js";
 import { PriceIndex } from "./order/price-index.js";
@@ -55,6 +56,23 @@ export class PoolContents {
 
   allSenders(): Iterable<SenderQueue> {
     return this.senders.values();
+  }
+
+  /**
+   * Senders with transactions here whose turn or funds a block may have changed.
+   * @param unlocking accounts whose coins become free with time: those of them of which something waits
+   */
+  *concerned(
+    { transactions, touched }: HeadChange,
+    unlocking: readonly Address[] = [],
+  ): Iterable<Address> {
+    const addresses = new Set(touched);
+    for (const { from } of transactions.values()) addresses.add(from);
+    for (const address of unlocking) {
+      const queue = this.senders.get(address);
+      if (queue !== undefined && queue.queuedCount > 0) addresses.add(address);
+    }
+    for (const address of addresses) if (this.senders.has(address)) yield address;
   }
 
   /** Executable ones held since before a time that pass, each sender's in nonce order. */

@@ -22,6 +22,7 @@ import {
 } from "../../../chain/transaction-rules.js";
 import type { GasPriceRational, Atoken } from "../../../chain/units.js";
 import type { PoolEntry } from "../order/pool-entry.js";
+import type { PoolLimits } from "../pool-limits.js";
 import { alreadyKnown, fromChainError, type PoolError, refusalOf } from "../pool-error.js";
 import type { SenderBounds } from "../order/sender-queue.js";
 
@@ -73,18 +74,23 @@ export function fundsOf(state: StateAtHead, from: Address): SenderFunds {
   return { balanceAtoken: state.balanceAtoken(from), lockedAtoken: state.lockedAtoken(from) };
 }
 
-/** Why a transaction whose turn it is does not become executable. */
+/**
+ * Why a transaction whose turn it is does not become executable; undefined where the pool only has to look
+ * at it again, as it does with each block.
+ */
 export function waitReason(
   { from, costAtoken, stakeAtoken }: PoolEntry,
   bounds: SenderBounds | undefined,
-  state: StateAtHead,
-): string {
+  { state, limits }: { readonly state: StateAtHead; readonly limits: PoolLimits },
+): string | undefined {
   const fault = fundsFault({
     balanceAtoken: fundsFor(fundsOf(state, from), (bounds?.pendingStakeAtoken ?? 0n) + stakeAtoken),
     costAtoken,
     earlierCostAtoken: bounds === undefined ? 0n : bounds.pendingCostAtoken,
   });
-  return fault === undefined ? "the account's limit is reached" : fault.message;
+  if (fault !== undefined) return fault.message;
+  const pendingCount = bounds === undefined ? 0 : Number(bounds.pendingEnd - bounds.firstNonce);
+  return pendingCount < limits.executablePerSender ? undefined : "the account's limit is reached";
 }
 
 /** What a dry check reads. */
