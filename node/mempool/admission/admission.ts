@@ -39,6 +39,8 @@ export interface StateAtHead {
 
 /** What the chain and this node's settings ask of every transaction. */
 export interface PoolRules extends TransactionLimits {
+  /** Most raw bytes of a transaction. */
+  readonly maxTransactionBytes: number;
   readonly cosmosChainId: string;
   /** Floor of a Cosmos transaction's price, atoken per gas, as the setting has it (D1). */
   readonly minGasPrice: GasPriceRational;
@@ -105,7 +107,7 @@ export interface DryCheckPorts {
  * is none. The sender's other transactions count only by their nonces.
  */
 export function dryCheck(raw: Uint8Array, ports: DryCheckPorts): PoolError | undefined {
-  const tooLarge = sizeFault(raw);
+  const tooLarge = sizeFault(raw, ports.rules.maxTransactionBytes);
   if (tooLarge !== undefined) return refusalOf(tooLarge);
   try {
     const tx = decodeTransaction(raw);

@@ -63,7 +63,7 @@ export function dryCosmosCheck(
   { rules, state, isKnown }: DryCheckPorts,
   expected: (from: Address) => bigint,
 ): PoolError | undefined {
-  const tooLarge = sizeFault(raw);
+  const tooLarge = sizeFault(raw, rules.maxTransactionBytes);
   if (tooLarge !== undefined) return refusalOf(tooLarge);
   const tx = readCosmos(raw);
   if (tx instanceof PoolError) return tx;
