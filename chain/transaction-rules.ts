@@ -72,13 +72,19 @@ export interface SenderAccount {
   readonly hasCode: boolean;
 }
 
-/** TRANSACTION_TOO_LARGE, asked before anything is decoded. */
-export function sizeFault(raw: Uint8Array): TransactionFault | undefined {
-  if (raw.length <= MAX_TRANSACTION_BYTES) return undefined;
+/**
+ * TRANSACTION_TOO_LARGE, asked before anything is decoded.
+ * @param limitBytes at most MAX_TRANSACTION_BYTES
+ */
+export function sizeFault(
+  raw: Uint8Array,
+  limitBytes = MAX_TRANSACTION_BYTES,
+): TransactionFault | undefined {
+  if (raw.length <= limitBytes) return undefined;
   return {
     code: "TRANSACTION_TOO_LARGE",
-    message: `oversized data: transaction size ${raw.length}, limit ${MAX_TRANSACTION_BYTES}`,
-    details: { sizeBytes: raw.length, limitBytes: MAX_TRANSACTION_BYTES },
+    message: `oversized data: transaction size ${raw.length}, limit ${limitBytes}`,
+    details: { sizeBytes: raw.length, limitBytes },
   };
 }
 

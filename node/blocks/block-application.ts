@@ -171,8 +171,12 @@ async function buildBlock(
     }
     const { hash } = next.tx;
     selection.skipSender(next.from);
-    if (outcome.code === "OUT_OF_BLOCK_COMPUTE") wastedNs += computeLeftNs;
-    else if (outcome.code === "EXECUTION_FAULT") {
+    if (outcome.code === "OUT_OF_BLOCK_COMPUTE") {
+      wastedNs += computeLeftNs;
+      // A genesis may allow a transaction more than a block, and nobody knew before that it takes it.
+      const isNever = computeLeftNs >= params.maxComputeNs;
+      if (isNever) parts.pool.drop(hash, "no block has as many compute units as it takes");
+    } else if (outcome.code === "EXECUTION_FAULT") {
       parts.log.error({ hash, err: outcome.cause }, "transaction cannot be executed, dropped");
       parts.pool.drop(hash, "the transaction cannot be executed");
     } else if (!followsFromBlock(outcome.code, paying.has(next.from))) {

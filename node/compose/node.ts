@@ -31,6 +31,7 @@ import { createGenesisBlock } from "../blocks/genesis-block.js";
 import { type Genesis, transactionLimitsOf } from "../settings/genesis.js";
 import type { VestingSchedules } from "../settings/vesting.js";
 import type { Head } from "../view/chain-view.js";
+import { largestTransaction } from "../mempool/order/ordering.js";
 import type { PoolRules, StateAtHead } from "../mempool/admission/admission.js";
 import { Mempool } from "../mempool/mempool.js";
 import { spendableAtoken } from "../modules/vesting.js";
@@ -296,6 +297,7 @@ function createHalt(bus: EventBus): Halt {
 function poolRules({ genesis, app }: NodeOptions, head: () => Head): PoolRules {
   return {
     ...transactionLimitsOf(genesis.evmChainId, genesis.params),
+    ...largestTransaction(genesis),
     cosmosChainId: genesis.cosmosChainId,
     minGasPriceAtoken: gasPriceFloorAtoken(app),
     minGasPrice: parseMinimumGasPrices(app[""]["minimum-gas-prices"]),
@@ -346,7 +348,7 @@ interface PoolParts {
 
 function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
   const { state, rules, view, bus, poolStore, recovery, haltReason } = parts;
-  const { app, log } = options;
+  const { app, genesis, log } = options;
   return Mempool.open({
     state,
     journal: poolStore,
@@ -355,6 +357,7 @@ function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
     clock: systemClock,
     rules,
     limits: { totalCount: app.mempool["global-slots"] },
+    unlocking: [...(genesis.params.locks?.keys() ?? [])],
     locate: (hash) => view.locate(hash) ?? view.locateBySdkHash(hash),
     oldestHeight: () => view.oldest().block,
     haltReason,

@@ -43,6 +43,8 @@ export interface MempoolPorts {
   readonly clock: Clock;
   readonly rules: PoolRules;
   readonly limits?: Partial<PoolLimits>;
+  /** Accounts whose coins become free with time, without a transaction. */
+  readonly unlocking?: readonly Address[];
   /** Where a transaction was mined; the chain's index. */
   locate(hash: Hash32): TransactionLocation | undefined;
   /** The oldest block that the index knows the transactions of, beside block 0. */
@@ -170,7 +172,8 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
       const missingNonce = bounds?.pendingEnd ?? entry.tx.nonce;
       if (entry.tx.nonce < missingNonce) return { status: "pending" };
       const isNext = entry.tx.nonce === missingNonce;
-      const reason = isNext ? waitReason(entry, bounds, this.ports.state) : undefined;
+      const { limits } = this;
+      const reason = isNext ? waitReason(entry, bounds, { ...this.ports, limits }) : undefined;
       return { status: "queued", missingNonce, ...(reason === undefined ? {} : { reason }) };
     }
     const outcome = this.mined?.has(hash) === true ? undefined : this.history.get(hash);
@@ -222,12 +225,9 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   }
 
   /** Sender by sender; groups of admissions, which would meet all of them at once, wait. */
-  private *letGo({ transactions, touched }: HeadChange, mined: MinedBlock): Steps<void> {
+  private *letGo(change: HeadChange, mined: MinedBlock): Steps<void> {
     try {
-      const senders = new Set(touched);
-      for (const { from } of transactions.values()) senders.add(from);
-      for (const address of senders) {
-        if (this.contents.sender(address) === undefined) continue;
+      for (const address of this.contents.concerned(change, this.ports.unlocking)) {
         const draft = this.newDraft();
         draft.adjust(address);
         this.apply(draft);
@@ -237,7 +237,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
       draft.expire(this.ports.clock.monotonicMs() - this.limits.queuedLifetimeMs);
       this.apply(draft);
       yield* this.contents.dropVoid(this.ports.rules, (hash, why) => this.drop(hash, why));
-      yield* eachInSteps(transactions.keys(), (hash) => this.history.delete(hash));
+      yield* eachInSteps(change.transactions.keys(), (hash) => this.history.delete(hash));
     } finally {
       this.mined = undefined;
       mined.end();

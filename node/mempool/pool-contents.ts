@@ -1,13 +1,14 @@
 /** What is visibly in the pool, indexed by sender, by hash and by the age of gapped ones. */
 import type { Address } from "../../chain/address.js";
-import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Steps } from "../../chain/steps/steps.js";
+import type { HeadChange } from "../blocks/block-pool.js";
 import type { PoolRules } from "./admission/admission.js";
 import type { PoolEntry } from "./order/pool-entry.js";
 import { PriceIndex } from "./order/price-index.js";
 import type { SenderDraft } from "./sender-draft.js";
-import { isTimed, voidFault } from "./admission/cosmos-admission.js";
+import { voidFault } from "./admission/cosmos-admission.js";
+import { Deadlines } from "./order/deadlines.js";
 import { SenderQueue } from "./order/sender-queue.js";
 
 /** A gapped transaction and when it became one, by the clock that nobody sets. */
@@ -23,8 +24,7 @@ export class PoolContents {
   private readonly bySdkHash = new Map<Hash32, PoolEntry>();
   /** In the order in which they became gapped: the oldest first. */
   private readonly queuedByAge = new Map<PoolEntry, QueuedSince>();
-  /** Those that are void after a height or a time. */
-  private readonly timedOnes = new Set<CosmosTransaction>();
+  private readonly deadlines = new Deadlines();
   private bytes = 0;
   /** Of all transactions, as the one draft that is being worked out changes them. */
   readonly prices = new PriceIndex();
@@ -58,6 +58,23 @@ export class PoolContents {
     return this.senders.values();
   }
 
+  /**
+   * Senders with transactions here whose turn or funds a block may have changed.
+   * @param unlocking accounts whose coins become free with time: those of them of which something waits
+   */
+  *concerned(
+    { transactions, touched }: HeadChange,
+    unlocking: readonly Address[] = [],
+  ): Iterable<Address> {
+    const addresses = new Set(touched);
+    for (const { from } of transactions.values()) addresses.add(from);
+    for (const address of unlocking) {
+      const queue = this.senders.get(address);
+      if (queue !== undefined && queue.queuedCount > 0) addresses.add(address);
+    }
+    for (const address of addresses) if (this.senders.has(address)) yield address;
+  }
+
   /** Executable ones held since before a time that pass, each sender's in nonce order. */
   *executableBefore(beforeMs: number, passes: (entry: PoolEntry) => boolean): Iterable<PoolEntry> {
     for (const queue of this.senders.values()) {
@@ -74,9 +91,12 @@ export class PoolContents {
 
   /** Has dropped what no block after the head can hold any more, one after the other. */
   *dropVoid(rules: PoolRules, drop: (hash: Hash32, reason: string) => void): Steps<void> {
-    for (const tx of this.timedOnes) {
-      const fault = voidFault(tx, rules);
-      if (fault !== undefined) drop(tx.hash, fault.log);
+    for (;;) {
+      const hash = this.deadlines.takeVoid(rules.headHeight(), rules.headTimeMs());
+      if (hash === undefined) return;
+      const tx = this.byHash.get(hash)?.tx;
+      const fault = tx?.type === "cosmos" ? voidFault(tx, rules) : undefined;
+      if (fault !== undefined) drop(hash, fault.log);
       yield;
     }
   }
@@ -88,13 +108,13 @@ export class PoolContents {
       this.byHash.delete(entry.tx.hash);
       this.bySdkHash.delete(entry.sdkHash);
       this.queuedByAge.delete(entry);
-      if (isTimed(entry.tx)) this.timedOnes.delete(entry.tx);
+      this.deadlines.delete(entry);
     }
     base.apply(draft.changes, bounds);
     for (const entry of draft.moved) {
       this.byHash.set(entry.tx.hash, entry);
       this.bySdkHash.set(entry.sdkHash, entry);
-      if (isTimed(entry.tx)) this.timedOnes.add(entry.tx);
+      this.deadlines.add(entry);
       if (entry.tx.nonce < bounds.pendingEnd) this.queuedByAge.delete(entry);
       else if (!this.queuedByAge.has(entry)) {
         this.queuedByAge.set(entry, { entry, sinceMs: monotonicMs });

@@ -180,11 +180,10 @@ export class PoolDraft {
       hasCode: state.hasCode(address),
     };
     const base = contents.sender(address) ?? new SenderQueue(address, account.nonce);
-    const queuedBefore = base.count - Number(base.bounds.pendingEnd - base.bounds.firstNonce);
     const draft = new SenderDraft(base, account, limits, contents.prices);
     this.totalCount += draft.countDelta;
     this.totalBytes += draft.bytesDelta;
-    this.queuedCount += draft.queuedCount - queuedBefore;
+    this.queuedCount += draft.queuedCount - base.queuedCount;
     this.senders.set(address, draft);
     return draft;
   }

@@ -22,7 +22,10 @@ export interface StoreBases {
   readonly journalBase: Height;
   /** Balances, nonces and storage after a block of the past. */
   readonly historyBase: Height;
-  /** Proofs of accounts and storage: reverse diffs of the tries are there from the next height on. */
+  /**
+   * Proofs of accounts and storage: reverse diffs of the tries are there from the next height on; at least
+   * `historyBase`.
+   */
   readonly proofBase: Height;
 }
 
@@ -46,11 +49,14 @@ export class StoreBase {
   /** Reads the bases. Throws STORE_CORRUPT when a stored one is no height. */
   static async open(database: Database): Promise<StoreBase> {
     const base = readBase(database, "base") ?? 0;
+    const historyBase = readBase(database, "historyBase") ?? 0;
+    const proofBase = readBase(database, "proofBase") ?? (await oldestProof(database));
     return new StoreBase(database, {
       base,
       journalBase: Math.max(base, readBase(database, "journalBase") ?? 0),
-      historyBase: readBase(database, "historyBase") ?? 0,
-      proofBase: readBase(database, "proofBase") ?? (await oldestProof(database)),
+      historyBase,
+      // A block writes where its own window begins, which may be below it.
+      proofBase: Math.max(historyBase, proofBase),
     });
   }
 
@@ -76,7 +82,7 @@ export class StoreBase {
 
   /** Throws HISTORY_PRUNED where nothing can be proven any more at a height up to the head. */
   assertProof(height: Height): void {
-    assertKept(height, Math.max(this.current.proofBase, this.current.historyBase));
+    assertKept(height, this.current.proofBase);
   }
 
   /** Refuses proofs below a height whose reverse diffs the next write deletes. */

@@ -22,6 +22,7 @@ import {
 } from "../../../chain/transaction-rules.js";
 import type { GasPriceRational, Atoken } from "../../../chain/units.js";
 import type { PoolEntry } from "../order/pool-entry.js";
+import type { PoolLimits } from "../pool-limits.js";
 import { alreadyKnown, fromChainError, type PoolError, refusalOf } from "../pool-error.js";
 import type { SenderBounds } from "../order/sender-queue.js";
 
@@ -38,6 +39,8 @@ export interface StateAtHead {
 
 /** What the chain and this node's settings ask of every transaction. */
 export interface PoolRules extends TransactionLimits {
+  /** Most raw bytes of a transaction. */
+  readonly maxTransactionBytes: number;
   readonly cosmosChainId: string;
   /** Floor of a Cosmos transaction's price, atoken per gas, as the setting has it (D1). */
   readonly minGasPrice: GasPriceRational;
@@ -73,18 +76,23 @@ export function fundsOf(state: StateAtHead, from: Address): SenderFunds {
   return { balanceAtoken: state.balanceAtoken(from), lockedAtoken: state.lockedAtoken(from) };
 }
 
-/** Why a transaction whose turn it is does not become executable. */
+/**
+ * Why a transaction whose turn it is does not become executable; undefined where the pool only has to look
+ * at it again, as it does with each block.
+ */
 export function waitReason(
   { from, costAtoken, stakeAtoken }: PoolEntry,
   bounds: SenderBounds | undefined,
-  state: StateAtHead,
-): string {
+  { state, limits }: { readonly state: StateAtHead; readonly limits: PoolLimits },
+): string | undefined {
   const fault = fundsFault({
     balanceAtoken: fundsFor(fundsOf(state, from), (bounds?.pendingStakeAtoken ?? 0n) + stakeAtoken),
     costAtoken,
     earlierCostAtoken: bounds === undefined ? 0n : bounds.pendingCostAtoken,
   });
-  return fault === undefined ? "the account's limit is reached" : fault.message;
+  if (fault !== undefined) return fault.message;
+  const pendingCount = bounds === undefined ? 0 : Number(bounds.pendingEnd - bounds.firstNonce);
+  return pendingCount < limits.executablePerSender ? undefined : "the account's limit is reached";
 }
 
 /** What a dry check reads. */
@@ -99,7 +107,7 @@ export interface DryCheckPorts {
  * is none. The sender's other transactions count only by their nonces.
  */
 export function dryCheck(raw: Uint8Array, ports: DryCheckPorts): PoolError | undefined {
-  const tooLarge = sizeFault(raw);
+  const tooLarge = sizeFault(raw, ports.rules.maxTransactionBytes);
   if (tooLarge !== undefined) return refusalOf(tooLarge);
   try {
     const tx = decodeTransaction(raw);

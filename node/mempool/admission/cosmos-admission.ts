@@ -17,10 +17,7 @@ import {
   timeoutFault,
   timestampFault,
 } from "../../../chain/cosmos/ante.js";
-import type {
-  AnyTransaction,
-  CosmosTransaction,
-} from "../../../chain/cosmos/cosmos-transaction.js";
+import type { CosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { ChainError } from "../../../chain/errors.js";
@@ -45,11 +42,6 @@ export function ownCosmosFault(tx: CosmosTransaction, rules: PoolRules): SdkFaul
   );
 }
 
-/** Whether a transaction is void at some time. */
-export function isTimed(tx: AnyTransaction): tx is CosmosTransaction {
-  return tx.type === "cosmos" && (tx.timeoutHeight > 0n || tx.timeoutTimestamp !== undefined);
-}
-
 /**
  * Why no block after the head can hold a transaction; undefined where one can. It leaves the pool then, so
  * that its signer can use the sequence again for the same price.
@@ -71,7 +63,7 @@ export function dryCosmosCheck(
   { rules, state, isKnown }: DryCheckPorts,
   expected: (from: Address) => bigint,
 ): PoolError | undefined {
-  const tooLarge = sizeFault(raw);
+  const tooLarge = sizeFault(raw, rules.maxTransactionBytes);
   if (tooLarge !== undefined) return refusalOf(tooLarge);
   const tx = readCosmos(raw);
   if (tx instanceof PoolError) return tx;

@@ -184,7 +184,7 @@ class Intake {
   }
 
   private decode(raw: Uint8Array, origin: TransactionOrigin): Decoded {
-    const oversized = sizeFault(raw);
+    const oversized = sizeFault(raw, this.ports.rules.maxTransactionBytes);
     if (oversized !== undefined) return refusalOf(oversized);
     if (isCosmosBytes(raw)) return this.decodeCosmos(raw, origin);
     try {

@@ -5,7 +5,7 @@ import {
   isCosmosBytes,
 } from "../../../chain/cosmos/cosmos-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
-import { staticFault } from "../../../chain/transaction-rules.js";
+import { sizeFault, staticFault } from "../../../chain/transaction-rules.js";
 import type { PoolRules } from "./admission.js";
 import { cosmosFault } from "./cosmos-admission.js";
 
@@ -18,5 +18,7 @@ export function decodeStored(raw: Uint8Array): AnyTransaction {
 
 /** Why no block can hold it, in words: an older version may have taken it. */
 export function storedFault(tx: AnyTransaction, rules: PoolRules): string | undefined {
+  const oversized = sizeFault(tx.raw, rules.maxTransactionBytes);
+  if (oversized !== undefined) return oversized.message;
   return tx.type === "cosmos" ? cosmosFault(tx, rules)?.log : staticFault(tx, rules)?.message;
 }

@@ -4,9 +4,13 @@
  * one entry per sender (10,000 senders: some 10 ms) and drained lazily.
  */
 import type { Address } from "../../../chain/address.js";
+import { dataBytesOf } from "../../../chain/consensus/consensus-params.js";
+import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
+import { consensusParamsOf, type Genesis } from "../../settings/genesis.js";
 import type { BlockLimits } from "../../blocks/block-pool.js";
 import { BlockRoom, type TakenRoom, type UsedRoom } from "../../blocks/block-room.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
+import { Heap } from "./heap.js";
 import type { PoolEntry } from "./pool-entry.js";
 import type { SenderQueue } from "./sender-queue.js";
 
@@ -16,71 +20,34 @@ import type { SenderQueue } from "./sender-queue.js";
  */
 export const SDK_OVERHEAD_BYTES = 320;
 
+/**
+ * The largest transaction that a block of the chain has room for: a genesis may allow larger ones than that,
+ * which would keep their senders' nonces for ever. The validators are those of block 0.
+ */
+export function largestTransaction({
+  params,
+  validators,
+}: Pick<Genesis, "params" | "validators">): {
+  readonly maxTransactionGas: bigint;
+  readonly maxTransactionBytes: number;
+} {
+  const { maxGas, maxTransactionGas } = params;
+  const roomBytes = dataBytesOf(consensusParamsOf(params), validators.length, 0);
+  return {
+    maxTransactionGas: maxTransactionGas < maxGas ? maxTransactionGas : maxGas,
+    maxTransactionBytes: Math.min(MAX_TRANSACTION_BYTES, roomBytes - SDK_OVERHEAD_BYTES),
+  };
+}
+
 interface Head {
   readonly entry: PoolEntry;
   readonly queue: SenderQueue;
 }
 
-/** True when `left` goes before `right`. */
-function precedes(left: PoolEntry, right: PoolEntry): boolean {
+/** Whether one is offered before the other. */
+function precedes({ entry: left }: Head, { entry: right }: Head): boolean {
   if (left.priceAtoken !== right.priceAtoken) return left.priceAtoken > right.priceAtoken;
   return left.sequence < right.sequence;
-}
-
-/** Binary heap of the senders' next entries; the best is on top. */
-class HeadHeap {
-  constructor(private readonly heads: Head[]) {
-    for (let index = (heads.length >> 1) - 1; index >= 0; index--) this.sink(index);
-  }
-
-  push(head: Head): void {
-    this.heads.push(head);
-    let index = this.heads.length - 1;
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      if (!this.swapIfBefore(index, parent)) return;
-      index = parent;
-    }
-  }
-
-  pop(): Head | undefined {
-    const top = this.heads[0];
-    const last = this.heads.pop();
-    if (last !== undefined && this.heads.length > 0) {
-      this.heads[0] = last;
-      this.sink(0);
-    }
-    return top;
-  }
-
-  private sink(start: number): void {
-    let index = start;
-    for (;;) {
-      let best = index;
-      for (const child of [2 * index + 1, 2 * index + 2]) {
-        if (this.before(child, best)) best = child;
-      }
-      if (best === index) return;
-      this.swapIfBefore(best, index);
-      index = best;
-    }
-  }
-
-  private before(index: number, other: number): boolean {
-    const left = this.heads[index];
-    const right = this.heads[other];
-    return left !== undefined && right !== undefined && precedes(left.entry, right.entry);
-  }
-
-  private swapIfBefore(index: number, other: number): boolean {
-    const left = this.heads[index];
-    const right = this.heads[other];
-    if (left === undefined || right === undefined) return false;
-    if (!precedes(left.entry, right.entry)) return false;
-    this.heads[index] = right;
-    this.heads[other] = left;
-    return true;
-  }
 }
 
 /**
@@ -88,7 +55,8 @@ class HeadHeap {
  * change between the calls; senders that come later wait for the next block.
  */
 export class BlockSelection {
-  private readonly heap: HeadHeap;
+  /** The senders' next entries; the best is first. */
+  private readonly heap: Heap<Head>;
   private readonly skipped = new Set<Address>();
   private readonly room: BlockRoom;
   private last: { readonly head: Head; readonly room: TakenRoom } | undefined;
@@ -99,7 +67,7 @@ export class BlockSelection {
       const entry = queue.executable(queue.bounds.firstNonce);
       if (entry !== undefined) heads.push({ entry, queue });
     }
-    this.heap = new HeadHeap(heads);
+    this.heap = new Heap(precedes, heads);
     this.room = new BlockRoom(limits);
   }
 

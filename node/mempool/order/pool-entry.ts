@@ -7,6 +7,7 @@ import type {
   AnyTransaction,
   CosmosTransaction,
 } from "../../../chain/cosmos/cosmos-transaction.js";
+import { type Deadline, deadlineOf } from "../../../chain/cosmos/timeout-time.js";
 import { effectiveGasPriceAtoken } from "../../../chain/transaction.js";
 import { mostCostAtoken } from "../../../chain/transaction-rules.js";
 import type { Atoken } from "../../../chain/units.js";
@@ -33,6 +34,8 @@ export interface PoolEntry {
   readonly heldSinceMs: number;
   /** Refused unless it is the sender's next one: SDK chains keep no transactions behind a gap. */
   readonly isGapless: boolean;
+  /** The last block that can hold it; undefined where any block can. */
+  readonly deadline: Deadline | undefined;
 }
 
 /** Builds the entry of a decoded transaction whose sender is known. */
@@ -60,6 +63,7 @@ export function createPoolEntry(
     receivedAtMs: receipt.receivedAtMs,
     heldSinceMs: receipt.heldSinceMs ?? Number.NEGATIVE_INFINITY,
     isGapless: receipt.isGapless ?? false,
+    deadline: isCosmos ? deadlineOf(tx) : undefined,
   };
 }
 

@@ -49,6 +49,11 @@ export class SenderQueue {
     return this.entries.size;
   }
 
+  /** Those that are not executable. */
+  get queuedCount(): number {
+    return this.count - Number(this.current.pendingEnd - this.current.firstNonce);
+  }
+
   get(nonce: bigint): PoolEntry | undefined {
     return this.entries.get(nonce);
   }

@@ -20,7 +20,7 @@ import {
 import { compactBelow, compactByAddress } from "./compaction.js";
 import { HistorySweep, type VersionSpace } from "./history-sweep.js";
 import type { StateStore } from "../state-store.js";
-import type { StoreBase } from "../store-base.js";
+import { baseWrites, type StoreBase } from "../store-base.js";
 
 /** What pruning works with. */
 export interface PrunerOptions extends PrunedStores {
@@ -118,8 +118,8 @@ export class Pruner {
   /** Everything that is due now; whoever runs it may stop after each slice. */
   private async *slices(): AsyncGenerator<void> {
     const head = this.options.head();
-    const isRaised = yield* this.raiseStates(head);
-    if (isRaised || this.isFirst) yield* this.trimDiffs();
+    yield* this.raiseStates(head);
+    yield* this.trimDiffs();
     yield* this.pruneBlocks(head);
     yield* this.pruneSets();
     yield* this.sweep();
@@ -128,23 +128,26 @@ export class Pruner {
   }
 
   /** From here on older states are refused; their versions go with the next sweep. */
-  private async *raiseStates(head: Height): AsyncGenerator<void, boolean> {
+  private async *raiseStates(head: Height): AsyncGenerator<void> {
     const { states, base } = this.options;
-    if (states === undefined) return false;
+    if (states === undefined) return;
     const oldest = head - states.keepRecentBlocks;
     const { historyBase } = base.get();
     const isDue = oldest > historyBase && (this.isFirst || head % states.intervalBlocks === 0);
-    if (!isDue && oldest - historyBase < states.intervalBlocks) return false;
+    if (!isDue && oldest - historyBase < states.intervalBlocks) return;
     await this.write({ historyBase: oldest, proofBase: oldest }, []);
     yield;
-    return true;
   }
 
-  /** Reverse diffs of tries that no proof needs any more. */
+  /**
+   * Reverse diffs of tries that no proof needs any more. A block deletes the one that it makes needless; more
+   * are left by an archive that became a usual node, and by states that are not kept any more.
+   */
   private async *trimDiffs(): AsyncGenerator<void> {
     const { database, base } = this.options;
     for (;;) {
       const bound = base.get().proofBase;
+      if (bound === this.trimmedTo) return;
       const range = { from: this.trimmedTo, bound, limit: SLICE_KEYS };
       const keys: Buffer[] = [];
       // The pages first: what is left of a diff after a crash is found by its names.
@@ -156,10 +159,10 @@ export class Pruner {
         this.trimmedTo = bound;
         return;
       }
-      await this.write(
-        {},
-        keys.map((key) => ({ key, value: undefined })),
-      );
+      // A block that is being written has raised the base, and may never be there to tell of it.
+      const { proofBase } = base.get();
+      const deletions = keys.map((key) => ({ key, value: undefined }));
+      await this.write({}, [...baseWrites({ proofBase }), ...deletions]);
       yield;
     }
   }

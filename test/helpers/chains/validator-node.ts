@@ -25,6 +25,7 @@ import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
 import type { Upgrades } from "../../../node/modules/upgrade/upgrades.js";
+import { largestTransaction } from "../../../node/mempool/order/ordering.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
 import { createProposedTransactions } from "../../../node/mempool/admission/proposed-transactions.js";
 import {
@@ -280,7 +281,7 @@ function openPool(
       chainId: genesis.evmChainId,
       ...COSMOS_RULES,
       minGasPriceAtoken: 1n,
-      maxTransactionGas: genesis.params.maxTransactionGas,
+      ...largestTransaction(genesis),
     },
     locate: (hash) => parts.view.locate(hash),
     oldestHeight: () => 1,

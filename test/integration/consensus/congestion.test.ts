@@ -244,6 +244,48 @@ describe("a slow validator and a transaction that takes all that one may", () =>
   });
 });
 
+describe("a transaction that takes more compute units than a whole block has", () => {
+  let node: ValidatorNode | undefined;
+
+  afterEach(() => node?.stop());
+
+  it("leaves the pool, so that its sender can use the nonce again", async () => {
+    const chosen = validatorGenesis(1, { faucet: faucet.address });
+    const [maxComputeNs, maxTransactionComputeNs] = [1_000_000, 2_000_000];
+    const params = { ...chosen.genesis.params, maxComputeNs, maxTransactionComputeNs };
+    node = await ValidatorNode.open({
+      genesis: { ...chosen.genesis, params },
+      seed: chosen.seeds[0],
+    });
+    node.start(() => undefined);
+    const { consensus, pool } = node;
+    const submit = async (fields: { readonly data?: string; readonly to?: string }) => {
+      const raw = await faucet.signTransaction({
+        type: 0,
+        chainId: chosen.genesis.evmChainId,
+        nonce: 0,
+        gasPrice: 25_000_000n,
+        gasLimit: 1_000_000n,
+        ...fields,
+      });
+      const [hash] = await pool.submit([parseHexBytes(raw)]);
+      if (hash === undefined || hash instanceof Error) throw new Error(String(hash));
+      return hash;
+    };
+    // JUMPDEST PUSH0 JUMP: for ever.
+    const endless = await submit({ data: "0x5b5f56" });
+    const from = consensus.status().height;
+    const isOver = () =>
+      pool.status(endless).status !== "pending" || consensus.status().height > from + 4;
+    await until(isOver, { timeoutMs: 20_000, what: "its blocks" });
+    const reason = "no block has as many compute units as it takes";
+    expect(pool.status(endless)).toEqual({ status: "dropped", reason });
+    const usual = await submit({ to: `0x${"77".repeat(20)}` });
+    const isIn = () => pool.status(usual).status === "included";
+    await until(isIn, { timeoutMs: 20_000, what: "another one's block" });
+  });
+});
+
 describe("a proposer in a round after a failed one", () => {
   const transactions = 300;
   const chosen = validatorGenesis(4, { faucet: faucet.address });

@@ -11,6 +11,7 @@ import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../ch
 import { decodeRlp, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import { KEY_SPACE, type KeySpace, storeKey } from "../../../node/store/database.js";
+import { baseWrites } from "../../../node/store/store-base.js";
 import { Pruner, type PrunerOptions } from "../../../node/store/pruning/pruner.js";
 import { PAGE_TRANSACTIONS } from "../../../node/view/block-pages.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -332,6 +333,23 @@ describe("a pruned store", () => {
     ).toBeGreaterThan(0);
   });
 
+  it("forgets them, too, where the first block comes after the first look", async () => {
+    const witness = await start(true);
+    await witness.mine(8);
+    await restart(witness, false);
+    const pruner = prunerOf(witness, {});
+    await run(pruner);
+    expect(await heightsIn(witness.chain, "trieDiff")).toEqual(span(0, 8));
+    // As the next block does, when it is longer ago than the window that the archive began.
+    witness.chain.stores.base.raiseProofs(6);
+    await run(pruner);
+    expect(await heightsIn(witness.chain, "trieDiff")).toEqual([6, 7, 8]);
+    expect(await heightsIn(witness.chain, "trieDiffPage", 1)).toEqual([6, 7, 8]);
+    // That block may never have been written.
+    await restart(witness, true);
+    expect(witness.chain.view.oldest().proof).toBe(6);
+  });
+
   it("ends what is read of a block's records when they are taken away, and calls it no damage", async () => {
     const witness = await start(true);
     await witness.minePayments(PAGE_TRANSACTIONS + 2);
@@ -367,6 +385,25 @@ describe("a pruned store", () => {
     expect(() => first.hashes()).toThrow(pruned);
     expect(() => second.receipts()).toThrow(pruned);
     expect(() => pages.next().value?.hashes()).toThrow(pruned);
+  });
+
+  it("says after a restart, too, that nothing is proven of states that it has not", async () => {
+    const witness = await start(true);
+    await witness.mine(8);
+    // As the first block above a restored height writes them: its own window reaches further back.
+    const bases = baseWrites({ historyBase: 7, proofBase: 3 });
+    await witness.chain.stores.database.write(bases, { durable: true });
+    await restart(witness, false);
+    expect(witness.chain.view.oldest()).toMatchObject({ state: 7, proof: 7 });
+    await run(prunerOf(witness, {}));
+    expect(await heightsIn(witness.chain, "trieDiff")).toEqual([7, 8]);
+    const { accountProof } = await witness.chain.view.proof(
+      faucet,
+      [],
+      7,
+      new AbortController().signal,
+    );
+    expect(accountProof.length).toBeGreaterThan(0);
   });
 
   it("of a home from before the bases knows by its reverse diffs what can be proven", async () => {

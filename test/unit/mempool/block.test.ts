@@ -4,7 +4,10 @@ import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import type { SignedTransaction } from "../../../chain/transaction.js";
-import { SDK_OVERHEAD_BYTES } from "../../../node/mempool/order/ordering.js";
+import { dataBytesOf } from "../../../chain/consensus/consensus-params.js";
+import { largestTransaction, SDK_OVERHEAD_BYTES } from "../../../node/mempool/order/ordering.js";
+import { consensusParamsOf } from "../../../node/settings/genesis.js";
+import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import {
   account,
   createFixture,
@@ -133,6 +136,43 @@ describe("room in a block", () => {
       const overhead = encodeSdkTransaction(tx, alice.address).length - tx.raw.length;
       expect(overhead).toBeLessThanOrEqual(SDK_OVERHEAD_BYTES);
     }
+  });
+
+  it("has room for each that the pool takes, whatever the genesis allows a single one", async () => {
+    const genesis = testGenesis(alice.address);
+    const params = { ...genesis.params, maxGas: 100_000n, maxBytes: 8_192 };
+    const rules = largestTransaction({ ...genesis, params });
+    const { pool, mine, journal, restart } = await createFixture({ rules });
+    const sized = (from: typeof alice, sizeBytes: number) => {
+      const tx = (dataBytes: number) =>
+        transfer(from, 0, { gasLimit: 60_000n, data: new Uint8Array(dataBytes) });
+      return tx(6_000 + sizeBytes - tx(6_000).raw.length);
+    };
+    const mostBytes = rules.maxTransactionBytes;
+    const [large, tooLarge] = [sized(bob, mostBytes), sized(carol, mostBytes + 1)];
+    const costly = transfer(alice, 0, { gasLimit: 100_000n });
+    const answers = await submit(
+      pool,
+      costly,
+      transfer(carol, 0, { gasLimit: 100_001n }),
+      large,
+      tooLarge,
+    );
+    expect(answers).toEqual([
+      costly.hash,
+      expect.objectContaining({ code: "GAS_LIMIT_EXCEEDED" }),
+      large.hash,
+      expect.objectContaining({ code: "TRANSACTION_TOO_LARGE" }),
+    ]);
+    const room = { maxGas: 100_000n, maxBytes: dataBytesOf(consensusParamsOf(params), 1, 0) };
+    for (const tx of [costly, large]) {
+      expect(hashes(drain(pool, room))).toEqual([tx.hash]);
+      mine(drain(pool, room));
+    }
+    // An older version took it.
+    const receipt = { from: carol.address, receivedAtMs: 0, sequence: 9 };
+    journal.entries.set(tooLarge.hash, { hash: tooLarge.hash, raw: tooLarge.raw, ...receipt });
+    expect((await restart()).status(tooLarge.hash)).toMatchObject({ status: "dropped" });
   });
 
   it("gives the room of a skipped transaction to others and leaves its sender out", async () => {

@@ -356,6 +356,37 @@ describe("bounds", () => {
     expect([...journal.entries.keys()]).toEqual([executable.hash]);
   });
 
+  it("looks again at what waits for coins that time alone sets free", async () => {
+    const { pool, state, mine } = await createFixture({ unlocking: [bob.address, alice.address] });
+    state.balances.set(alice.address, 250_000n);
+    state.locked.set(alice.address, 250_000n);
+    const [first, second] = [transfer(alice, 0), transfer(alice, 1)];
+    await submit(pool, second);
+    await submit(pool, first);
+    mine([]);
+    const waiting = { status: "queued", missingNonce: 1n };
+    expect(pool.status(second.hash)).toEqual({
+      ...waiting,
+      reason: expect.stringMatching(/^insufficient funds/),
+    });
+    state.balances.set(alice.address, 500_000n);
+    state.locked.set(alice.address, 0n);
+    // Nothing holds it up any more, and the next block says so.
+    expect(pool.status(second.hash)).toEqual(waiting);
+    mine([]);
+    expect(pool.status(second.hash)).toEqual({ status: "pending" });
+    expect(pool.pendingNonce(alice.address)).toBe(2n);
+  });
+
+  it("says so of what waits because its sender has as many as it may", async () => {
+    const { pool } = await createFixture({ limits: { executablePerSender: 1 } });
+    const [first, second] = [transfer(alice, 0), transfer(alice, 1)];
+    await submit(pool, second);
+    await submit(pool, first);
+    const reason = "the account's limit is reached";
+    expect(pool.status(second.hash)).toEqual({ status: "queued", missingNonce: 1n, reason });
+  });
+
   it("does not expire what the same block made executable", async () => {
     const { pool, clock, mine } = await createFixture();
     const gapped = transfer(alice, 1);

@@ -197,6 +197,7 @@ export interface FixtureOptions {
   readonly limits?: Partial<PoolLimits>;
   readonly rules?: Partial<PoolRules>;
   readonly recovery?: SenderRecovery;
+  readonly unlocking?: readonly Address[];
 }
 
 /** Says that one account signed everything, and counts what it is asked. */
@@ -246,6 +247,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       haltReason: () => halt.reason,
       onJournalFault: (error) => faults.push(error),
       ...(options.recovery === undefined ? {} : { recovery: options.recovery }),
+      ...(options.unlocking === undefined ? {} : { unlocking: options.unlocking }),
     });
   let pool = await openPool();
   let height = 0;
