@@ -318,6 +318,15 @@ describe("causeway init --network", () => {
         warn: () => undefined,
         setExitCode: () => undefined,
       }).parseAsync(["init", "--home", home, ...args], { from: "user" });
+    // The kit's nodes have names of their own.
+    for (const kits of [[], ["--network", "local"], ["--node-url", "http://127.0.0.1:1"]]) {
+      const named = run("--moniker", "mine", ...kits);
+      await expect(named).rejects.toMatchObject({
+        code: "USAGE",
+        message: expect.stringMatching(/^--moniker .*--network mainnet or testnet/),
+      });
+    }
+    expect(existsSync(home)).toBe(false);
     await run("--network", "local");
     await expect(run("--network", "local")).rejects.toMatchObject({ code: "HOME_EXISTS" });
     await expect(run("--network", "mainnet")).rejects.toMatchObject({ code: "HOME_EXISTS" });
