@@ -4,6 +4,7 @@
  */
 import { resolve } from "node:path";
 import {
+  type ConsoleUser,
   createUser,
   hasUsers,
   isUserName,
@@ -73,12 +74,17 @@ export async function runResetConsoleUser(
 ): Promise<number> {
   const { name } = options;
   const home = homeOf(command, options);
-  const before = knownUser(home, name);
+  knownUser(home, name);
   return withLedgerAlone(command, async ({ database }) => {
+    const before = knownUser(home, name);
+    // As it is: a home that cannot be written shows here, and the user keeps the key of before. That one
+    // ends before there is another: a reset that is killed leaves no key that no file names.
+    await written(home, () => replaceUser(home, before));
     await revokeIfThere(database, before.keyId);
     const { role } = before;
     const made = await makeKey(database, { ...options, name, role });
-    await written(home, () => replaceUser(home, { ...before, ...made.fields, mustChange: true }));
+    const user = { ...before, ...made.fields, mustChange: true };
+    await writtenWithKey(database, { home, user }, () => replaceUser(home, user));
     return tell(command, options, { name, role, password: made.password });
   });
 }
@@ -151,7 +157,7 @@ async function addUser(
   const { fields, password } = await makeKey(database, given);
   const createdAt = new Date().toISOString();
   const user = { format: 1 as const, name, role, mustChange: true, createdAt, ...fields };
-  if (!(await written(home, async () => createUser(home, user)))) {
+  if (!(await writtenWithKey(database, { home, user }, async () => createUser(home, user)))) {
     await revokeApiKey(database, fields.keyId);
     throw new CliError("USAGE", `${name} was made by somebody else at this moment.`);
   }
@@ -180,6 +186,20 @@ async function revokeIfThere(database: SqlDatabase, keyId: string): Promise<void
     await revokeApiKey(database, keyId);
   } catch (error) {
     if (!(error instanceof LedgerError && error.code === "KEY_UNKNOWN")) throw error;
+  }
+}
+
+/** Writes the file of a user with a new key, which is taken back where nobody can open it. */
+async function writtenWithKey<T>(
+  database: SqlDatabase,
+  { home, user }: { readonly home: string; readonly user: Pick<ConsoleUser, "keyId"> },
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await written(home, work);
+  } catch (error) {
+    await revokeApiKey(database, user.keyId);
+    throw error;
   }
 }
 

@@ -1,6 +1,8 @@
 /** `causeway doctor`: every check of a home, and what to do about each finding. */
 import { systemClock } from "../../runtime/process/clock.js";
 import { readKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
+import { readActivePolicy } from "../../ledger/policy/policy-store.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { homePaths } from "../home/home.js";
 import { runDoctorChecks } from "../probe/doctor.js";
@@ -25,12 +27,8 @@ export async function runDoctor(
       closers.push(close);
       return evm;
     },
-    readLedgerSwitch: () =>
-      withLedgerAlone(context, ({ database }) => readKillSwitch(database), AT_ONCE).catch(() => {
-        // Whoever needs the ledger says what is wrong with it.
-        context.signal.throwIfAborted();
-        return undefined;
-      }),
+    readLedgerSwitch: () => askLedger(context, readKillSwitch),
+    readLedgerPolicy: () => askLedger(context, readActivePolicy),
   });
   for (const close of closers) close();
   const failed = findings.some(
@@ -45,6 +43,19 @@ export async function runDoctor(
     context.print(verdictLine(findings));
   }
   return failed ? 1 : 0;
+}
+
+/** Undefined where the ledger does not say: whoever needs it says what is wrong with it. */
+async function askLedger<T>(
+  context: CommandContext,
+  read: (database: SqlDatabase) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await withLedgerAlone(context, ({ database }) => read(database), AT_ONCE);
+  } catch {
+    context.signal.throwIfAborted();
+    return undefined;
+  }
 }
 
 /** What all findings come to, for whoever reads the last line alone. */

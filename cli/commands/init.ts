@@ -40,15 +40,21 @@ export interface InitFlags {
 
 /** `causeway init`: a network's node gets a full node's home, everything else is the kit's. */
 export async function runInitCommand(context: CommandContext, own: InitFlags): Promise<number> {
-  const { blockIntervalMs, roleHomes, moniker = "causeway", genesis, seeds } = own;
+  const { blockIntervalMs, roleHomes, moniker, genesis, seeds } = own;
   const isKits = own.nodeUrl !== undefined || own.nodeWsUrl !== undefined;
   const hasParams = own.param !== undefined && own.param.length > 0;
   const assertNoParams = () => {
     if (!hasParams) return;
     throw new CliError("USAGE", "--param belongs to a new local chain.");
   };
+  const assertNoMoniker = () => {
+    if (moniker === undefined) return;
+    const message = "--moniker names a full node, with --network mainnet or testnet or --genesis.";
+    throw new CliError("USAGE", message);
+  };
   if (isKits) {
     assertNoParams();
+    assertNoMoniker();
     return runInitRemote(context, own);
   }
   const network = own.network === undefined ? undefined : parseNetworkFlag(own.network);
@@ -60,6 +66,7 @@ export async function runInitCommand(context: CommandContext, own: InitFlags): P
     throw new CliError("USAGE", "--seeds needs --network or --genesis.");
   }
   if (network === "local" || !isOnNetwork) {
+    assertNoMoniker();
     // Who names a network wants a new home; without the flag a complete one is only checked.
     if (network !== undefined) assertNoHome(homePaths(context.home));
     return runInit(context, {
@@ -204,11 +211,11 @@ async function runInitNetwork(
     readonly network: NetworkName | undefined;
     readonly genesis?: string | undefined;
     readonly seeds?: string | undefined;
-    readonly moniker: string;
+    readonly moniker: string | undefined;
   },
 ): Promise<number> {
   const { portOffset } = context;
-  const { genesis: genesisFile, seeds, moniker } = options;
+  const { genesis: genesisFile, seeds, moniker = "causeway" } = options;
   const paths = homePaths(context.home);
   const isGiven = genesisFile !== undefined || seeds !== undefined;
   const given = { network: options.network, genesisFile, seeds };

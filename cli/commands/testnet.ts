@@ -1,5 +1,6 @@
 /** `causeway testnet`: the homes of a network of its own. */
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import { toChecksumAddress } from "../../chain/address.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { MAX_PORT_OFFSET } from "../../runtime/config/config.js";
@@ -22,7 +23,9 @@ const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/;
 export interface TestnetFlags {
   readonly validators: string;
   readonly fullNodes?: string;
-  readonly out: string;
+  readonly out?: string;
+  /** Another word for `out`. */
+  readonly home?: string;
   readonly portOffset?: string;
   readonly hosts?: string;
   readonly blockIntervalMs?: string;
@@ -61,10 +64,10 @@ export function parseTestnetFlags(flags: TestnetFlags): Omit<TestnetOptions, "cl
   if (flags.hosts === undefined && highest > MAX_PORT_OFFSET) {
     faults.push(`--port-offset ${portOffset} puts ports of the last node above 65535`);
   }
-  if (flags.out === "") faults.push("--out needs a folder");
+  const out = read(() => folderOf(flags), "");
   if (faults.length > 0) throw new CliError("USAGE", `${faults.join("; ")}.`);
-  const out = { out: flags.out, validators, fullNodes, portOffset, hosts, blockIntervalMs };
-  return modules === undefined ? out : { ...out, modules };
+  const options = { out, validators, fullNodes, portOffset, hosts, blockIntervalMs };
+  return modules === undefined ? options : { ...options, modules };
 }
 
 /** `causeway testnet`: writes the homes of a whole network. */
@@ -94,6 +97,13 @@ function describeTestnet(testnet: Testnet): readonly string[] {
     `  faucet   ${toChecksumAddress(faucetAddress)}, key in ${faucetKeyFile}`,
     `Start each with: npm run causeway -- start --home ${shellWord(nodes[0]?.home ?? out)}`,
   ];
+}
+
+/** A variable of the environment does not count: homes with keys are written where it was typed. */
+function folderOf({ home, out = home }: TestnetFlags): string {
+  if (out === undefined || out === "") throw new CliError("USAGE", "--out needs a folder.");
+  if (home === undefined || resolve(home) === resolve(out)) return out;
+  throw new CliError("USAGE", `--out ${out} and --home ${home} name different folders.`);
 }
 
 function parseCount(flag: string, text: string, min: number): number {

@@ -6,6 +6,7 @@ import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { readKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
 import { type KillSwitchState, stricter } from "../../ledger/kill-switch/kill-switch-level.js";
+import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import { WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -45,6 +46,8 @@ export interface DoctorContext {
   readonly createEvm: (url: string) => EvmClient;
   /** What the ledger says of the kill switch; undefined where it cannot be asked. */
   readonly readLedgerSwitch: () => Promise<KillSwitchState | undefined>;
+  /** The policy in force; undefined where none came into force yet, or the ledger cannot be asked. */
+  readonly readLedgerPolicy: () => Promise<HashedPolicy | undefined>;
 }
 
 /** Free share of the disk below which the doctor warns, and below which it fails (per cent). */

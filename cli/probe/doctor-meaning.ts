@@ -1,26 +1,31 @@
 /** The checks of `causeway doctor` for what can be read and contradicts itself: told, and not refused. */
 import { existsSync } from "node:fs";
+import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import { unreachableRules } from "../../ledger/policy/out-of-reach.js";
 import { loadPolicyFile } from "../../ledger/policy/policy-file.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import { oddSettings, workerConfigFile } from "../../withdrawal-worker/config.js";
 import { type DoctorContext, type Finding, finding } from "./doctor-checks.js";
 
-/** Contradictions in the worker's settings and in the policy; both files are right by themselves. */
-export function checkMeaning({
-  paths,
-  env,
-  portOffset,
-}: Pick<DoctorContext, "paths" | "env" | "portOffset">): readonly Finding[] {
+/**
+ * Contradictions in the worker's settings and in the policy; both are right by themselves.
+ * @param inForce the policy that the ledger has in force; undefined where it does not say: then the home's
+ *   file is looked at. A home apart from the worker's may have an older copy.
+ */
+export function checkMeaning(
+  { paths, env, portOffset }: Pick<DoctorContext, "paths" | "env" | "portOffset">,
+  inForce: HashedPolicy | undefined,
+): readonly Finding[] {
   const odd = oddSettings(loadConfig({ home: paths.home, env, portOffset }, workerConfigFile));
   const settings = odd.map(({ code, key, value }) =>
     finding("settings", "warn", `${code}: worker.toml: ${key} = ${value}`, "lower it to the cap"),
   );
-  if (!existsSync(paths.policy)) return settings;
-  const { policy } = loadPolicyFile(paths.policy);
+  if (inForce === undefined && !existsSync(paths.policy)) return settings;
+  const { policy } = inForce ?? loadPolicyFile(paths.policy);
+  const place = inForce === undefined ? paths.policy : "the policy in force";
   const rules = unreachableRules(policy).map(({ code, key, value }) => {
     const remedy = "name more approvers, or ask for fewer: nothing that needs these can be paid";
-    return finding("policy", "warn", `${code}: ${paths.policy}: ${key} = ${value}`, remedy);
+    return finding("policy", "warn", `${code}: ${place}: ${key} = ${value}`, remedy);
   });
   return [...settings, ...rules];
 }

@@ -25,7 +25,9 @@ export async function runDoctorChecks(context: DoctorContext): Promise<readonly 
   const { findings, config } = checkSettings(context);
   if (config === undefined) return [...findings, ...files];
   // A file that cannot be read at all is told above.
-  if (findings.every(({ severity }) => severity !== "fail")) files.push(...checkMeaning(context));
+  if (findings.every(({ severity }) => severity !== "fail")) {
+    files.push(...checkMeaning(context, await context.readLedgerPolicy()));
+  }
   files.push(...checkKillSwitch(paths, await context.readLedgerSwitch()));
   const parts = await checkParts(context, config);
   return [...findings, ...files, ...parts, ...(await checkKitNode(context, config))];

@@ -1,9 +1,11 @@
 /** What the ledger keeps of policies: their texts, when each came into force, what they decided. */
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import { type HashedPolicy, hashPolicy, PERMISSIVE_POLICY } from "./policy.js";
+import { parsePolicy } from "./policy-parser.js";
 
 /** When a decision was taken. */
 export type DecisionStage = "accept" | "change" | "slot";
@@ -47,6 +49,25 @@ export async function recordDecisions(
 /** The policy that came into force last; undefined before the first. */
 export async function activePolicyHash(sql: Sql): Promise<string | undefined> {
   return (await readLatest(sql))?.hash;
+}
+
+/**
+ * The same, read from the text that the ledger keeps of it. Who judges by it needs no copy of the file.
+ * @throws CORRUPT_ROW where that is not the text of its hash
+ */
+export async function readActivePolicy(sql: Sql): Promise<HashedPolicy | undefined> {
+  const latest = await readLatest(sql);
+  if (latest === undefined) return undefined;
+  const { hash } = latest;
+  const [row] = await sql.query<{ body: string }>(
+    `SELECT body FROM policy_version WHERE hash = $1`,
+    [hash],
+  );
+  const { policy, faults } = parsePolicy(row?.body ?? "");
+  const hashed = policy && hashPolicy(policy);
+  if (hashed?.hash === hash) return hashed;
+  const message = `the ledger's text of policy ${hash} is not what this release reads as that one`;
+  throw new LedgerError("CORRUPT_ROW", message, { details: { hash, faults } });
 }
 
 /** The policy that came into force last, and by which activation. */

@@ -7,12 +7,13 @@ import {
   type ApprovalDecision,
   approvalDigest,
   type ApprovalSignature,
+  approvalText,
   type ApprovedTerms,
 } from "../../../ledger/policy/approval-digest.js";
 import { countingApprovals } from "../../../ledger/policy/approval-rows.js";
 import { type ApprovalOutcome, decideWithdrawal } from "../../../ledger/policy/approvals.js";
-import { loadPolicyFile } from "../../../ledger/policy/policy-file.js";
-import { policyPath } from "../../../ledger/policy/policy-paths.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
+import { readActivePolicy } from "../../../ledger/policy/policy-store.js";
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
@@ -55,25 +56,27 @@ export async function runDecideWithdrawal(
   }
   const id = toWithdrawalId(options.id);
   const keyId = `operator:${operatorName(options.operator)}`.slice(0, 100);
-  const policy = loadPolicyFile(policyPath(command.home));
   return withLedgerAlone(command, async ({ database, chainId }) => {
     await closeIfBehind(database, command.home);
+    // The one in force, and not this home's file: a home apart from the worker's may have an older copy.
+    // Where nobody has decided on one, no withdrawal waits for persons, and none is approved.
+    const policy = (await readActivePolicy(database)) ?? hashPolicy(PERMISSIVE_POLICY);
     const before = await findWithdrawal(database, id);
-    const signature =
+    const signed =
       signingKey === undefined || before === undefined
         ? undefined
-        : signTerms(
-            signingKey,
-            approvalDigest(termsOf(before, chainId), { policyHash: policy.hash, decision }),
-          );
+        : signTerms(signingKey, termsOf(before, chainId), { policyHash: policy.hash, decision });
     const outcome = await decideWithdrawal(
       database,
-      { id, keyId, decision, reason, signature },
+      { id, keyId, decision, reason, signature: signed?.signature },
       { policy, chainId },
     );
     const withdrawal = await findWithdrawal(database, id);
-    if (command.json) command.print(toJson({ outcome, withdrawal: withdrawal ?? null }));
-    else {
+    const signedText = signed?.text ?? null;
+    if (command.json) {
+      command.print(toJson({ outcome, withdrawal: withdrawal ?? null, signedText }));
+    } else {
+      if (signedText !== null) command.print(`signed: ${signedText}`);
       command.print(`${id}: ${SENTENCES[outcome]}`);
       if (withdrawal !== undefined) {
         const { status, approval, amountUnits, asset } = withdrawal;
@@ -100,8 +103,12 @@ function termsOf(
   return { chainId, withdrawalId, customerId, asset, destination, amountUnits };
 }
 
-/** Signs with a key that leaves its file only into this process. */
-function signTerms(file: string, digest: Uint8Array): ApprovalSignature {
+/** Signs with a key that leaves its file only into this process. @returns with the text that was signed */
+function signTerms(
+  file: string,
+  terms: ApprovedTerms,
+  said: { readonly policyHash: string; readonly decision: ApprovalDecision },
+): { readonly text: string; readonly signature: ApprovalSignature } {
   let pem: string;
   try {
     pem = readFileSync(file, "utf8");
@@ -113,8 +120,11 @@ function signTerms(file: string, digest: Uint8Array): ApprovalSignature {
     if (key.asymmetricKeyType !== "ed25519") throw new TypeError("another kind of key");
     const spki = createPublicKey(key).export({ format: "der", type: "spki" });
     return {
-      publicKey: spki.subarray(-32).toString("hex"),
-      signature: sign(null, digest, key).toString("hex"),
+      text: approvalText(terms, said),
+      signature: {
+        publicKey: spki.subarray(-32).toString("hex"),
+        signature: sign(null, approvalDigest(terms, said), key).toString("hex"),
+      },
     };
   } catch {
     const how = "openssl genpkey -algorithm ed25519";

@@ -70,10 +70,17 @@ export async function runListWallets(command: LedgerCommand): Promise<number> {
     const board = await readWalletBoard(database);
     const keys = new Set(readHomeWallets(command.home).map(({ address }) => address));
     const shown = board.map((wallet) => ({ ...wallet, isInHome: keys.has(wallet.address) }));
-    if (command.json) command.print(toJson({ wallets: shown }));
-    else for (const wallet of shown) command.print(rowOf(wallet, wallet.isInHome));
-    for (const { address } of wallets.slice(board.length)) {
-      if (!command.json) command.print(`${toChecksumAddress(address)} waits for a first start`);
+    const registered = new Set(board.map(({ address }) => address));
+    const waiting = wallets.flatMap(({ address, label }) =>
+      registered.has(address) ? [] : [{ address, label }],
+    );
+    if (command.json) {
+      command.print(toJson({ wallets: shown, waiting }));
+      return 0;
+    }
+    for (const wallet of shown) command.print(rowOf(wallet, wallet.isInHome));
+    for (const { address } of waiting) {
+      command.print(`${toChecksumAddress(address)} waits for a first start`);
     }
     return 0;
   });

@@ -65,6 +65,8 @@ export async function runReleaseWithdrawals(
   options: ReleaseOptions,
 ): Promise<number> {
   refuseContradictions(options);
+  // Before the first wallet: what is refused releases none.
+  const reason = reasonOf(options);
   const { id } = options;
   return withLedger(command, async (opened) => {
     // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
@@ -86,7 +88,7 @@ export async function runReleaseWithdrawals(
       };
       reports.push(
         id === undefined
-          ? await releaseAll(context, { ...options, acknowledge: hashesOf(wallet) })
+          ? await releaseAll(context, { ...options, acknowledge: hashesOf(wallet), reason })
           : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options)),
       );
     }
@@ -180,12 +182,22 @@ async function walletsOfWithdrawal(
 /** Looks first where everything found is to be acknowledged: what is recorded are hashes, so many at once. */
 async function releaseAll(
   context: ReleaseContext,
-  options: ReleaseOptions,
+  {
+    acknowledge,
+    acceptForeign,
+    reason,
+  }: {
+    readonly acknowledge: readonly string[];
+    readonly acceptForeign?: boolean;
+    readonly reason: string;
+  },
 ): Promise<ReleaseReport> {
-  const shown = "accepted with all others that were shown (--accept-foreign)";
-  const reason = options.reason === undefined ? shown : readReason(options.reason);
   const steps: ReleaseStep[] = [];
-  let acknowledgement = acknowledgementOf(options);
+  const by = operatorName(undefined);
+  let acknowledgement: Acknowledgement | undefined =
+    acknowledge.length === 0
+      ? undefined
+      : { hashes: acknowledge.map((hash) => parseHash32(hash)), by, reason };
   for (;;) {
     const report = await releaseWallet(context, { acknowledgement });
     steps.push(...report.steps);
@@ -193,8 +205,8 @@ async function releaseAll(
     const hashes = obstacles.flatMap((left) =>
       left.obstacle === "foreign-mined" ? left.transactions.map(({ hash }) => hash) : [],
     );
-    if (options.acceptForeign !== true || hashes.length === 0) return { steps, obstacles };
-    acknowledgement = { hashes: [...new Set(hashes)], by: operatorName(undefined), reason };
+    if (acceptForeign !== true || hashes.length === 0) return { steps, obstacles };
+    acknowledgement = { hashes: [...new Set(hashes)], by, reason };
   }
 }
 
@@ -203,17 +215,13 @@ function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {
   return { decision: notPaid === true ? "not-paid" : "look-again" };
 }
 
-/** @throws USAGE without a reason, INVALID_HEX for what is no hash */
-function acknowledgementOf({ acknowledge, reason }: ReleaseOptions): Acknowledgement | undefined {
-  if (acknowledge === undefined || acknowledge.length === 0) return undefined;
-  if (reason === undefined) {
-    throw new CliError("USAGE", "--acknowledge needs --reason TEXT: what you found.");
+/** What is written down with whatever is acknowledged. @throws USAGE */
+function reasonOf({ acknowledge = [], reason }: ReleaseOptions): string {
+  if (reason !== undefined) return readReason(reason);
+  if (acknowledge.length === 0) {
+    return "accepted with all others that were shown (--accept-foreign)";
   }
-  return {
-    hashes: acknowledge.map((hash) => parseHash32(hash)),
-    by: operatorName(undefined),
-    reason: readReason(reason),
-  };
+  throw new CliError("USAGE", "--acknowledge needs --reason TEXT: what you found.");
 }
 
 function chainOf({ node }: OpenedLedger, wallet: Address, signal: AbortSignal): WalletChain {

@@ -1,10 +1,8 @@
-/** The home's files in force: the keeper of the policy, and the commands of persons. */
-import { generateKeyPairSync } from "node:crypto";
+/** The home's files in force: the keeper of the policy, and the kill switch of persons. */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { runDoctor } from "../../../cli/commands/doctor.js";
-import { runDecideWithdrawal } from "../../../cli/commands/policy/approvals.js";
 import {
   runLiftSwitch,
   runSetSwitch,
@@ -414,42 +412,5 @@ describe("causeway killswitch", () => {
       level: "stop-new",
     });
     expect(await runLiftSwitch(owner(), terms)).toBe(0);
-  });
-});
-
-describe("causeway withdrawals approve", () => {
-  it("signs with the operator's key, and takes no other key's word", async () => {
-    const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-    const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32).toString("hex");
-    const policy = policyOf(
-      { approvals: [{ aboveUnits: 0n, needed: 1, signed: true }] },
-      { approvers: [{ name: "ann", publicKey: raw }] },
-    );
-    house.files.policy = policy;
-    writeFileSync(policyPath(home), policyFileText(policy.policy));
-    const pem = (key: typeof privateKey) => key.export({ format: "pem", type: "pkcs8" }).toString();
-    const right = join(home, "right.pem");
-    writeFileSync(right, pem(privateKey));
-    const wrong = join(home, "wrong.pem");
-    writeFileSync(wrong, pem(generateKeyPairSync("ed25519").privateKey));
-    const { id } = await house.accept({ amountUnits: 10n });
-    const say = (signingKey?: string) =>
-      runDecideWithdrawal(owner(), {
-        id,
-        decision: "approve",
-        reason: "known payee",
-        operator: "ann",
-        ...(signingKey === undefined ? {} : { signingKey }),
-      });
-    expect(await say()).toBe(1);
-    expect(printed.join()).toContain("--signing-key");
-    expect(await say(wrong)).toBe(1);
-    await expect(say(policyPath(home))).rejects.toThrow("no Ed25519 key");
-    expect(await say(right)).toBe(0);
-    expect(await house.read(id)).toMatchObject({
-      status: "accepted",
-      approval: { approvals: [{ keyId: "operator:ann", signature: { publicKey: raw } }] },
-    });
-    expect(readFileSync(right, "utf8")).not.toContain(printed.join());
   });
 });

@@ -260,6 +260,15 @@ it("leaves no second file of a wallet in the home: no worker would start on it a
   expect((await desk.causeway("wallets", "list")).code).toBe(0);
 });
 
+it("shows a wallet that no process has registered yet to programs as to persons", async () => {
+  desk.writeKeystore("wallets/new.json", SECOND);
+  const list = ["wallets", "list"];
+  expect((await desk.causeway(...list)).text).toMatch(/^0x.* waits for a first start$/m);
+  const { wallets, waiting } = JSON.parse((await desk.causeway(...list, "--json")).text);
+  expect(wallets.map(({ address }: { address: string }) => address)).toEqual([WALLET]);
+  expect(waiting).toEqual([{ address: SECOND, label: "new" }]);
+});
+
 it("leaves no passphrase of its own beside a file that has the name already", async () => {
   // As docs/rotation.md leaves one for a wallet whose keystore is kept elsewhere.
   desk.writeKeystore("wallets/former.json", SECOND);

@@ -2,9 +2,10 @@
  * Deliveries as they travel: over TLS, and to the receiver of the guide's chapter, run as it stands.
  */
 import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
 import { transformSync } from "@swc/core";
@@ -69,7 +70,16 @@ describe("a delivery over TLS", () => {
 });
 
 describe("the guide's receiver", () => {
-  it("takes what is signed by a live secret, once, and nothing else", async () => {
+  const event = {
+    seq: 42,
+    epoch: 1,
+    type: "deposit.credited",
+    data: { depositId: "7-0-3", note: "\u00fc" },
+    at: "2026-11-20T00:00:00.000Z",
+  };
+
+  /** As it stands in the chapter, in a process of its own. */
+  async function startReceiver() {
     const folder = folders.make("webhooks");
     const source = guideFiles("webhooks.md").get("receiver.ts") ?? "";
     const { code } = transformSync(source, {
@@ -83,25 +93,23 @@ describe("the guide's receiver", () => {
     });
     const lines: string[] = [];
     child.stdout.on("data", (chunk: Buffer) => lines.push(...chunk.toString().trim().split("\n")));
+    await until(() => lines.includes("listening"), { timeoutMs: 10_000 });
+    const post = async (message: WebhookMessage) => {
+      const answer = await guardedPost({
+        url: new URL(`http://127.0.0.1:${port}/`),
+        ...message,
+        timeoutMs: 30_000,
+        allowLoopback: true,
+        signal: new AbortController().signal,
+      });
+      return answer.status;
+    };
+    return { port, child, lines, post };
+  }
+
+  it("takes what is signed by a live secret, once, and nothing else", async () => {
+    const { child, lines, post } = await startReceiver();
     try {
-      await until(() => lines.includes("listening"), { timeoutMs: 10_000 });
-      const event = {
-        seq: 42,
-        epoch: 1,
-        type: "deposit.credited",
-        data: { depositId: "7-0-3", note: "\u00fc" },
-        at: "2026-11-20T00:00:00.000Z",
-      };
-      const post = async (message: WebhookMessage) => {
-        const answer = await guardedPost({
-          url: new URL(`http://127.0.0.1:${port}/`),
-          ...message,
-          timeoutMs: 30_000,
-          allowLoopback: true,
-          signal: new AbortController().signal,
-        });
-        return answer.status;
-      };
       const send = (
         secrets: readonly string[],
         { agedMs = 0, body }: { readonly agedMs?: number; readonly body?: string } = {},
@@ -136,6 +144,29 @@ describe("the guide's receiver", () => {
       expect(await Promise.all(cuts)).toEqual([401, 401, 401]);
       expect(await send([SECRET])).toBe(204);
       expect(lines.slice(1)).toEqual(['42 deposit.credited {"depositId":"7-0-3","note":"\u00fc"}']);
+    } finally {
+      child.kill();
+    }
+  });
+
+  it("goes on behind what is broken off, and handles again what it could not", async () => {
+    const { port, child, lines, post } = await startReceiver();
+    try {
+      const broken = connect(port, "127.0.0.1");
+      const head = "POST / HTTP/1.1\r\nhost: receiver\r\ncontent-length: 10\r\n\r\n";
+      await new Promise<void>((resolve) => void broken.write(`${head}abc`, () => resolve()));
+      broken.destroy();
+      const message = createMessage(event, { secrets: [SECRET], nowMs: Date.now() });
+      const { "causeway-id": id, "causeway-timestamp": timestamp } = message.headers;
+      const hmac = createHmac("sha256", SECRET).update(`${id}.${timestamp}.{`).digest("hex");
+      const headers = { ...message.headers, "causeway-signature": `v1=${hmac}` };
+      await expect(post({ headers, body: "{" })).rejects.toMatchObject({
+        code: "TARGET_UNREACHABLE",
+      });
+      expect(await post(message)).toBe(204);
+      expect(await post(message)).toBe(204);
+      expect(lines.slice(1)).toEqual([expect.stringMatching(/^42 deposit.credited/)]);
+      expect(child.exitCode).toBeNull();
     } finally {
       child.kill();
     }

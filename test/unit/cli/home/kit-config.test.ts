@@ -347,8 +347,11 @@ describe("the doctor", () => {
     });
     const rpc = createJsonRpcClient({ url: node.url, timeoutMs: 10_000 });
     const evm = createEvmClient(rpc);
-    const readLedgerSwitch = async () => undefined;
-    const sources = { paths, env: {}, portOffset: 0, clock: systemClock, signal, readLedgerSwitch };
+    const ledger = {
+      readLedgerSwitch: async () => undefined,
+      readLedgerPolicy: async () => undefined,
+    };
+    const sources = { paths, env: {}, portOffset: 0, clock: systemClock, signal, ...ledger };
     const check = () => checkChain({ ...sources, createEvm: () => evm }, evm);
     try {
       expect(await check()).toMatchObject({ severity: "pass", value: "6940 (testnet)" });
@@ -371,6 +374,7 @@ describe("the doctor", () => {
       clock: systemClock,
       signal,
       readLedgerSwitch: async () => undefined,
+      readLedgerPolicy: async () => undefined,
       createEvm: () => {
         throw new Error("no node is asked");
       },

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { Wallet } from "ethers";
 import { parse as parseToml } from "smol-toml";
 import { parseAddress } from "../../../../chain/address.js";
@@ -233,9 +233,20 @@ describe("causeway testnet", () => {
     const few = { validators: "2", out: "x", hosts: "a,a" };
     expect(() => parseTestnetFlags(few)).toThrow("2 different hosts");
     expect(() => parseTestnetFlags({ validators: "2", out: "" })).toThrow("--out needs a folder");
+    expect(() => parseTestnetFlags({ validators: "2" })).toThrow("--out needs a folder");
+    const two = { validators: "2", out: "x", home: "y" };
+    expect(() => parseTestnetFlags(two)).toThrow(/^--out x and --home y name different folders/);
     const high = { validators: "4", out: "x", portOffset: "37900" };
     expect(() => parseTestnetFlags(high)).toThrow("above 65535");
     expect(parseTestnetFlags({ ...high, validators: "2" })).toMatchObject({ portOffset: 37_900 });
+  });
+
+  it("takes --home for its folder, as every command has one", () => {
+    const [validators, home] = ["2", "x"];
+    for (const flags of [{ home }, { out: "./x", home }]) {
+      const { out } = parseTestnetFlags({ validators, ...flags });
+      expect({ flags, out: resolve(out) }).toEqual({ flags, out: resolve("x") });
+    }
   });
 });
 
@@ -307,6 +318,15 @@ describe("causeway init --network", () => {
         warn: () => undefined,
         setExitCode: () => undefined,
       }).parseAsync(["init", "--home", home, ...args], { from: "user" });
+    // The kit's nodes have names of their own.
+    for (const kits of [[], ["--network", "local"], ["--node-url", "http://127.0.0.1:1"]]) {
+      const named = run("--moniker", "mine", ...kits);
+      await expect(named).rejects.toMatchObject({
+        code: "USAGE",
+        message: expect.stringMatching(/^--moniker .*--network mainnet or testnet/),
+      });
+    }
+    expect(existsSync(home)).toBe(false);
     await run("--network", "local");
     await expect(run("--network", "local")).rejects.toMatchObject({ code: "HOME_EXISTS" });
     await expect(run("--network", "mainnet")).rejects.toMatchObject({ code: "HOME_EXISTS" });

@@ -30,7 +30,7 @@ function found(
   const paths = homePaths(home);
   mkdirSync(dirname(paths.policy));
   writeFileSync(paths.policy, policyFileText(policyOf(rules, terms).policy));
-  const findings = checkMeaning({ paths, env, portOffset: 0 });
+  const findings = checkMeaning({ paths, env, portOffset: 0 }, undefined);
   return findings.map(({ id, severity, value }) => `${id} ${severity} ${value.split(":")[0]}`);
 }
 

@@ -36,6 +36,7 @@ function check(home: string, env: Environment = {}) {
     clock: systemClock,
     signal: new AbortController().signal,
     readLedgerSwitch: async () => undefined,
+    readLedgerPolicy: async () => undefined,
     createEvm: () => {
       throw new Error("the node does not answer: its JSON-RPC is not asked");
     },

@@ -48,6 +48,7 @@ async function findingsOf(home: string, env: Environment) {
     signal,
     createEvm: () => evm,
     readLedgerSwitch: async () => undefined,
+    readLedgerPolicy: async () => undefined,
   };
   const findings = await checkParts(context, loadKitConfig({ home, env, portOffset: PORT_OFFSET }));
   return findings.filter(({ id }) => id === "treasury");

@@ -20,12 +20,12 @@ function doers(command: Command, words: readonly string[] = []): readonly [strin
   return command.commands.flatMap((one) => doers(one, own));
 }
 
-it("every command takes --json and --port-offset, and a home, where it writes none of its own", () => {
+it("every command takes --json, --port-offset and --home", () => {
   const commands = doers(program);
   expect(commands.length).toBeGreaterThan(100);
   for (const [name, { options }] of commands) {
     const flags = options.map(({ long }) => long);
-    const wanted = ["--json", "--port-offset", ...(name === "testnet" ? [] : ["--home"])];
+    const wanted = ["--json", "--port-offset", "--home"];
     expect({ name, missing: wanted.filter((flag) => !flags.includes(flag)) }).toEqual({
       name,
       missing: [],
