@@ -6,7 +6,7 @@ import { systemClock } from "../../runtime/process/clock.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { CliError } from "../errors.js";
 import { type ChainFlags, planChain } from "../home/network/attach.js";
-import { createHomeFolders, homePaths } from "../home/home.js";
+import { createHomeFolders, type HomePaths, homePaths } from "../home/home.js";
 import { lockHome } from "../home/home-lock.js";
 import {
   type AttachedInitOptions,
@@ -135,15 +135,16 @@ export async function runInit(
       configFiles: KIT_CONFIG_FILES,
       clock: systemClock,
     });
-    if (options.roleHomes !== undefined) await writeRoleHomes(paths, options.roleHomes);
+    const notWritten = await roleHomesOf(paths, options);
     if (context.json) {
-      printJson(context, { home: paths.home, ...result });
+      printJson(context, { home: paths.home, ...result, notWritten });
       return 0;
     }
     const words = result.created ? "A new home is written" : "The home is complete already";
     context.print(`${words}: ${paths.home}`);
     context.print(`  faucet      ${toChecksumAddress(result.faucetAddress)}`);
     context.print(`  hot wallet  ${toChecksumAddress(result.hotWalletAddress)}`);
+    for (const line of missingLines(notWritten)) context.print(line);
     return 0;
   } finally {
     await lock.release();
@@ -174,6 +175,23 @@ async function runInitRemote(context: CommandContext, flags: RemoteInitFlags): P
   return writeAttachedHome(context, { plan, node, roleHomes: flags.roleHomes });
 }
 
+/** The homes of single processes, where they are wanted. @returns what they lack and were not given */
+async function roleHomesOf(
+  paths: HomePaths,
+  { roleHomes }: { readonly roleHomes?: string | undefined },
+): Promise<readonly string[]> {
+  return roleHomes === undefined ? [] : writeRoleHomes(paths, roleHomes);
+}
+
+/** What a person does about files that only the first start writes. */
+function missingLines(names: readonly string[]): readonly string[] {
+  return names.map(
+    (name) =>
+      `  missing     ${name}: the copy of the first day would undo what came after it; ` +
+      "put it back from a backup, or leave it where it was taken away on purpose",
+  );
+}
+
 /** Writes or checks the kit's home on a chain that exists. */
 async function writeAttachedHome(
   context: CommandContext,
@@ -186,15 +204,16 @@ async function writeAttachedHome(
   const lock = await lockHome(paths.lock, paths.home);
   try {
     const { created, hotWalletAddress } = await initAttachedHome({ paths, portOffset, plan, node });
-    if (roleHomes !== undefined) await writeRoleHomes(paths, roleHomes);
+    const notWritten = await roleHomesOf(paths, { roleHomes });
     const network = node?.network ?? plan.network;
     if (context.json) {
-      printJson(context, { home: paths.home, created, network, hotWalletAddress });
+      printJson(context, { home: paths.home, created, network, hotWalletAddress, notWritten });
       return 0;
     }
     const words = created ? "A new home is written" : "The home is complete already";
     context.print(`${words}: ${paths.home}, on ${network}`);
     context.print(`  hot wallet  ${toChecksumAddress(hotWalletAddress)}`);
+    for (const line of missingLines(notWritten)) context.print(line);
     return 0;
   } finally {
     await lock.release();

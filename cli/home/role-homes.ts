@@ -30,6 +30,8 @@ interface RoleFile {
   readonly name: string;
   /** A home may be without it. */
   readonly isOptional?: true;
+  /** It goes on by itself from the first day: a copy of that day must not take its place later. */
+  readonly isOfFirstDay?: true;
   readonly content: (paths: HomePaths) => Promise<string>;
 }
 
@@ -80,8 +82,8 @@ const REDIS_SETTINGS: RoleFile = {
 const GENESIS = copyOf("config/genesis.json");
 const CHAIN = copyOf("config/chain.json");
 const TOKENS = copyOf("config/tokens.json");
-const POLICY = copyOf("config/policy.json");
-const KILL_SWITCH = copyOf("config/kill-switch.json");
+const POLICY = ofFirstDay("config/policy.json");
+const KILL_SWITCH = ofFirstDay("config/kill-switch.json");
 const API_KEY = copyOf("config/api.key");
 
 const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
@@ -89,9 +91,10 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     GENESIS,
     copyOf("config/config.toml"),
     copyOf("config/app.toml"),
-    copyOf("config/priv_validator_key.json"),
+    // The key may sign elsewhere by now, and the state tells what it has signed.
+    ofFirstDay("config/priv_validator_key.json"),
+    ofFirstDay("data/priv_validator_state.json"),
     copyOf("config/node_key.json"),
-    copyOf("data/priv_validator_state.json"),
   ],
   sidecar: [GENESIS, TOKENS, copyOf("config/sidecar.toml")],
   indexer: [copyOf("config/indexer.toml"), servicePassword("indexer")],
@@ -193,10 +196,12 @@ export const ROLE_NAMES: readonly string[] = Object.keys(ROLE_FILES);
 /**
  * Writes `<folder>/<role>` for every role from a complete home; none for a node where somebody
  * else's is used. Existing files stay as they are: a node's state file tells what its key has
- * signed, and edited settings are the operator's.
+ * signed, and edited settings are the operator's. What is missing is written, but for what goes on by
+ * itself: a policy that was lost would come back as one that forbids nothing.
+ * @returns what is missing and was not written, as `<role>/<name>`
  * @throws HOME_UNUSABLE naming folder and cause
  */
-export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<void> {
+export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<readonly string[]> {
   await inHome(paths.home, async () => {
     await mkdir(join(paths.home, ROLE_PASSWORDS), { recursive: true, mode: 0o700 });
     for (const name of SHARED_SECRETS) {
@@ -204,24 +209,35 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
     }
   });
   const hasNode = readChainOrigin(paths)?.kind !== "remote";
+  const leftOut: string[] = [];
   for (const [role, allFiles] of Object.entries(ROLE_FILES)) {
     if (role === "node" && !hasNode) continue;
     // Without a node there is no genesis: the record of the chain takes its place.
     const files = hasNode ? allFiles : allFiles.map((file) => (file === GENESIS ? CHAIN : file));
     const home = join(folder, role);
-    const wallets = FURTHER_WALLETS[role]?.(paths) ?? [];
+    const wanted = [...files, ...(FURTHER_WALLETS[role]?.(paths) ?? [])].filter(
+      ({ name, isOptional }) => isOptional !== true || existsSync(join(paths.home, name)),
+    );
+    const firsts = wanted.filter(({ isOfFirstDay }) => isOfFirstDay === true);
+    const others = wanted.filter(({ isOfFirstDay }) => isOfFirstDay !== true);
+    // Written behind those of the first day: where there is one of them, all of those were there.
+    const isMade = others.some(({ name }) => existsSync(join(home, name)));
+    if (isMade) {
+      const missing = firsts.filter(({ name }) => !existsSync(join(home, name)));
+      leftOut.push(...missing.map(({ name }) => `${role}/${name}`));
+    }
     await inHome(home, async () => {
       for (const part of [".", "config", "data", "logs"]) {
         await mkdir(join(home, part), { recursive: true });
         await chmod(join(home, part), 0o700);
       }
-      for (const { name, content, isOptional } of [...files, ...wallets]) {
-        if (isOptional === true && !existsSync(join(paths.home, name))) continue;
+      for (const { name, content } of isMade ? others : [...firsts, ...others]) {
         await mkdir(dirname(join(home, name)), { recursive: true, mode: 0o700 });
         await createFileOnce(join(home, name), await content(paths), SECRET_MODE);
       }
     });
   }
+  return leftOut;
 }
 
 /** The passwords that `causeway migrate` gives to the services' roles; undefined where a home has none. */
@@ -249,6 +265,11 @@ function rolePasswordPath(home: string, user: DatabaseUser): string {
 /** There is none beside a file that only names an address: the wallet's key is held elsewhere. */
 function passphrase(name: string): RoleFile {
   return { ...copyOf(name), isOptional: true };
+}
+
+/** The complete home's file, for a home that is being made. */
+function ofFirstDay(name: string): RoleFile {
+  return { ...copyOf(name), isOfFirstDay: true };
 }
 
 /** The file of the same name in the complete home. */

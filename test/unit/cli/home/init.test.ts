@@ -234,6 +234,29 @@ describe("init", () => {
     ]);
   });
 
+  it("puts no copy of the first day in the place of what stood in a role's home later", async () => {
+    const paths = newPaths();
+    await initHome({ ...optionsFor(paths), configFiles: KIT_CONFIG_FILES });
+    const folder = join(paths.home, "roles");
+    expect(await writeRoleHomes(paths, folder)).toEqual([]);
+    const states = [
+      "node/config/priv_validator_key.json",
+      "node/data/priv_validator_state.json",
+      "withdrawal-worker/config/policy.json",
+      "withdrawal-worker/config/kill-switch.json",
+    ];
+    const others = ["node/config/app.toml", "withdrawal-worker/config/worker.toml"];
+    for (const name of [...states, ...others]) rmSync(join(folder, name));
+    expect(await writeRoleHomes(paths, folder)).toEqual(states);
+    const areThere = (names: readonly string[]) => names.filter((n) => existsSync(join(folder, n)));
+    expect(areThere([...states, ...others])).toEqual(others);
+    // A home whose making was broken off has only some of them.
+    rmSync(join(folder, "withdrawal-worker"), { recursive: true });
+    mkdirSync(join(folder, "withdrawal-worker", "config"), { recursive: true });
+    await writeRoleHomes(paths, folder);
+    expect(areThere(states)).toEqual(states.slice(2));
+  });
+
   it("refuses to make a new genesis where a chain exists", async () => {
     const paths = newPaths();
     await initHome(optionsFor(paths));
