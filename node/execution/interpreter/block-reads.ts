@@ -16,10 +16,24 @@ export class BlockReads<Code extends { readonly bytes: Uint8Array }> {
   private readonly slots = new SeenByAccount<bigint>();
   private readonly changedSlots = new SeenByAccount<bigint>();
   private readonly logTerms = new SeenByAccount<Hash32 | undefined>();
+  private isHeld = false;
 
   /** @param keptCodeBytes room for codes */
   constructor(keptCodeBytes: number) {
     this.codes = new KeptCodes(keptCodeBytes);
+  }
+
+  /**
+   * Until `release` nothing is noted: a frame has failed, and runs on only for those who watch it. What it
+   * comes to then no block has read.
+   */
+  hold(): void {
+    this.isHeld = true;
+  }
+
+  /** Ends `hold`. */
+  release(): void {
+    this.isHeld = false;
   }
 
   /** Begins a transaction; of one that was not finished nothing is known. */
@@ -29,27 +43,28 @@ export class BlockReads<Code extends { readonly bytes: Uint8Array }> {
 
   /** Notes that an account is read. @returns whether it was before, in the block */
   seeAccount(address: Address): boolean {
-    return this.accounts.see(address);
+    return this.isHeld ? this.accounts.has(address) : this.accounts.see(address);
   }
 
   /** Notes that a slot is read. @returns whether it was before, in the block */
   seeSlot(address: Address, slot: bigint): boolean {
-    return this.slots.see(address, slot);
+    return this.isHeld ? this.slots.has(address, slot) : this.slots.see(address, slot);
   }
 
   /** Notes that a slot of an account is changed. @returns whether any of it was before, in the block */
   changeStorage(address: Address): boolean {
-    return this.changed.see(address);
+    return this.isHeld ? this.changed.has(address) : this.changed.see(address);
   }
 
   /** Notes that a slot is changed. @returns whether it was before, in the block, even if it was put back */
   changeSlot(address: Address, slot: bigint): boolean {
-    return this.changedSlots.see(address, slot);
+    const { changedSlots } = this;
+    return this.isHeld ? changedSlots.has(address, slot) : changedSlots.see(address, slot);
   }
 
   /** Notes a log by its first topic. @returns whether the account logged with it before, in the block */
   seeLog(address: Address, topic: Hash32 | undefined): boolean {
-    return this.logTerms.see(address, topic);
+    return this.isHeld ? this.logTerms.has(address, topic) : this.logTerms.see(address, topic);
   }
 
   /** Ends the transaction: what one has read, changed or logged that is not in the block is forgotten. */
@@ -68,6 +83,10 @@ class SeenByAccount<Item> {
   private readonly byAccount = new Map<Address, Seen<Item>>();
   /** Of the accounts of which the transaction that runs has seen something. */
   private readonly open = new Set<Seen<Item>>();
+
+  has(address: Address, item: Item): boolean {
+    return this.byAccount.get(address)?.has(item) === true;
+  }
 
   see(address: Address, item: Item): boolean {
     let seen = this.byAccount.get(address);
@@ -90,8 +109,12 @@ class Seen<Item> {
   private readonly before = new Set<Item>();
   private readonly now = new Set<Item>();
 
+  has(item: Item): boolean {
+    return this.before.has(item) || this.now.has(item);
+  }
+
   see(item: Item): boolean {
-    if (this.before.has(item) || this.now.has(item)) return true;
+    if (this.has(item)) return true;
     this.now.add(item);
     return false;
   }

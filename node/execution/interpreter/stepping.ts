@@ -192,17 +192,19 @@ export class SteppedFrame extends Frame {
   }
 
   private lose(): void {
-    const { meter } = this.execution;
+    const { meter, reads } = this.execution;
+    reads.hold();
     this.gas += this.prepaidGas;
     this.prepaidGas = 0;
     this.leftNsOfLost = meter.leftNs;
     meter.leftNs = Number.POSITIVE_INFINITY;
   }
 
-  /** The frame has failed: the compute units are as if nobody had watched. */
+  /** The frame has failed: compute units and what the block has read are as if nobody had watched. */
   settle(): void {
     if (this.leftNsOfLost === undefined) return;
     this.execution.meter.leftNs = this.leftNsOfLost;
+    this.execution.reads.release();
     this.leftNsOfLost = undefined;
   }
 

@@ -4,6 +4,7 @@ import { type Address, parseAddress } from "../../../../chain/address.js";
 import { weightsOf } from "../../../../chain/evm/compute-weights.js";
 import { hexToBytes, ZERO_HASH } from "../../../../chain/hex.js";
 import { Engine } from "../../../../node/execution/interpreter/engine.js";
+import { EXACT_STEPS, type Watcher } from "../../../../node/execution/interpreter/watcher.js";
 import { JournaledState } from "../../../../node/state/journaled-state.js";
 import { createRandom } from "../../../helpers/random.js";
 import { ALICE, BLOCK, CONTRACT, MemoryState, OTHER, TEN } from "../call-fixture.js";
@@ -31,7 +32,21 @@ const STORES = [
 const LOGS = [parseAddress(`0x${"f0".repeat(20)}`), parseAddress(`0x${"f1".repeat(20)}`)] as const;
 const MEETS = parseAddress(`0x${"e2".repeat(20)}`);
 
+/**
+ * Reads, asks, stores and logs, then hashes nothing 1,700 times: one block of instructions, for which who
+ * watches sees the first ones happen, and nobody else does, where the gas does not reach for all.
+ */
+const LONG = parseAddress(`0x${"e3".repeat(20)}`);
+const LONG_CODE = `${LOADING}50${ASKING}50${STORING}${LOGGING}${"5f5f2050".repeat(1_700)}`;
+const TOO_LITTLE_GAS = 60_000n;
+
 const CONTRACTS = [CONTRACT, OTHER, ...STORES, ...LOGS, MEETS];
+
+/** How a transaction is run other than usually. */
+interface CallTerms {
+  readonly gasLimit?: bigint;
+  readonly watcher?: Watcher;
+}
 
 class Block {
   private readonly state = new JournaledState(
@@ -44,6 +59,7 @@ class Block {
       [MEETS]: { code: MEETING },
       [LOGS[0]]: { code: LOGGING },
       [LOGS[1]]: { code: LOGGING },
+      [LONG]: { code: LONG_CODE },
     }),
   );
   private readonly engine = new Engine({ chainId: 6_940n, state: this.state, weights: WEIGHTS });
@@ -54,14 +70,15 @@ class Block {
   }
 
   /** A transaction that calls a contract with a word. @returns what it took */
-  call(to: Address, word: number, isIncluded = true): number {
+  call(to: Address, word: number, isIncluded = true, more: CallTerms = {}): number {
+    const { gasLimit = 1_000_000n, watcher } = more;
     this.state.checkpoint();
     const data = hexToBytes(`0x${word.toString(16).padStart(64, "0")}`);
     const message = { from: ALICE, to, valueAtoken: 0n, data, gasPriceAtoken: 1n };
     const { computeNs } = this.engine.run(
-      { ...message, gasLimit: 1_000_000n, accessList: [] },
+      { ...message, gasLimit, accessList: [] },
       { ...BLOCK, blockHash: () => ZERO_HASH },
-      { limitNs: 1e9 },
+      { limitNs: 1e9, watcher },
     );
     if (isIncluded) this.state.commit();
     else this.state.revert();
@@ -146,6 +163,23 @@ describe("a log", () => {
     expect(block.call(one, 2)).toBe(later);
     expect(block.call(other, 2)).toBe(later + WEIGHTS.logTermNs);
     expect(block.call(other, 2)).toBe(later);
+  });
+});
+
+describe("a frame that cannot pay for what it begins", () => {
+  it("has read nothing for those behind it, also where it is watched to where it fails", () => {
+    const tookOf = (watcher: Watcher | undefined): number[] => {
+      const block = new Block();
+      const terms = watcher === undefined ? {} : { watcher };
+      return [
+        block.call(LONG, SOMEBODY, true, { ...terms, gasLimit: TOO_LITTLE_GAS }),
+        block.call(LONG, SOMEBODY, true, terms),
+        block.call(LONG, SOMEBODY, true, terms),
+      ];
+    };
+    const took = tookOf(undefined);
+    expect(took[1]).toBeGreaterThan(took[2] ?? Infinity);
+    expect(tookOf({ steps: EXACT_STEPS })).toEqual(took);
   });
 });
 
