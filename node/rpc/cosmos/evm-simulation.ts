@@ -40,7 +40,11 @@ async function simulateEvm(
   const { to, valueAtoken, gasLimit, data, accessList, nonce } = tx;
   const request = { from, to, valueAtoken, gasLimit, data, accessList, nonce };
   const gasPriceAtoken = effectiveGasPriceAtoken(tx);
-  const done = await calls.call({ ...request, gasPriceAtoken }, height, { signal });
+  const { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken } = tx;
+  // Of what is not a transaction of type 2 both are its price.
+  const dynamicFees = { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken };
+  const priced = { ...request, gasPriceAtoken, dynamicFees };
+  const done = await calls.call(priced, height, { signal });
   const result = {
     code: 0,
     codespace: "",
