@@ -11,7 +11,7 @@ import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import type { Signer } from "../signers/signer-port.js";
 import type { Screener } from "./slots/screening.js";
 import type { StallSettings } from "./attempts/stalled-slot.js";
-import type { WalletNode, WalletView } from "./wallet-node.js";
+import type { SecondNode, WalletNode, WalletView } from "./wallet-node.js";
 
 /** Settings of a lane. */
 export interface LaneSettings {
@@ -62,7 +62,7 @@ export interface LaneContext {
   readonly guard: LaneGuard;
   readonly node: WalletNode;
   /** Another node, which must show the same receipts before anything is settled. */
-  readonly secondNode?: Pick<WalletNode, "receipts"> | undefined;
+  readonly secondNode?: SecondNode | undefined;
   /** Of this lane's wallet; without a key here it knows the address alone. */
   readonly signer: Signer;
   /** False while no keystore of this home opens the wallet: then nothing is signed here. */

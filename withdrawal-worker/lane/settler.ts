@@ -8,12 +8,13 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { SlotReceipt } from "../../ledger/withdrawals/recorded-inclusions.js";
 import { receiptOfSlot, unprovenReason } from "../../ledger/withdrawals/slot-outcomes.js";
 import { isSameInclusion, type LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
-import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { isPruned, NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
+import { WorkerError } from "../errors.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { verdictOnConsumedNonce } from "../withdrawal-state.js";
-import type { ReceiptsAtHeight, WalletNode } from "./wallet-node.js";
+import type { ReceiptsAtHeight, SecondNode } from "./wallet-node.js";
 
 /** Batches that are booked before payments go on. */
 const BATCHES_PER_ROUND = 8;
@@ -205,8 +206,9 @@ export class Settler {
 
   /**
    * Of these receipts those that the second node shows, too; all where there is none. What it has not
-   * come to waits for it. What it shows otherwise at two looks freezes, and what it does not show for as
-   * long as receipts may be missing: one of the nodes is wrong.
+   * come to waits for it, and so does what it does not keep. What it shows otherwise at two looks freezes,
+   * and what it does not show of a block that it has for as long as receipts may be missing: one of the
+   * nodes is wrong.
    */
   async #seenByBoth(
     slots: readonly LiveSlot[],
@@ -219,7 +221,7 @@ export class Settler {
     const askedMs = clock.monotonicMs();
     const others = await this.#askSecond(secondNode, hashes, round);
     if (others === undefined) return [];
-    this.#tellTrouble(this.#lateReason(found, others, askedMs));
+    const lateReason = this.#lateReason(found, others, askedMs);
     const slotsById = new Map(slots.map((slot) => [slot.slotId, slot]));
     const agreed: SlotReceipt[] = [];
     const disputed: LiveSlot[] = [];
@@ -236,9 +238,37 @@ export class Settler {
       else if (this.#disputedAgain(slot)) disputed.push(slot);
     }
     for (const { slotId } of agreed) this.#disputedOnce.delete(slotId);
-    for (const { slotId } of disputed) this.#unseenSinceMs.delete(slotId);
-    if (disputed.length > 0) await this.#freezeDisputed(round, disputed);
+    const { judged, trouble } = await this.#judgeDisputes(secondNode, disputed, round);
+    this.#tellTrouble(lateReason ?? trouble);
+    for (const { slotId } of judged) this.#unseenSinceMs.delete(slotId);
+    if (judged.length > 0) await this.#freezeDisputed(round, judged);
     return agreed;
+  }
+
+  /**
+   * Of disputed slots those that the second node can judge, which serves this chain and has their blocks. One
+   * that was restored from a snapshot, or prunes its blocks, has no receipts of others, and denies nothing.
+   */
+  async #judgeDisputes(
+    node: SecondNode,
+    disputed: readonly LiveSlot[],
+    { signal }: Round,
+  ): Promise<{ readonly judged: readonly LiveSlot[]; readonly trouble: string | undefined }> {
+    if (disputed.length === 0) return { judged: [], trouble: undefined };
+    const heights = new Set(disputed.flatMap(({ inclusion }) => inclusion?.blockNumber ?? []));
+    try {
+      await node.assertChain({ signal });
+      for (const height of heights) {
+        if (!(await hasBlock(node, height, signal))) heights.delete(height);
+      }
+    } catch (error) {
+      return { judged: [], trouble: secondFault(error, signal) };
+    }
+    const judged = disputed.filter(
+      ({ inclusion }) => inclusion !== undefined && heights.has(inclusion.blockNumber),
+    );
+    const trouble = "the second node does not keep the blocks of payments: name one that does";
+    return { judged, trouble: judged.length === disputed.length ? undefined : trouble };
   }
 
   /** A block is nothing; one that stands still for long would hold up what is settled, unsaid. */
@@ -263,16 +293,14 @@ export class Settler {
 
   /** A second node that cannot be asked holds up what is settled, and nothing that is sent. */
   async #askSecond(
-    node: Pick<WalletNode, "receipts">,
+    node: SecondNode,
     hashes: readonly Hash32[],
     { signal }: Round,
   ): Promise<ReceiptsAtHeight | undefined> {
     try {
       return await node.receipts(hashes, { signal });
     } catch (error) {
-      if (!(error instanceof NodeFault || error instanceof RpcError)) throw error;
-      signal.throwIfAborted();
-      this.#tellTrouble(`the second node cannot be asked: ${errorMessage(error)}`);
+      this.#tellTrouble(secondFault(error, signal));
       return undefined;
     }
   }
@@ -338,6 +366,26 @@ export class Settler {
     const steps = slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason }));
     await this.#context.ledger.freezeWithdrawals(lease, steps, reason);
     this.#context.log.error({ heights }, "signing is frozen: a published block changed");
+  }
+}
+
+/** Why the second node says nothing; what is no fault of it is thrown on. */
+function secondFault(error: unknown, signal: AbortSignal): string {
+  const isWrongNode = error instanceof WorkerError && error.code === "WRONG_NODE";
+  if (isWrongNode) return "the second node serves another chain than the ledger's";
+  if (!(error instanceof NodeFault || error instanceof RpcError)) throw error;
+  signal.throwIfAborted();
+  return `the second node cannot be asked: ${errorMessage(error)}`;
+}
+
+/** Whether a node has a block of the past. */
+async function hasBlock(node: SecondNode, height: Height, signal: AbortSignal): Promise<boolean> {
+  try {
+    const [header] = await node.headers([height], { signal });
+    return header !== undefined;
+  } catch (error) {
+    if (isPruned(error)) return false;
+    throw error;
   }
 }
 

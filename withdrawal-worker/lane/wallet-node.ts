@@ -86,7 +86,12 @@ export interface WalletNode {
     heights: readonly Height[],
     options: RpcOptions,
   ): Promise<(NodeBlockHeader | undefined)[]>;
+  /** Refuses a node of another chain than the ledger's. @throws WRONG_NODE */
+  assertChain(options: RpcOptions): Promise<void>;
 }
+
+/** What a second node is asked: it says whether it has seen the same. */
+export type SecondNode = Pick<WalletNode, "receipts" | "headers" | "assertChain">;
 
 /** Receipts by hash; a missing one was unknown to a node at `height`. */
 export interface ReceiptsAtHeight {
@@ -220,6 +225,10 @@ export function createWalletNode(
     send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
     receipts: (hashes, { signal }) => readReceipts(rpc, hashes, signal),
     headers: (heights, { signal }) => evm.getBlockHeaders(heights, { signal }),
+    async assertChain({ signal }) {
+      const [chainId, genesis] = await rpc.batch(IDENTITY_CALLS, { signal });
+      assertIdentity(identity, { chainId, genesis });
+    },
   };
 }
 
@@ -298,6 +307,25 @@ function plain(method: string): RpcCall {
   return { method, params: [] };
 }
 
+/** What tells a chain from another one. */
+const IDENTITY_CALLS: readonly RpcCall[] = [plain("eth_chainId"), headerCall(0)];
+
+/** @throws WRONG_NODE */
+function assertIdentity(
+  identity: ChainIdentity,
+  answers: {
+    readonly chainId: RpcOutcome | undefined;
+    readonly genesis: RpcOutcome | undefined;
+  },
+): void {
+  const chainId = readQuantity(resultOf(answers.chainId), "chain id");
+  const genesisHash = parseHeader(resultOf(answers.genesis)).hash;
+  if (chainId === identity.chainId && genesisHash === identity.genesisHash) return;
+  throw new WorkerError("WRONG_NODE", "the node serves another chain than the ledger's", {
+    details: { chainId: chainId.toString(), genesisHash },
+  });
+}
+
 async function readView(
   rpc: JsonRpcClient,
   options: {
@@ -309,16 +337,10 @@ async function readView(
 ): Promise<WalletView> {
   const { wallet, identity, chainAccounts, signal } = options;
   const [chainId, genesis, syncing, blockNumber] = await rpc.batch(
-    [plain("eth_chainId"), headerCall(0), plain("eth_syncing"), plain("eth_blockNumber")],
+    [...IDENTITY_CALLS, plain("eth_syncing"), plain("eth_blockNumber")],
     { signal },
   );
-  const foundChainId = readQuantity(resultOf(chainId), "chain id");
-  const foundGenesis = parseHeader(resultOf(genesis)).hash;
-  if (foundChainId !== identity.chainId || foundGenesis !== identity.genesisHash) {
-    throw new WorkerError("WRONG_NODE", "the node serves another chain than the ledger's", {
-      details: { chainId: foundChainId.toString(), genesisHash: foundGenesis },
-    });
-  }
+  assertIdentity(identity, { chainId, genesis });
   if (parseSyncing(resultOf(syncing))) {
     throw new WorkerError("NODE_BEHIND", "the node is catching up", { retriable: true });
   }

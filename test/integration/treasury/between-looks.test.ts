@@ -203,7 +203,7 @@ it("asks for no refill over a payment of coins that is mined and not settled yet
       ledger: createLaneLedger(bench.worker),
       guard: createLaneGuard({ database: bench.worker, wallet: WALLET, log: silentLog }),
       node: bench.node,
-      secondNode: { receipts: async () => ({ height: 1, byHash: new Map() }) },
+      secondNode: { ...bench.node, receipts: async () => ({ height: 1, byHash: new Map() }) },
       chainId: 6940n,
     },
     "worker",

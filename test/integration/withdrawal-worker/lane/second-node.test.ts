@@ -1,11 +1,12 @@
 /** A second node: nothing is settled, and no hold given back, on the word of one alone. */
 import { describe, expect, it } from "@jest/globals";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
-import { NodeFault } from "../../../../rpc-client/errors.js";
+import { NodeFault, RpcError } from "../../../../rpc-client/errors.js";
+import { WorkerError } from "../../../../withdrawal-worker/errors.js";
 import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
 import type {
   ReceiptsAtHeight,
-  WalletNode,
+  SecondNode,
 } from "../../../../withdrawal-worker/lane/wallet-node.js";
 import { House, houseForEachTest, TOKEN } from "../../../helpers/exchange/house.js";
 
@@ -19,9 +20,12 @@ houseForEachTest((opened) => {
 function laneWith(
   tell: (truth: ReceiptsAtHeight) => ReceiptsAtHeight,
   settings: Partial<LaneSettings> = {},
+  other: Partial<SecondNode> = {},
 ) {
   const context = house.context(settings);
-  const secondNode: Pick<WalletNode, "receipts"> = {
+  const secondNode: SecondNode = {
+    ...context.node,
+    ...other,
     receipts: async (hashes, options) => tell(await context.node.receipts(hashes, options)),
   };
   return house.laneWith({ ...context, secondNode });
@@ -130,6 +134,53 @@ describe("a payment", () => {
     house.clock.ms += 3_000;
     await lane.runRound(house.signal);
     expect(await statusOf(id)).toBe("frozen");
+  });
+
+  it.each([
+    [
+      "whose block the second node does not keep",
+      { headers: async () => [undefined] },
+      "the second node does not keep the blocks",
+    ],
+    [
+      "whose block the second node has pruned",
+      {
+        headers: async () => {
+          throw new RpcError("pruned history unavailable", { rpcCode: 4444, method: "headers" });
+        },
+      },
+      "the second node does not keep the blocks",
+    ],
+    [
+      "of which a second node on another chain knows nothing",
+      {
+        assertChain: async () => {
+          throw new WorkerError("WRONG_NODE", "another chain");
+        },
+      },
+      "the second node serves another chain",
+    ],
+  ] as const)("%s waits for it, and freezes nothing", async (_, other, reason) => {
+    const { id } = await house.accept();
+    let isSilent = true;
+    const lane = laneWith(
+      (truth) => (isSilent ? { ...truth, byHash: new Map() } : truth),
+      {},
+      other,
+    );
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    for (let round = 0; round < 3; round += 1) {
+      await lane.runRound(house.signal);
+      house.clock.ms += 3_000;
+    }
+    expect(await statusOf(id)).toBe("included");
+    expect(await house.isFrozen()).toBe(false);
+    expect(lane.status().blockedReason).toContain(reason);
+    isSilent = false;
+    await lane.runRound(house.signal);
+    expect(await statusOf(id)).toBe("settled");
+    expect(lane.status().blockedReason).toBeUndefined();
   });
 
   it("is said to wait for a second node that stands still", async () => {

@@ -170,6 +170,7 @@ it("lets nothing go on that another worker has frozen meanwhile", async () => {
   const context = contextOf();
   // Its second node calls the payment failed.
   const secondNode: LaneContext["secondNode"] = {
+    ...context.node,
     receipts: async (hashes, options) => {
       const { height, byHash } = await context.node.receipts(hashes, options);
       const failed = [...byHash].map(

@@ -72,6 +72,7 @@ it("a receipt that the two nodes showed otherwise has to be so twice again", asy
   const context = house.context();
   let isOdd = true;
   const secondNode: LaneContext["secondNode"] = {
+    ...context.node,
     receipts: async (hashes, options) => {
       const truth = await context.node.receipts(hashes, options);
       return isOdd ? { ...truth, byHash: new Map() } : truth;
