@@ -18,6 +18,9 @@ import { type BatchTarget, IndexMoved, stateOf, type Tip } from "./batch-write.j
 /** A token's balance that was right is looked at again after so many blocks: about an hour. */
 const RECHECK_BLOCKS = 1_800;
 
+/** One that differs each time is looked at after twice as long as before, up to so many: about a day. */
+const MAX_RECHECK_BLOCKS = 43_200;
+
 /** Balances looked at again in one round, beside those that changed: a bound of the node's work. */
 const RECHECKS = 50;
 
@@ -117,7 +120,10 @@ function isWrong(row: BalanceRow, observed: bigint | undefined): boolean {
   return observed !== undefined && observed !== BigInt(row.amount);
 }
 
-/** What contracts say takes the place of what their logs add up to. */
+/**
+ * What contracts say takes the place of what their logs add up to. Between two movements one difference is
+ * written down, the newest: a contract can say something else at every look, and has paid for one log.
+ */
 async function store(
   tx: Sql,
   s: BatchTarget["schema"],
@@ -136,6 +142,21 @@ async function store(
   const key = "(address, asset, token_id)";
   const wrong = `FROM ${s}.balance b JOIN ${seen} USING ${key}
      WHERE o.observed IS NOT NULL AND o.observed <> b.amount`;
+  // A row of the history is true of its height: it goes to the new one, and is not changed where it stands.
+  // The newest one has the height at which the balance was last changed.
+  await tx.query(
+    `WITH moved AS (
+       UPDATE ${s}.balance_history h SET height = $5, amount = o.observed
+       FROM ${s}.balance b JOIN ${seen} USING ${key}
+         JOIN ${s}.correction c USING ${key}
+       WHERE o.observed <> b.amount AND c.height = b.updated_at AND h.height = b.updated_at
+         AND (h.address, h.asset, h.token_id) = (b.address, b.asset, b.token_id)
+         AND (h.credit, h.debit, h.fee) = (0, 0, 0)
+       RETURNING b.address, b.asset, b.token_id, c.height, o.observed)
+     UPDATE ${s}.correction c SET height = $5, observed = m.observed FROM moved m
+     WHERE (c.address, c.asset, c.token_id, c.height) = (m.address, m.asset, m.token_id, m.height)`,
+    [...parameters, height],
+  );
   await tx.query(
     `INSERT INTO ${s}.correction (address, asset, token_id, height, derived, observed)
      SELECT address, asset, token_id, $5, b.amount, o.observed ${wrong}
@@ -164,10 +185,11 @@ async function store(
        amount = coalesce(o.observed, b.amount),
        updated_at = CASE WHEN o.observed <> b.amount THEN $5::integer ELSE b.updated_at END,
        verified_at = CASE WHEN o.observed IS NULL THEN NULL ELSE $5::integer END,
-       checked_at = $5
+       checked_at = $5 + CASE WHEN o.observed <> b.amount THEN
+         greatest(0, least($6, 2 * ($5 - coalesce(b.verified_at, $5))) - $7) ELSE 0 END
      FROM ${seen}
      WHERE b.address = o.address AND b.asset = o.asset AND b.token_id = o.token_id`,
-    [...parameters, height],
+    [...parameters, height, MAX_RECHECK_BLOCKS, RECHECK_BLOCKS],
   );
 }
 

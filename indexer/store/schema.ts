@@ -121,6 +121,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       method text NOT NULL CHECK (method IN ('journal', 'logs', 'balanceOf')),
       updated_at integer NOT NULL,
       verified_at integer,
+      -- From here the usual pause until the next look counts: behind the last one where that is longer.
       checked_at integer,
       PRIMARY KEY (address, asset, token_id)) ${IN_PLACE}`,
     `CREATE TABLE IF NOT EXISTS ${s}.balance_history (
