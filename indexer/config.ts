@@ -87,7 +87,7 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       min: 1,
       max: 100_000,
       unit: "balances",
-      help: "Balances that are held against state between two batches.",
+      help: "Balances of coins, and of tokens, held against state between two batches: at most, for 2 s.",
     }),
   },
 });

@@ -3,10 +3,12 @@
  * A token that says otherwise is believed, and the difference recorded: rebasing tokens, fees on
  * transfers and silent mints move balances without a log. Coins that differ are a contradiction.
  */
-import { type Address, bytesToAddress } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import { bytesToAddress } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { MAX_QUERIES_AT_ONCE } from "../../rpc-client/tokens/token-balances.js";
+import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { IndexerError } from "../errors.js";
@@ -24,6 +26,15 @@ const MAX_RECHECK_BLOCKS = 43_200;
 /** Balances looked at again in one round, beside those that changed: a bound of the node's work. */
 const RECHECKS = 50;
 
+/**
+ * Time of a round, beside one exchange that is under way at its end: no block is indexed meanwhile, and
+ * what contracts do with a question takes as long as they like.
+ */
+const ROUND_MS = 2_000;
+
+/** Before all tokens, and behind the coin, which has no bytes. */
+const FIRST_TOKEN: Buffer = Buffer.from([0]);
+
 /** The node as far as balances go. */
 export type BalanceSource = Pick<EvmClient, "getBalances" | "tokenBalances">;
 
@@ -32,88 +43,179 @@ interface BalanceRow {
   readonly asset: Buffer;
   readonly token_id: string;
   readonly amount: string;
-  /** Not looked at since it changed. */
-  readonly is_changed: boolean;
+}
+
+/** How a round is bounded, and where it begins. */
+export interface BalanceRoundOptions extends RpcOptions {
+  /** Of coins that changed, and of token balances that changed. */
+  readonly limit: number;
+  /** What the round before said; the first token without. */
+  readonly from: Buffer | undefined;
+  readonly clock: Pick<Clock, "monotonicMs">;
 }
 
 /** What a round came to. */
 export interface BalanceRound {
   readonly checked: number;
   readonly corrected: number;
+  /** Whether more that changed are waiting. */
   readonly isMore: boolean;
+  /** The token with which the next round begins, so that each has its turn. */
+  readonly next: Buffer;
 }
 
 /**
  * One round at the tip.
- * @returns how many balances were looked at, how many of them are corrected now, and whether more
- *   that changed are waiting
+ * @returns how many balances were looked at, and how many of them are corrected now
  * @throws CONTRADICTED for coins; IndexMoved
  */
 export async function checkBalances(
   target: BatchTarget,
   tip: Tip,
   node: BalanceSource,
-  options: RpcOptions & { readonly limit: number },
+  options: BalanceRoundOptions,
 ): Promise<BalanceRound> {
   const { session, schema } = target;
-  const rows = await session.query<BalanceRow>(
-    `(SELECT address, asset, token_id, amount, true AS is_changed FROM ${schema}.balance
-      WHERE checked_at IS NULL ORDER BY updated_at LIMIT $1)
-     UNION ALL
-     (SELECT address, asset, token_id, amount, false AS is_changed FROM ${schema}.balance
-      WHERE asset <> ''::bytea AND checked_at < $2 ORDER BY checked_at LIMIT $3)`,
-    [options.limit, tip.height - RECHECK_BLOCKS, RECHECKS],
+  const { limit, from = FIRST_TOKEN, clock } = options;
+  const endMs = clock.monotonicMs() + ROUND_MS;
+  const coins = await session.query<BalanceRow>(
+    `SELECT address, asset, token_id, amount FROM ${schema}.balance
+     WHERE checked_at IS NULL AND asset = ''::bytea ORDER BY updated_at LIMIT $1`,
+    [limit],
   );
-  if (rows.length === 0) return { checked: 0, corrected: 0, isMore: false };
-  const observed = await observe(node, rows, tip, options);
-  const corrected = await session.transaction(async (tx) => {
+  const changed = await changedTokens(target, from, limit);
+  const stale = await session.query<BalanceRow>(
+    `SELECT address, asset, token_id, amount FROM ${schema}.balance
+     WHERE asset <> ''::bytea AND checked_at < $1 ORDER BY checked_at LIMIT $2`,
+    [tip.height - RECHECK_BLOCKS, RECHECKS],
+  );
+  if (coins.length + changed.length + stale.length === 0) {
+    if (!from.equals(FIRST_TOKEN)) {
+      return checkBalances(target, tip, node, { ...options, from: FIRST_TOKEN });
+    }
+    return { checked: 0, corrected: 0, isMore: false, next: FIRST_TOKEN };
+  }
+  const at = stateOf(tip);
+  const rows = [...coins];
+  const observed: (bigint | undefined)[] = await observeCoins(node, coins, tip, options);
+  const exchangesOfChanged = exchangesOf(changed);
+  const exchanges = inTurn(exchangesOfChanged, exchangesOf(stale));
+  for (const [index, exchange] of exchanges.entries()) {
+    if (index > 0 && clock.monotonicMs() >= endMs) break;
+    observed.push(...(await observeTokens(node, exchange, at, options)));
+    rows.push(...exchange);
+  }
+  const asked = new Set(rows);
+  const left = exchangesOfChanged.flat().find((row) => !asked.has(row));
+  return session.transaction(async (tx) => {
     const stored = await readProgress(tx, schema, { lock: true });
     if (stored?.height !== tip.height || stored.hash !== tip.hash) throw new IndexMoved();
     await store(tx, schema, tip.height, rows, observed);
+    const waiting = await tx.query(
+      `SELECT 1 FROM ${schema}.balance WHERE checked_at IS NULL LIMIT 1`,
+    );
     failpoint("indexer.before-check-commit");
-    return rows.filter((row, index) => isWrong(row, observed[index])).length;
+    return {
+      checked: rows.length,
+      corrected: rows.filter((row, index) => isWrong(row, observed[index])).length,
+      isMore: waiting.length > 0,
+      next: left?.asset ?? behind(changed),
+    };
   });
-  const isMore = rows.filter((row) => row.is_changed).length === options.limit;
-  return { checked: rows.length, corrected, isMore };
 }
 
-async function observe(
+/**
+ * Balances of tokens that changed, the longest waiting first of each, and as many of each: one that anybody
+ * can have as many of as he likes leaves room for the others.
+ */
+function changedTokens(
+  { session, schema: s }: BatchTarget,
+  from: Buffer,
+  limit: number,
+): Promise<BalanceRow[]> {
+  return session.query<BalanceRow>(
+    `WITH RECURSIVE waiting AS (
+       (SELECT asset FROM ${s}.balance WHERE checked_at IS NULL AND asset >= $1
+        ORDER BY asset LIMIT 1)
+       UNION ALL
+       SELECT n.asset FROM waiting w CROSS JOIN LATERAL (
+         SELECT asset FROM ${s}.balance WHERE checked_at IS NULL AND asset > w.asset
+         ORDER BY asset LIMIT 1) n),
+     taken AS MATERIALIZED (SELECT asset FROM waiting LIMIT $2)
+     SELECT b.* FROM taken CROSS JOIN LATERAL (
+       SELECT address, asset, token_id, amount FROM ${s}.balance
+       WHERE asset = taken.asset AND checked_at IS NULL
+       ORDER BY updated_at LIMIT $2 / (SELECT count(*) FROM taken)) b
+     ORDER BY b.asset`,
+    [from, limit],
+  );
+}
+
+/** What is asked in one exchange each: of every asset the first rows before any has a second exchange. */
+function exchangesOf(rows: readonly BalanceRow[]): BalanceRow[][] {
+  const counts = new Map<string, number>();
+  const turns: BalanceRow[][] = [];
+  for (const row of rows) {
+    const asset = row.asset.toString("hex");
+    const count = counts.get(asset) ?? 0;
+    counts.set(asset, count + 1);
+    (turns[Math.floor(count / MAX_QUERIES_AT_ONCE)] ??= []).push(row);
+  }
+  return turns.flatMap((turn) =>
+    Array.from({ length: Math.ceil(turn.length / MAX_QUERIES_AT_ONCE) }, (_, index) =>
+      turn.slice(index * MAX_QUERIES_AT_ONCE, (index + 1) * MAX_QUERIES_AT_ONCE),
+    ),
+  );
+}
+
+/** One of each by turns, as far as both go. */
+function inTurn<T>(some: readonly T[], others: readonly T[]): T[] {
+  const length = Math.max(some.length, others.length);
+  return Array.from({ length }, (_, index) => [some[index], others[index]])
+    .flat()
+    .filter((one) => one !== undefined);
+}
+
+/** Behind the last of these tokens; the first again behind none. */
+function behind(rows: readonly BalanceRow[]): Buffer {
+  const last = rows.at(-1);
+  return last === undefined ? FIRST_TOKEN : Buffer.concat([last.asset, FIRST_TOKEN]);
+}
+
+/** @throws CONTRADICTED */
+async function observeCoins(
   node: BalanceSource,
   rows: readonly BalanceRow[],
   tip: Tip,
   options: RpcOptions,
-): Promise<(bigint | undefined)[]> {
+): Promise<bigint[]> {
   const at = stateOf(tip);
-  const coins = rows.filter(({ asset }) => asset.length === 0);
-  const tokens = rows.filter(({ asset }) => asset.length > 0);
-  const [coinBalances, tokenBalances] = await Promise.all([
-    node.getBalances(
-      coins.map(({ address }) => ({ address: addressOf(address), at })),
-      options,
-    ),
-    node.tokenBalances(
-      tokens.map(({ address, asset, token_id }) => ({
-        token: addressOf(asset),
-        account: addressOf(address),
-        at,
-        ...(BigInt(token_id) === NO_TOKEN_ID ? {} : { tokenId: BigInt(token_id) }),
-      })),
-      options,
-    ),
-  ]);
-  coins.forEach((row, index) => {
-    if (!isWrong(row, coinBalances[index])) return;
-    const address = addressOf(row.address);
+  const queries = rows.map(({ address }) => ({ address: bytesToAddress(address), at }));
+  const balances = await node.getBalances(queries, options);
+  rows.forEach((row, index) => {
+    if (!isWrong(row, balances[index])) return;
+    const address = bytesToAddress(row.address);
     const message =
       `the journal gives ${address} ${row.amount} atoken at block ${tip.height}, and the state ` +
-      `${coinBalances[index]}: one of the two is wrong; run causeway audit execution`;
+      `${balances[index]}: one of the two is wrong; run causeway audit execution`;
     throw new IndexerError("CONTRADICTED", message, { details: { address, height: tip.height } });
   });
-  const found = new Map<BalanceRow, bigint | undefined>([
-    ...coins.map((row, index) => [row, coinBalances[index]] as const),
-    ...tokens.map((row, index) => [row, tokenBalances[index]] as const),
-  ]);
-  return rows.map((row) => found.get(row));
+  return balances;
+}
+
+function observeTokens(
+  node: BalanceSource,
+  rows: readonly BalanceRow[],
+  at: Hash32,
+  options: RpcOptions,
+): Promise<(bigint | undefined)[]> {
+  const queries = rows.map(({ address, asset, token_id }) => ({
+    token: bytesToAddress(asset),
+    account: bytesToAddress(address),
+    at,
+    ...(BigInt(token_id) === NO_TOKEN_ID ? {} : { tokenId: BigInt(token_id) }),
+  }));
+  return node.tokenBalances(queries, options);
 }
 
 function isWrong(row: BalanceRow, observed: bigint | undefined): boolean {
@@ -191,8 +293,4 @@ async function store(
      WHERE b.address = o.address AND b.asset = o.asset AND b.token_id = o.token_id`,
     [...parameters, height, MAX_RECHECK_BLOCKS, RECHECK_BLOCKS],
   );
-}
-
-function addressOf(bytes: Buffer): Address {
-  return bytesToAddress(bytes);
 }

@@ -6,12 +6,15 @@ import { hexToBytes, parseHash32 } from "../../../chain/hex.js";
 import { type BalanceSource, checkBalances } from "../../../indexer/ingest/balance-check.js";
 import { openIndexes, openTables } from "../../../indexer/store/progress.js";
 import { LIVE_SCHEMA as s } from "../../../indexer/store/schema.js";
+import type { Clock } from "../../../runtime/process/clock.js";
 import { openSqlSession, type SqlSession } from "../../../runtime/sql/sql-session.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 
 const HOLDER = parseAddress(`0x${"a1".repeat(20)}`);
 const TOKEN = parseAddress(`0x${"70".repeat(20)}`);
+const DEAR = parseAddress(`0x${"10".repeat(20)}`);
+const ALSO_DEAR = parseAddress(`0x${"20".repeat(20)}`);
 
 const hashAt = (height: number) => parseHash32(id(`block ${height}`));
 
@@ -55,8 +58,17 @@ async function give(token: Address, { height, ids }: { height: number; ids: numb
   );
 }
 
+interface Round {
+  readonly from?: Buffer | undefined;
+  readonly clock?: Pick<Clock, "monotonicMs">;
+}
+
 /** One round at a height. */
-async function checkAt(height: number, node: BalanceSource["tokenBalances"]) {
+async function checkAt(
+  height: number,
+  node: BalanceSource["tokenBalances"],
+  { from, clock = { monotonicMs: () => 0 } }: Round = {},
+) {
   const hash = hashAt(height);
   await session.query(`UPDATE ${s}.progress SET height = $1, hash = $2`, [
     height,
@@ -68,7 +80,7 @@ async function checkAt(height: number, node: BalanceSource["tokenBalances"]) {
     tokenBalances: node,
   };
   const target = { session, schema: s } as const;
-  return checkBalances(target, { height, hash }, source, { signal, limit: 500 });
+  return checkBalances(target, { height, hash }, source, { signal, limit: 500, clock, from });
 }
 
 const always =
@@ -151,4 +163,73 @@ it("asks again after twice as long each time that a balance differs, up to a day
   // One that was right is looked at as any other.
   await look(43_200, toldUnits);
   expect(await look(1_800, toldUnits)).toMatchObject({ early: 0, checked: 1 });
+});
+
+/** A node that takes so long for each balance of some tokens, by a clock of its own. */
+function slowNode(dear: readonly Address[], balanceMs: number) {
+  let nowMs = 0;
+  const asked: Address[] = [];
+  return {
+    asked,
+    clock: { monotonicMs: () => nowMs },
+    tokenBalances: (queries: Parameters<BalanceSource["tokenBalances"]>[0]) => {
+      for (const { token } of queries) {
+        asked.push(token);
+        if (dear.includes(token)) nowMs += balanceMs;
+      }
+      return Promise.resolve(queries.map(() => 1n));
+    },
+  };
+}
+
+it("ends a round in time, however dear a contract's balances are, and another token has its turn", async () => {
+  await give(DEAR, { height: 10, ids: 400 });
+  await give(ALSO_DEAR, { height: 11, ids: 400 });
+  await give(TOKEN, { height: 12, ids: 3 });
+  const node = slowNode([DEAR, ALSO_DEAR], 61);
+  let from: Buffer | undefined;
+  const rounds: { readonly tookMs: number; readonly isThere: boolean }[] = [];
+  let isMore = true;
+  while (isMore) {
+    const startMs = node.clock.monotonicMs();
+    const round = await checkAt(13, node.tokenBalances, { clock: node.clock, from });
+    ({ next: from, isMore } = round);
+    const tookMs = node.clock.monotonicMs() - startMs;
+    rounds.push({ tookMs, isThere: node.asked.includes(TOKEN) });
+  }
+  // Two seconds, and the exchange that is under way then.
+  expect(Math.max(...rounds.map(({ tookMs }) => tookMs))).toBeLessThan(4_000);
+  expect(rounds.findIndex(({ isThere }) => isThere)).toBeLessThan(2);
+  expect(node.asked).toHaveLength(803);
+  const left = await session.query(`SELECT 1 FROM ${s}.balance WHERE checked_at IS NULL`);
+  expect(left).toEqual([]);
+});
+
+it("has time for what was asked before, beside what changes all the time", async () => {
+  await give(TOKEN, { height: 10, ids: 1 });
+  await checkAt(11, always(1n));
+  await give(DEAR, { height: 5_000, ids: 400 });
+  const node = slowNode([DEAR], 61);
+  await checkAt(5_000, node.tokenBalances, { clock: node.clock });
+  expect(node.asked).toContain(TOKEN);
+});
+
+it("leaves no token out, of however many", async () => {
+  const tokens = Array.from({ length: 700 }, (_, index) =>
+    parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`),
+  );
+  for (const token of tokens) await give(token, { height: 10, ids: 1 });
+  const node = slowNode([], 0);
+  const first = await checkAt(11, node.tokenBalances);
+  expect(first).toMatchObject({ checked: 500, isMore: true });
+  const { next: from } = first;
+  // One that is before them came meanwhile.
+  await session.query(
+    `UPDATE ${s}.balance SET checked_at = NULL, updated_at = 12 WHERE asset = $1`,
+    [hexToBytes(tokens[7] ?? TOKEN)],
+  );
+  const second = await checkAt(12, node.tokenBalances, { from });
+  expect(second).toMatchObject({ checked: 200, isMore: true });
+  const third = await checkAt(12, node.tokenBalances, { from: second.next });
+  expect(third).toMatchObject({ checked: 1, isMore: false });
 });
