@@ -41,6 +41,13 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       unit: "files",
       help: "Files of exports in data/indexer; beyond it the oldest is deleted.",
     }),
+    "exports-mib": field.integer({
+      default: 4_096,
+      min: 1,
+      max: 1_048_576,
+      unit: "MiB",
+      help: "All files of exports together: the oldest make room, and one that is longer alone fails.",
+    }),
   },
   node: {
     "json-rpc-url": field.url({
@@ -87,7 +94,7 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       min: 1,
       max: 100_000,
       unit: "balances",
-      help: "Balances that are held against state between two batches.",
+      help: "Balances of coins, and of tokens, held against state between two batches: at most, for 2 s.",
     }),
   },
 });

@@ -20,6 +20,7 @@ const INDEXER_ERROR_CODES = [
   "RATE_LIMITED",
   "TOO_MANY_STREAMS",
   "EXPORT_BUSY",
+  "EXPORT_TOO_LARGE",
   "NO_INDEX",
 ] as const;
 

@@ -7,6 +7,7 @@ import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
 import { loadConfig } from "../runtime/config/config.js";
 import { databaseUrl } from "../runtime/config/service-urls.js";
+import { systemClock } from "../runtime/process/clock.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
 import { createMetrics } from "../runtime/process/metrics.js";
@@ -58,6 +59,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       pollIntervalMs: config.indexer["poll-interval-ms"],
       batchBytes: config.indexer["batch-mib"] * 1024 * 1024,
       verifyPerRound: config.indexer["verify-per-round"],
+      clock: systemClock,
       onBlocks: () => api?.wake(),
     });
     const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });

@@ -46,11 +46,15 @@ const DONE: ReadonlyMap<string, TextKey> = new Map([
   ["rejected", "doneRejected"],
   ["cancelled", "doneCancelled"],
   ["raised", "doneRaised"],
+  ["raised-in-ledger", "doneRaisedInLedger"],
   ["redelivered", "doneRedelivered"],
   ["nothing-redelivered", "doneNothingRedelivered"],
   ["resumed", "doneResumed"],
   ["password", "donePassword"],
 ] as const);
+
+/** What was done in part: not to be overlooked. */
+const DONE_IN_PART: ReadonlySet<TextKey> = new Set(["doneRaisedInLedger"] as const);
 
 /** Name of the query that says what was done. */
 export const DONE_QUERY = "done";
@@ -58,7 +62,9 @@ export const DONE_QUERY = "done";
 /** The sentence about what was just done; nothing where nothing was. */
 export function doneNote({ query, t }: ConsoleRequest): Content {
   const key = DONE.get(query.get(DONE_QUERY) ?? "");
-  return key === undefined ? undefined : el("p", { class: "note info", role: "status" }, t(key));
+  if (key === undefined) return undefined;
+  const kind = DONE_IN_PART.has(key) ? "warning" : "info";
+  return el("p", { class: `note ${kind}`, role: "status" }, t(key));
 }
 
 /** A sentence that must not be overlooked. */

@@ -84,7 +84,7 @@ async function raise(post: ConsolePost): Promise<string> {
   const level = post.form.get("level") ?? "";
   if (!LEVELS.includes(level)) throw badRequest("no level of the kill switch");
   const reason = reasonOf(post);
-  await post.api.post(
+  const { homeFault = null } = await post.api.post(
     {
       api: "withdrawal",
       path: "/v1/kill-switch",
@@ -95,5 +95,6 @@ async function raise(post: ConsolePost): Promise<string> {
     },
     post.signal,
   );
-  return `/policy?${DONE_QUERY}=raised`;
+  const done = homeFault === null ? "raised" : "raised-in-ledger";
+  return `/policy?${DONE_QUERY}=${done}`;
 }

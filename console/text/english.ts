@@ -92,6 +92,9 @@ export const ENGLISH = {
   donePassword: "Your password is changed; your other sessions have ended.",
   doneNothingRedelivered: "There is no event with that number yet: nothing is sent again.",
   doneRaised: "The kill switch is set.",
+  doneRaisedInLedger:
+    "The kill switch is set in the ledger alone, and counts. The home's file could not be written: " +
+    "the home by itself does not know of it.",
   doneRedelivered: "The events are sent again.",
   doneRejected: "Your rejection is written down.",
   doneResumed: "Crediting goes on; the watcher looks at the cause again.",
@@ -132,7 +135,6 @@ export const ENGLISH = {
   history: "History",
   holder: "Worker",
   home: "Home's file",
-  homeFault: "The home's file could not be written: {fault}. The ledger is told and counts.",
   id: "Id",
   inFlight: "On its way",
   incident: "Incident",

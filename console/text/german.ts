@@ -96,6 +96,9 @@ export const GERMAN: Catalogue = {
   doneNothingRedelivered:
     "Es gibt noch kein Ereignis mit dieser Nummer: nichts wird erneut gesendet.",
   doneRaised: "Der Notschalter ist gesetzt.",
+  doneRaisedInLedger:
+    "Der Notschalter ist nur im Ledger gesetzt, und er zählt. Die Datei im Home konnte nicht " +
+    "geschrieben werden: das Home für sich weiß nichts davon.",
   doneRedelivered: "Die Ereignisse werden erneut gesendet.",
   doneRejected: "Ihre Ablehnung ist festgehalten.",
   doneResumed: "Die Gutschrift geht weiter; der Watcher prüft die Ursache erneut.",
@@ -136,9 +139,6 @@ export const GERMAN: Catalogue = {
   history: "Verlauf",
   holder: "Worker",
   home: "Datei im Home",
-  homeFault:
-    "Die Datei im Home konnte nicht geschrieben werden: {fault}. Das Ledger weiß es, und " +
-    "es zählt.",
   id: "Kennung",
   inFlight: "Unterwegs",
   incident: "Störfall",

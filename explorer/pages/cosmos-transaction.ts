@@ -6,11 +6,7 @@ import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations
 import type { Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
-import type {
-  JournaledBlock,
-  JournaledCosmos,
-  JournaledTransaction,
-} from "../../rpc-client/journal-codec.js";
+import type { JournaledCosmos } from "../../rpc-client/journal-codec.js";
 import { type Content, el } from "../../web/html/element.js";
 import { foreignText, tokenAmount } from "../../web/html/format.js";
 import { code, type Fact, facts, note, section, table, time } from "../../web/html/parts.js";
@@ -18,13 +14,14 @@ import { addressLink, blockLink, transactionLink } from "../html/chain-links.js"
 import type { Page } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";
 import type { CosmosTransaction } from "../sources/consensus-source.js";
+import type { KeptJournal, KeptTransaction } from "../sources/kept-journals.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
 import { eventSection, MAX_ROWS } from "./moves.js";
 import { confirmationText, movesContent, statusBadge, upperHash } from "./transaction-parts.js";
 
 /** A Cosmos transaction as the journal has it. */
-export type JournaledCosmosTransaction = JournaledTransaction & {
+export type JournaledCosmosTransaction = KeptTransaction & {
   readonly cosmos: JournaledCosmos;
 };
 
@@ -41,7 +38,7 @@ export interface MinedCosmos {
 }
 
 /** Those of a block that are on the Cosmos side alone, in its order. */
-export function cosmosOf(journal: JournaledBlock): readonly JournaledCosmosTransaction[] {
+export function cosmosOf(journal: KeptJournal): readonly JournaledCosmosTransaction[] {
   return journal.transactions.flatMap((one) =>
     one.cosmos === undefined ? [] : [{ ...one, cosmos: one.cosmos }],
   );

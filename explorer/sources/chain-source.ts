@@ -11,7 +11,6 @@ import { decodeTransaction } from "../../chain/transaction.js";
 import { readHex, readOptional, readSafeQuantity } from "../../rpc-client/answer-fields.js";
 import { isPruned, NodeFault, RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
 import {
   type JsonRpcClient,
   resultOf,
@@ -30,6 +29,7 @@ import {
   type ReceiptView,
   type TransactionView,
 } from "./evm-json.js";
+import { type KeptJournal, KeptJournals, keptOf, TOO_LARGE } from "./kept-journals.js";
 
 /** A header with the number of its transactions. */
 export interface BlockSummary extends HeaderView {
@@ -64,11 +64,12 @@ const CLAIMS = [
 ] as const;
 
 /** Why a block's moves are not told: they are longer than pages are made of, or not at the node. */
-export type NoJournal = "too large" | "pruned";
+export type NoJournal = typeof TOO_LARGE | "pruned";
 
 /** Reads of one node; unknown things are undefined. Throws NodeFault and RpcError. */
 export class ChainSource {
   private readonly wholeBlocks = new Turns(1);
+  private readonly journals = new KeptJournals();
 
   constructor(
     private readonly rpc: JsonRpcClient,
@@ -160,17 +161,35 @@ export class ChainSource {
     return this.wholeBlocks.run(signal, read);
   }
 
-  /** Every native coin that a block moved; a node that joined by a snapshot has its first block without. */
-  async journal(
+  /**
+   * Every native coin that a block moved; a node that joined by a snapshot has its first block without. Who
+   * comes in his turn looks once more whether somebody before him has read the same block.
+   */
+  async journal(hash: Hash32, options: RpcOptions): Promise<KeptJournal | undefined | NoJournal> {
+    return (
+      this.journals.get(hash) ??
+      this.ofWholeBlock(
+        async () => this.journals.get(hash) ?? (await this.readJournal(hash, options)),
+        options,
+      )
+    );
+  }
+
+  private async readJournal(
     hash: Hash32,
     options: RpcOptions,
-  ): Promise<JournaledBlock | undefined | NoJournal> {
+  ): Promise<KeptJournal | undefined | NoJournal> {
     try {
-      return await this.ofWholeBlock(() => this.evm.blockJournal(hash, options), options);
+      const block = await this.evm.blockJournal(hash, options);
+      if (block === undefined) return undefined;
+      const kept = keptOf(block);
+      this.journals.set(hash, kept);
+      return kept;
     } catch (error) {
-      if (error instanceof NodeFault && error.code === "ANSWER_TOO_LARGE") return "too large";
       if (isPruned(error)) return "pruned";
-      throw error;
+      if (!(error instanceof NodeFault) || error.code !== "ANSWER_TOO_LARGE") throw error;
+      this.journals.set(hash, TOO_LARGE);
+      return TOO_LARGE;
     }
   }
 

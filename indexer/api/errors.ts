@@ -18,7 +18,7 @@ const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
 };
 
 /** SQLSTATE of a statement that took longer than it may. */
-const STATEMENT_TIMEOUT = "57014";
+export const STATEMENT_TIMEOUT = "57014";
 
 /** The same question would not be answered later either. */
 const TOO_MUCH =

@@ -1,18 +1,18 @@
 /**
  * Exports: all rows of a kind, written by the database into a file piece by piece, with its SHA-256.
- * One runs at a time; files are kept up to a number, the oldest goes first.
+ * One runs at a time; files are kept up to a number and to so many bytes, the oldest goes first.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { errorMessage } from "../../chain/errors.js";
+import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { openSqlSession } from "../../runtime/sql/sql-session.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
+import { STATEMENT_TIMEOUT } from "./errors.js";
 
 /** What to write; the address and asset as hex digits without prefix. */
 export interface ExportRequest {
@@ -39,6 +39,7 @@ export interface ExportState {
   readonly finishedAt: string | null;
   readonly file: string | null;
   readonly failure: string | null;
+  readonly failureCode: "EXPORT_TOO_LARGE" | "EXPORT_TOO_SLOW" | "EXPORT_FAILED" | null;
 }
 
 /** Exports that wait for their turn; more are refused. */
@@ -54,7 +55,12 @@ export class Exports {
     private readonly options: {
       readonly folder: string;
       readonly databaseUrl: string;
+      /** Files. */
       readonly kept: number;
+      /** Of all files together, the one that is being written included. */
+      readonly maxBytes: number;
+      /** Of the statement behind one export. */
+      readonly timeLimitMs: number;
       readonly log: Logger;
       readonly signal: AbortSignal;
     },
@@ -90,6 +96,7 @@ export class Exports {
       finishedAt: null,
       file: null,
       failure: null,
+      failureCode: null,
     };
     this.states.set(id, state);
     this.waiting += 1;
@@ -135,30 +142,32 @@ export class Exports {
     } catch (error) {
       this.options.log.warn({ reason: errorMessage(error) }, "an export failed");
       await this.remove(`${this.path(this.get(id))}.part`);
-      change({ status: "failed", failure: "the rows could not be read or written; see the log" });
+      change({ status: "failed", ...failureOf(error) });
     }
     change({ finishedAt: new Date().toISOString() });
     await this.deleteOldest();
   }
 
   private async write(state: ExportState, request: ExportRequest) {
-    const { databaseUrl, log, signal } = this.options;
+    const { databaseUrl, timeLimitMs, log, signal } = this.options;
     const applicationName = "causeway-indexer-export";
     const session = await openSqlSession({ url: databaseUrl, applicationName, log });
     const part = `${this.path(state)}.part`;
     const hash = createHash("sha256");
     let [sizeBytes, lines] = [0, 0];
-    const meter = new Transform({
-      transform(chunk: Buffer, _encoding, done) {
-        hash.update(chunk);
-        sizeBytes += chunk.length;
-        for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines += 1;
-        done(undefined, chunk);
-      },
-    });
+    const measured = async function* (this: Exports, pieces: AsyncIterable<Buffer>) {
+      for await (const piece of pieces) {
+        hash.update(piece);
+        sizeBytes += piece.length;
+        for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, at + 1)) lines += 1;
+        await this.makeRoom(sizeBytes);
+        yield piece;
+      }
+    }.bind(this);
     try {
+      await session.query(`SET statement_timeout = ${Math.ceil(timeLimitMs)}`);
       const source = session.copyOut(copyStatement(request));
-      await pipeline(source, meter, createWriteStream(part, { mode: 0o600 }), { signal });
+      await pipeline(source, measured, createWriteStream(part, { mode: 0o600 }), { signal });
     } finally {
       await session.close();
     }
@@ -171,9 +180,30 @@ export class Exports {
   private async deleteOldest(): Promise<void> {
     const ended = [...this.states.values()].filter(({ finishedAt }) => finishedAt !== null);
     for (const state of ended.slice(0, Math.max(0, ended.length - this.options.kept))) {
-      this.states.delete(state.id);
-      await this.remove(this.path(state));
+      await this.deleteFile(state);
     }
+  }
+
+  /** Deletes the oldest files until one of so many bytes has room. @throws EXPORT_TOO_LARGE */
+  private async makeRoom(sizeBytes: number): Promise<void> {
+    const { maxBytes } = this.options;
+    const files = [...this.states.values()].filter(({ file }) => file !== null);
+    let allBytes = files.reduce((sum, file) => sum + (file.sizeBytes ?? 0), sizeBytes);
+    for (const oldest of files) {
+      if (allBytes <= maxBytes) return;
+      allBytes -= oldest.sizeBytes ?? 0;
+      await this.deleteFile(oldest);
+    }
+    if (allBytes <= maxBytes) return;
+    const message =
+      `it is longer than all files together may be (${maxBytes} bytes, api.exports-mib): ask for ` +
+      "less of it, for example by fromBlock and toBlock";
+    throw new IndexerError("EXPORT_TOO_LARGE", message);
+  }
+
+  private async deleteFile(state: ExportState): Promise<void> {
+    this.states.delete(state.id);
+    await this.remove(this.path(state));
   }
 
   /** One that cannot be deleted ends neither the process nor what waits: a restart tries again. */
@@ -188,6 +218,18 @@ export class Exports {
   private path({ id, format }: Pick<ExportState, "id" | "format">): string {
     return join(this.options.folder, `${id}.${format}`);
   }
+}
+
+function failureOf(error: unknown): Pick<ExportState, "failure" | "failureCode"> {
+  if (error instanceof IndexerError && error.code === "EXPORT_TOO_LARGE") {
+    return { failure: error.message, failureCode: error.code };
+  }
+  if (errorCode(error) === STATEMENT_TIMEOUT) {
+    const failure = "the database took too long for it: ask for less of it";
+    return { failure, failureCode: "EXPORT_TOO_SLOW" };
+  }
+  const failure = "the rows could not be read or written; see the log";
+  return { failure, failureCode: "EXPORT_FAILED" };
 }
 
 /** Opened with the first piece: a client that is gone by then leaves nothing open. */

@@ -9,6 +9,9 @@ import type { ApiContext } from "./reads.js";
 import { createIndexerServer } from "./server.js";
 import { BlockStream } from "./stream.js";
 
+/** Time of one export: the database keeps what it shows for as long, and others wait for their turn. */
+const EXPORT_TIME_LIMIT_MS = 3_600_000;
+
 /** What serving works with. */
 export interface ApiOptions {
   readonly context: ApiContext;
@@ -40,6 +43,8 @@ export async function startApi(options: ApiOptions): Promise<IndexerApi> {
     folder: join(home, "data", "indexer"),
     databaseUrl,
     kept: config.api["exports-kept"],
+    maxBytes: config.api["exports-mib"] * 1024 * 1024,
+    timeLimitMs: EXPORT_TIME_LIMIT_MS,
     log,
     signal,
   });

@@ -9,6 +9,7 @@ import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { isMethodMissing, isPruned } from "../../rpc-client/errors.js";
+import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { MetricCounter, Metrics } from "../../runtime/process/metrics.js";
@@ -46,6 +47,8 @@ export interface FollowerOptions {
   readonly pollIntervalMs: number;
   readonly batchBytes: number;
   readonly verifyPerRound: number;
+  /** Bounds the time of a look at balances. */
+  readonly clock: Pick<Clock, "monotonicMs">;
   /** Told of the blocks of each batch, after its commit. */
   readonly onBlocks?: (blocks: readonly RangedBlock[]) => void;
   /** Told how many balances a round held against state, after its commit. */
@@ -103,6 +106,8 @@ export class IndexFollower {
   private isReadable = false;
   /** Which tables were opened: a rebuild puts others into their place. */
   private tables = "";
+  /** The token with which the next look at balances begins. */
+  private nextToken: Buffer | undefined;
   private readonly figures: Readonly<
     Record<"blocks" | "transfers" | "checked" | "corrected", MetricCounter>
   >;
@@ -280,12 +285,14 @@ export class IndexFollower {
     target: { readonly session: SqlSession; readonly schema: IndexSchema },
     signal: AbortSignal,
   ): Promise<boolean> {
-    const { node, verifyPerRound } = this.options;
+    const { node, verifyPerRound: limit, clock } = this.options;
     if (this.tip.height < 0) return false;
     const pairs = await confirmPairs(target, this.tip, node, { signal });
     const tokens = await readTokenFacts(target, this.tip, node, { signal });
-    const options = { signal, limit: verifyPerRound };
-    const { checked, corrected, isMore } = await checkBalances(target, this.tip, node, options);
+    const options = { signal, limit, clock, from: this.nextToken };
+    const round = await checkBalances(target, this.tip, node, options);
+    const { checked, corrected, isMore } = round;
+    this.nextToken = round.next;
     this.figures.checked.inc(checked);
     this.figures.corrected.inc(corrected);
     this.options.onChecked?.(checked);

@@ -5,6 +5,7 @@
 import type { Height } from "../../chain/hex.js";
 import { createEvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
+import { systemClock } from "../../runtime/process/clock.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { createMetrics } from "../../runtime/process/metrics.js";
 import { retry, sleep } from "../../runtime/process/task.js";
@@ -95,6 +96,7 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
       pollIntervalMs: POLL_INTERVAL_MS,
       batchBytes: options.batchBytes,
       verifyPerRound: CHECK_ROUND,
+      clock: systemClock,
       untilHead: true,
       onBlocks: () => tell(),
       onChecked: tell,
@@ -253,6 +255,7 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
       await tx.query(`UPDATE ${schema}.balance SET checked_at = NULL`);
     });
     let [moves, looks] = [0, 0];
+    let from: Buffer | undefined;
     for (;;) {
       signal.throwIfAborted();
       const tip = await readProgress(session, schema);
@@ -261,7 +264,10 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
         const round = await checkBalances({ session, schema }, tip, node, {
           signal,
           limit: CHECK_ROUND,
+          clock: systemClock,
+          from,
         });
+        from = round.next;
         moves = 0;
         looks += round.checked;
         options.onProgress?.({ height: tip.height, nodeHeight: tip.height, looks });

@@ -121,6 +121,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       method text NOT NULL CHECK (method IN ('journal', 'logs', 'balanceOf')),
       updated_at integer NOT NULL,
       verified_at integer,
+      -- From here the usual pause until the next look counts: behind the last one where that is longer.
       checked_at integer,
       PRIMARY KEY (address, asset, token_id)) ${IN_PLACE}`,
     `CREATE TABLE IF NOT EXISTS ${s}.balance_history (
@@ -243,8 +244,9 @@ export function indexStatements(s: IndexSchema): readonly string[] {
     `CREATE INDEX IF NOT EXISTS balance_ranking
       ON ${s}.balance (asset, amount, address, token_id) WHERE asset <> ''::bytea`,
     `DROP INDEX IF EXISTS ${s}.balance_holders`,
-    `CREATE INDEX IF NOT EXISTS balance_unchecked
-      ON ${s}.balance (updated_at) WHERE checked_at IS NULL`,
+    `DROP INDEX IF EXISTS ${s}.balance_unchecked`,
+    `CREATE INDEX IF NOT EXISTS balance_waiting
+      ON ${s}.balance (asset, updated_at) WHERE checked_at IS NULL`,
     `CREATE INDEX IF NOT EXISTS balance_stale ON ${s}.balance (checked_at) WHERE asset <> ''::bytea`,
     `CREATE INDEX IF NOT EXISTS balance_history_asset
       ON ${s}.balance_history (asset, height) WHERE asset <> ''::bytea`,

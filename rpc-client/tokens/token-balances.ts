@@ -57,7 +57,7 @@ const BALANCE_GAS = 100_000n;
  * of them to 1.5 s of the reference machine. Many more might never be answered in time, however often
  * they were asked again.
  */
-const MAX_QUERIES_AT_ONCE = 25;
+export const MAX_QUERIES_AT_ONCE = 25;
 
 /** Fewer of one token are asked one by one: as many as one exchange has. */
 const MIN_TOGETHER = MAX_QUERIES_AT_ONCE;

@@ -1,14 +1,16 @@
 /** Files of exports, who never takes them, and a folder that takes none. */
-import { mkdir, mkdtemp, readdir, readlink, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readlink, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "@jest/globals";
-import { Exports } from "../../../indexer/api/exports.js";
+import { type ExportRequest, Exports } from "../../../indexer/api/exports.js";
 import { LIVE_SCHEMA, schemaStatements } from "../../../indexer/store/schema.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";
+
+const bounds = { kept: 5, maxBytes: 2 ** 30, timeLimitMs: 60_000 };
 
 it("a client that is gone before the first piece leaves no file open", async () => {
   const { url, drop } = await createTestDatabase();
@@ -17,7 +19,13 @@ it("a client that is gone before the first piece leaves no file open", async () 
   await session.close();
   const folder = await mkdtemp(join(tmpdir(), "exports-"));
   const { signal } = new AbortController();
-  const exports = await Exports.open({ folder, databaseUrl: url, kept: 5, log: silentLog, signal });
+  const exports = await Exports.open({
+    folder,
+    databaseUrl: url,
+    ...bounds,
+    log: silentLog,
+    signal,
+  });
   const { id } = exports.create({
     kind: "transfers",
     format: "csv",
@@ -50,7 +58,14 @@ it("fails where its folder takes no file, and the next one is made when it does"
   await session.close();
   const folder = await mkdtemp(join(tmpdir(), "exports-"));
   const { signal } = new AbortController();
-  const exports = await Exports.open({ folder, databaseUrl: url, kept: 1, log: silentLog, signal });
+  const exports = await Exports.open({
+    folder,
+    databaseUrl: url,
+    ...bounds,
+    kept: 1,
+    log: silentLog,
+    signal,
+  });
   const ended = async () => {
     const { id } = exports.create({
       kind: "transactions",
@@ -75,4 +90,80 @@ it("fails where its folder takes no file, and the next one is made when it does"
   await exports.close();
   await rm(folder, { recursive: true });
   await drop();
+});
+
+/** A database with so many swaps, a folder, and exports of them; ended by the caller. */
+async function openWithSwaps(own: Partial<typeof bounds>) {
+  const { url, drop } = await createTestDatabase();
+  const session = await openSqlSession({ url, applicationName: "test", log: silentLog });
+  for (const statement of schemaStatements(LIVE_SCHEMA)) await session.query(statement);
+  await session.query(
+    `INSERT INTO ${LIVE_SCHEMA}.block
+     SELECT h, int8send(h), int8send(h), now(), '', 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM generate_series(0, 9) h`,
+  );
+  await session.query(
+    `INSERT INTO ${LIVE_SCHEMA}.swap
+     SELECT '\\x70', h, i, 0, '', '', '', 1, 1, 1, 1 FROM generate_series(0, 9) h, generate_series(1, 1000) i`,
+  );
+  const folder = await mkdtemp(join(tmpdir(), "exports-"));
+  const { signal } = new AbortController();
+  const options = { folder, databaseUrl: url, ...bounds, ...own, log: silentLog, signal };
+  const exports = await Exports.open(options);
+  const ended = async (toHeight: number) => {
+    const request: ExportRequest = {
+      kind: "swaps",
+      format: "csv",
+      addressHex: undefined,
+      assetHex: undefined,
+      fromHeight: 0,
+      toHeight,
+    };
+    const { id } = exports.create(request);
+    const isOver = () => exports.get(id).finishedAt !== null;
+    await until(isOver, { timeoutMs: 10_000, what: "the export ends" });
+    return exports.get(id);
+  };
+  const close = async () => {
+    await exports.close();
+    await session.close();
+    await rm(folder, { recursive: true });
+    await drop();
+  };
+  return { session, folder, exports, ended, close };
+}
+
+async function sizesIn(folder: string): Promise<number[]> {
+  const files = await Promise.all((await readdir(folder)).map((name) => stat(join(folder, name))));
+  return files.map(({ size }) => size);
+}
+
+it("deletes the oldest files where a new one has no room, and ends one that has none alone", async () => {
+  // A thousand rows are some 70 KB.
+  const { folder, exports, ended, close } = await openWithSwaps({ maxBytes: 300_000 });
+  const [first, second] = [await ended(1), await ended(0)];
+  expect([first.status, second.status]).toEqual(["done", "done"]);
+  const third = await ended(1);
+  expect({ status: third.status, failureCode: third.failureCode }).toEqual({
+    status: "done",
+    failureCode: null,
+  });
+  expect(() => exports.get(first.id)).toThrow("no such export");
+  expect(exports.get(second.id).status).toBe("done");
+  expect(new Set(await sizesIn(folder))).toEqual(new Set([second.sizeBytes, third.sizeBytes]));
+  const large = await ended(9);
+  expect(large).toMatchObject({ status: "failed", failureCode: "EXPORT_TOO_LARGE", file: null });
+  expect(large.failure).toContain("exports-mib");
+  expect(await sizesIn(folder)).toEqual([]);
+  expect(await ended(0)).toMatchObject({ status: "done", failure: null, failureCode: null });
+  await close();
+});
+
+it("ends one that the database takes too long for", async () => {
+  const { session, ended, close } = await openWithSwaps({ timeLimitMs: 50 });
+  const waiting = session.transaction(async (tx) => {
+    await tx.query(`LOCK TABLE ${LIVE_SCHEMA}.swap`);
+    return ended(9);
+  });
+  expect(await waiting).toMatchObject({ status: "failed", failureCode: "EXPORT_TOO_SLOW" });
+  await close();
 });

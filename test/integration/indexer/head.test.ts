@@ -7,6 +7,7 @@ import { type Hash32, type Height, parseHash32 } from "../../../chain/hex.js";
 import { type IndexedNode, IndexFollower } from "../../../indexer/ingest/follower.js";
 import { LIVE_SCHEMA } from "../../../indexer/store/schema.js";
 import type { RangedBlock } from "../../../rpc-client/indexing/ranged-block.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { createGate } from "../../helpers/gate.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -93,6 +94,7 @@ const followerFor = (genesisHash: Hash32, source = node) =>
     pollIntervalMs: 60_000,
     batchBytes: 8 * 1024 * 1024,
     verifyPerRound: 500,
+    clock: systemClock,
     untilHead: true,
   });
 

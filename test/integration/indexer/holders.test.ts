@@ -9,6 +9,7 @@ import { openIndexes, openTables } from "../../../indexer/store/progress.js";
 import { LIVE_SCHEMA } from "../../../indexer/store/schema.js";
 import type { RangedBlock } from "../../../rpc-client/indexing/ranged-block.js";
 import type { JournaledLog } from "../../../rpc-client/journal-codec.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { openSqlSession, type SqlSession } from "../../../runtime/sql/sql-session.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
@@ -149,7 +150,12 @@ it("counts an account once whose balance is corrected, too", async () => {
         Promise.resolve(queries.map(({ tokenId }) => (tokenId === undefined ? units : 9n))),
     };
     const { signal } = new AbortController();
-    await checkBalances(target, tip, node, { signal, limit: 100 });
+    await checkBalances(target, tip, node, {
+      signal,
+      limit: 100,
+      clock: systemClock,
+      from: undefined,
+    });
     return holdersOf(other);
   };
   expect([await say(0n), await say(6n)]).toEqual([1, 1]);

@@ -14,6 +14,7 @@ import { type IndexSchema, LIVE_SCHEMA, REBUILD_SCHEMA } from "../../../indexer/
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
@@ -74,6 +75,7 @@ async function follow(schema: IndexSchema, source: IndexedNode, batchBytes: numb
     pollIntervalMs: 50,
     batchBytes,
     verifyPerRound: 500,
+    clock: systemClock,
     untilHead: true,
   });
   await follower.run(signal);

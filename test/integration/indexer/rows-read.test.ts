@@ -8,6 +8,7 @@ import { BURN_ADDRESS, parseAddress } from "../../../chain/address.js";
 import { hexToBytes, parseHash32 } from "../../../chain/hex.js";
 import { blockRoutes } from "../../../indexer/api/block-routes.js";
 import { dexRoutes } from "../../../indexer/api/dex-routes.js";
+import { checkBalances } from "../../../indexer/ingest/balance-check.js";
 import type { BatchTarget } from "../../../indexer/ingest/batch-write.js";
 import { confirmPairs, readTokenFacts } from "../../../indexer/ingest/token-facts.js";
 import {
@@ -17,6 +18,7 @@ import {
   schemaStatements,
 } from "../../../indexer/store/schema.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 
@@ -228,4 +230,29 @@ it("are few for what is asked of pairs and tokens, where nearly all were asked a
   const found = await round();
   expect(found).toMatchObject({ pairs: 1, tokens: 2, isFew: true });
   expect(found.contracts.toSorted()).toEqual(rows.map(({ address }) => address).toSorted());
+});
+
+it("are few for which balances are asked, of however many that wait", async () => {
+  await client.query(
+    `INSERT INTO indexer.balance
+     SELECT substr(sha256(int8send(h)), 1, 20), substr(sha256(int8send(h % 3)), 1, 20), -1, 1, 'logs', h, NULL, NULL
+     FROM generate_series(1, ${HEIGHTS}) h`,
+  );
+  await client.query("ANALYZE indexer.balance");
+  const asked: string[] = [];
+  const node = {
+    getBalances: () => Promise.resolve([]),
+    tokenBalances: (queries: readonly { readonly token: string }[]) => {
+      asked.push(...queries.map(({ token }) => token));
+      return Promise.reject(new Error("enough"));
+    },
+  };
+  const target = { session: sql, schema: LIVE_SCHEMA } as BatchTarget;
+  const tip = { height: HEIGHTS, hash: parseHash32(`0x${"ab".repeat(32)}`) };
+  const { signal } = new AbortController();
+  rowsRead = 0;
+  const options = { signal, limit: 30, clock: systemClock, from: undefined };
+  await expect(checkBalances(target, tip, node, options)).rejects.toThrow("enough");
+  expect(asked).not.toEqual([]);
+  expect({ isFew: rowsRead < 200, rowsRead }).toMatchObject({ isFew: true });
 });

@@ -3,7 +3,9 @@ import { expect, it } from "@jest/globals";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { proofRoutes } from "../../../../explorer/pages/proofs.js";
 import { ChainSource } from "../../../../explorer/sources/chain-source.js";
+import { NodeFault } from "../../../../rpc-client/errors.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
+import type { JournaledBlock } from "../../../../rpc-client/journal-codec.js";
 import type { JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 import { parseHash32 } from "../../../../chain/hex.js";
 import { openPage } from "../../../helpers/pages/explorer-page.js";
@@ -65,4 +67,63 @@ it("are proofs of transactions, beside them", async () => {
     all(async () => await openPage(route, { parameter: HASH, signal })),
   ]);
   expect(counter.most).toBe(1);
+});
+
+/** A block with so many changes by code, and calldata of a size. */
+function blockOf(changes: number): Partial<JournaledBlock> {
+  const change = { reason: "CALL", amountAtoken: 1n, effective: true, tracePath: "0_1" } as const;
+  const transaction = {
+    hash: HASH,
+    index: 0,
+    changes: Array.from({ length: changes }, () => ({ ...change, from: undefined, to: undefined })),
+    input: `0x${"ab".repeat(1_000_000)}`,
+    logs: [],
+  };
+  const transactions = [transaction as unknown as JournaledBlock["transactions"][number]];
+  return { transactions, blockChanges: [], mintedAtoken: 0n, burnedAtoken: 0n };
+}
+
+/** A source over blocks by a number in their hash, and which of them the node was asked for. */
+function readsOf(answer: (block: number) => Promise<Partial<JournaledBlock>>) {
+  const read: number[] = [];
+  const evm = {
+    blockJournal: (hash: string) => {
+      const block = Number.parseInt(hash.slice(-4), 16);
+      read.push(block);
+      return answer(block);
+    },
+  };
+  const chain = new ChainSource({} as JsonRpcClient, evm as unknown as EvmClient);
+  const { signal } = new AbortController();
+  const journal = (block: number) =>
+    chain.journal(parseHash32(`0x${block.toString(16).padStart(64, "0")}`), { signal });
+  return { read, journal };
+}
+
+it("are read once for all of their transactions, whoever asks for one and when", async () => {
+  const { read, journal } = readsOf(() => Promise.resolve(blockOf(3)));
+  const told = await Promise.all([journal(1), journal(2), journal(1), journal(1)]);
+  expect(await journal(1)).toBe(told[0]);
+  expect(read).toEqual([1, 2]);
+  expect(told[0]).toMatchObject({ transactions: [{ index: 0, changes: { length: 3 } }] });
+});
+
+it("are not read again to find that they are too large", async () => {
+  const tooLarge = () => Promise.reject(new NodeFault("ANSWER_TOO_LARGE", "too large"));
+  const { read, journal } = readsOf(tooLarge);
+  expect(await Promise.all([journal(1), journal(1)])).toEqual(["too large", "too large"]);
+  expect(read).toEqual([1]);
+});
+
+it("are kept within a bound, and one that is larger not at all", async () => {
+  const { read, journal } = readsOf((block) =>
+    Promise.resolve(blockOf(block === 9 ? 50_000 : 5_000)),
+  );
+  for (const block of [1, 2, 3, 4, 5, 9]) await journal(block);
+  await journal(5);
+  await journal(9);
+  expect(read).toEqual([1, 2, 3, 4, 5, 9, 9]);
+  await journal(6);
+  await journal(1);
+  expect(read.slice(7)).toEqual([6, 1]);
 });

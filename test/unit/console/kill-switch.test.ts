@@ -1,0 +1,51 @@
+/** Raising the kill switch: whoever does it is told where it counts. */
+import { expect, it } from "@jest/globals";
+import { policyRoutes } from "../../../console/pages/policy.js";
+import type { ConsolePost } from "../../../console/server/route.js";
+import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
+import { CATALOGUES } from "../../../console/text/catalogue.js";
+import { all } from "../../helpers/pages/html.js";
+import { shownPage } from "../../helpers/pages/console-page.js";
+
+const NONE = { level: "none", reason: "", by: "", at: null };
+const RAISED = { level: "stop-sign", reason: "drill", by: "ann", at: "2026-01-01T00:00:00Z" };
+const POLICY = { hash: "ab", chainId: "6940", terms: {} };
+
+/** Where somebody is sent who raised it, and what is said there. */
+async function raised(homeFault: string | null) {
+  const home = homeFault === null ? RAISED : NONE;
+  const stop = { level: "stop-sign", home, ledger: RAISED, homeFault };
+  const api = {
+    post: async (question: ApiQuestion<unknown>) => question.schema.parse(stop),
+  };
+  const post = {
+    form: new URLSearchParams({ level: "stop-sign", reason: "drill" }),
+    formKey: "key",
+    api,
+    signal: new AbortController().signal,
+  } as unknown as ConsolePost;
+  const routes = policyRoutes();
+  const location = (await routes.actions?.[0]?.act(post)) ?? "";
+  const page = await shownPage(routes, "/policy", {
+    role: "operator",
+    query: location.split("?")[1] ?? "",
+    answer: ({ path }) => (path === "/v1/policy" ? POLICY : stop),
+  });
+  return { location, page };
+}
+
+it("says that it counts in the ledger alone where the home's file was not written", async () => {
+  const { location, page } = await raised("config/kill-switch.json: EROFS");
+  expect(location).toBe("/policy?done=raised-in-ledger");
+  expect(page.text).toContain(CATALOGUES.en.doneRaisedInLedger);
+  expect(all(page.root, "p").map(({ attributes }) => attributes.get("class"))).toContain(
+    "note warning",
+  );
+});
+
+it("says that it is set where both places have it", async () => {
+  const { location, page } = await raised(null);
+  expect(location).toBe("/policy?done=raised");
+  expect(page.text).toContain(CATALOGUES.en.doneRaised);
+  expect(page.text).not.toContain(CATALOGUES.en.doneRaisedInLedger);
+});
