@@ -20,10 +20,12 @@ import { type SignedTransaction, withoutSignature } from "../../../../chain/tran
 import { orderedTrieRoot } from "../../../state/ordered-trie.js";
 import { EMPTY_ACCOUNT } from "../../../store/account-record.js";
 import { Engine } from "../../interpreter/engine.js";
+import { OUT_OF_COMPUTE } from "../../interpreter/halt.js";
 import type { BlockContext } from "../../message.js";
 import { MAX_JSON_UNIT_BYTES, type TraceBudget } from "../../tracers/tracer.js";
 import type { RunResult } from "../../transaction-engine.js";
 import { type ExecutionEnvironment, executeTransaction } from "../../transaction-executor.js";
+import { CallError } from "../call-error.js";
 import { type OverlaidState, overriddenBlock, precompilesUnder } from "../call-overrides.js";
 import type { CallRequest, CallResult } from "../call-port.js";
 import type { WorkerSettings } from "../call-protocol.js";
@@ -160,8 +162,13 @@ class BlockRun {
     const outcome = await executeTransaction(transaction, execution);
     if (!outcome.included) {
       if (outcome.code === "EXECUTION_FAULT") throw outcome.cause;
-      // It has the units of one transaction for itself.
-      if (outcome.code === "OUT_OF_BLOCK_COMPUTE") throw new TypeError(outcome.reason);
+      if (outcome.code === "OUT_OF_BLOCK_COMPUTE") {
+        // It has the units of one transaction for itself: its bytes and its list alone weigh more.
+        throw new CallError(
+          "INVALID_MESSAGE",
+          `${OUT_OF_COMPUTE.text}: no block can hold the call`,
+        );
+      }
       throw refusedBecause(outcome.code, transaction, execution.state.accountNow(from));
     }
     const executed = outcome.result;

@@ -130,6 +130,20 @@ describe("bounds of a simulation", () => {
     expect(await error(most, { blockOverrides: { number: "0x10" } })).toEqual(refusal);
   });
 
+  it("name a call that takes more compute units to begin than a transaction has", async () => {
+    const settings = { ...SETTINGS, maxTransactionComputeNs: 1_000_000 };
+    const poor = createTestNode({}, new InProcessCalls(new MemoryState({}), BLOCK, settings));
+    const storageKeys = Array.from(
+      { length: 200 },
+      (_, n) => `0x${n.toString(16).padStart(64, "0")}`,
+    );
+    const calls = [{ to: CONTRACT, accessList: [{ address: BOB, storageKeys }] }];
+    expect((await poor.ask("eth_simulateV1", { blockStateCalls: [{ calls }] })).error).toEqual({
+      code: -32000,
+      message: expect.stringMatching(/^out of compute/),
+    });
+  });
+
   it("refuse what would be another question", async () => {
     expect(await error({ blockOverrides: { nubmer: "0x9" } })).toMatchObject({
       code: -32602,
