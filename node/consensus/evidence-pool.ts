@@ -97,6 +97,19 @@ export class EvidencePool implements BlockEvidence {
     return [...this.pending.values()];
   }
 
+  /**
+   * Whether one validator has more pieces in a list than any pool keeps of it: no honest proposer's
+   * block. It breaks no rule of blocks: what two thirds have voted for is not asked for this.
+   */
+  isOverfull(list: readonly DuplicateVoteEvidence[]): boolean {
+    const counts = new Map<Address, number>();
+    return list.some(({ voteA: { validatorAddress } }) => {
+      const count = (counts.get(validatorAddress) ?? 0) + 1;
+      counts.set(validatorAddress, count);
+      return count > MAX_PENDING_PER_VALIDATOR;
+    });
+  }
+
   /** See `BlockEvidence`: signatures last, because one may take longer than all that is compared. */
   *checkSteps(list: readonly DuplicateVoteEvidence[], tip: ChainTip): Steps<void> {
     const seen = new Set<Hash32>();

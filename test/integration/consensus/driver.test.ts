@@ -25,16 +25,21 @@ afterEach(async () => {
   cleanUp = [];
 });
 
-/** A validator that does not propose in round 0, and everything it says. */
-async function listener() {
+/** A validator at a height in whose round 0 it does not propose, and everything it says. */
+async function listener(height = 1) {
   const { genesis, seeds } = validatorGenesis(4);
   const probe = new SignedChain(genesis, seeds, `0x${"00".repeat(32)}` as never);
-  const proposer = probe.proposerOf(1);
+  const proposer = probe.proposerOf(height);
   const own = (proposer + 1) % 4;
   const others = [0, 1, 2, 3].filter((one) => one !== own);
   const node = await ValidatorNode.open({ genesis, seed: seeds[own], timeouts: PATIENT_TIMEOUTS });
   cleanUp.push(() => node.stop());
   const chain = new SignedChain(genesis, seeds, node.view.head().hash);
+  while (chain.height + 1 < height) {
+    const decided = chain.decide(chain.makeBlock());
+    await node.consensus.apply(decided);
+    chain.follow(decided, { appHash: node.view.head().hash });
+  }
   const said: ConsensusMessage[] = [];
   node.start((message) => said.push(message));
   await until(() => node.consensus.status().step >= 3, { timeoutMs: 10_000, what: "round 0" });
@@ -43,21 +48,21 @@ async function listener() {
   const offer = (choice: BlockChoice = {}, who = proposer) => {
     const block = chain.makeBlock(choice);
     const blockId = idOf(block);
-    const content = { height: 1, round: 0, polRound: -1, blockId, timeNs: 5n };
+    const content = { height, round: 0, polRound: -1, blockId, timeNs: 5n };
     const { header, parts } = splitIntoParts(encodeConsensusBlock(block));
     const proposal: ConsensusMessage = {
       type: "proposal",
       proposal: chain.proposal(who, content),
     };
     const partMessages = parts.map((part): ConsensusMessage => {
-      return { type: "part", height: 1, round: 0, header, part };
+      return { type: "part", height, round: 0, header, part };
     });
     return { block, blockId, proposal, parts: partMessages };
   };
   const vote = (who: number, change: Partial<Vote> = {}): Vote => {
     const content = {
       type: VOTE_TYPE.prevote,
-      height: 1,
+      height,
       round: 0,
       blockId: undefined,
       timeNs: 9n,
@@ -175,6 +180,55 @@ describe("evidence of the height in progress", () => {
     // Behind what waits for the height by then.
     await tell({ type: "vote", vote: { ...vote(liar), height: 9 } });
     expect(await tell({ type: "evidence", evidence })).toBe("known");
+  });
+});
+
+describe("a proposal with more evidence against one validator than anybody keeps", () => {
+  it("is not looked at, and is taken where two thirds want it", async () => {
+    const { node, chain, tell, offer, vote, votes, own, others } = await listener(2);
+    const evidence = ["1", "2", "3", "4"].map((name) => chain.doubleVote(own, 1, name));
+    const { block, blockId, proposal, parts } = offer({ evidence });
+    for (const message of [proposal, ...parts]) expect(await tell(message)).toBe("new");
+    expect(votes()).toEqual([]);
+    const refused = () => node.consensus.refusedBlocks().map(({ reason }) => reason);
+    expect(refused()).toEqual([expect.stringMatching(/more evidence against one validator/)]);
+    // A vote of one changes nothing, and does not have it judged again.
+    const [first, ...more] = others;
+    if (first === undefined) throw new Error("nobody");
+    expect(await tell({ type: "vote", vote: vote(first, { blockId }) })).toBe("new");
+    expect([votes(), refused()]).toEqual([[], [expect.anything()]]);
+
+    for (const who of more) await tell({ type: "vote", vote: vote(who, { blockId }) });
+    await until(() => votes().length > 1, { timeoutMs: 10_000, what: "its precommit" });
+    expect(votes().map((one) => [one.type, one.blockId])).toEqual([
+      [VOTE_TYPE.prevote, blockId],
+      [VOTE_TYPE.precommit, blockId],
+    ]);
+    const type = VOTE_TYPE.precommit;
+    for (const who of others) await tell({ type: "vote", vote: vote(who, { type, blockId }) });
+    await until(() => node.height === 2, { timeoutMs: 10_000, what: "height 2" });
+    expect([node.consensus.load(2)?.block, node.halts]).toEqual([block, []]);
+  });
+
+  it("is taken where it is decided: by who hears the votes first, and by who follows", async () => {
+    const { node, chain, tell, offer, vote, own, others } = await listener(2);
+    const evidence = ["1", "2", "3", "4"].map((name) => chain.doubleVote(own, 1, name));
+    const { block, blockId, parts } = offer({ evidence });
+    const type = VOTE_TYPE.precommit;
+    for (const who of others) await tell({ type: "vote", vote: vote(who, { type, blockId }) });
+    for (const part of parts) expect(await tell(part)).toBe("new");
+    await until(() => node.height === 2, { timeoutMs: 10_000, what: "height 2" });
+    expect(node.consensus.refusedBlocks()).toEqual([]);
+
+    const { genesis } = chain;
+    const follower = await ValidatorNode.open({ genesis, seed: undefined });
+    cleanUp.push(() => follower.stop());
+    for (const height of [1, 2]) {
+      const decided = node.consensus.load(height);
+      if (decided === undefined) throw new Error("not decided");
+      await follower.consensus.apply(decided);
+    }
+    expect(follower.consensus.load(2)?.block).toEqual(block);
   });
 });
 
