@@ -2,21 +2,18 @@
 import fs from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
+import { splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
-import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { BlockApplication } from "../../../node/blocks/block-application.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
 import { Wal } from "../../../node/consensus/log/wal.js";
 import { StoreError } from "../../../node/store/database.js";
-import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
+import { listeningValidator } from "../../helpers/chains/listening-validator.js";
+import type { BlockChoice } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
-import {
-  PATIENT_TIMEOUTS,
-  validatorGenesis,
-  ValidatorNode,
-} from "../../helpers/chains/validator-node.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 let cleanUp: (() => Promise<void>)[] = [];
 
@@ -25,52 +22,11 @@ afterEach(async () => {
   cleanUp = [];
 });
 
-/** A validator at a height in whose round 0 it does not propose, and everything it says. */
+/** See `listeningValidator`; it is stopped behind the test. */
 async function listener(height = 1) {
-  const { genesis, seeds } = validatorGenesis(4);
-  const probe = new SignedChain(genesis, seeds, `0x${"00".repeat(32)}` as never);
-  const proposer = probe.proposerOf(height);
-  const own = (proposer + 1) % 4;
-  const others = [0, 1, 2, 3].filter((one) => one !== own);
-  const node = await ValidatorNode.open({ genesis, seed: seeds[own], timeouts: PATIENT_TIMEOUTS });
-  cleanUp.push(() => node.stop());
-  const chain = new SignedChain(genesis, seeds, node.view.head().hash);
-  while (chain.height + 1 < height) {
-    const decided = chain.decide(chain.makeBlock());
-    await node.consensus.apply(decided);
-    chain.follow(decided, { appHash: node.view.head().hash });
-  }
-  const said: ConsensusMessage[] = [];
-  node.start((message) => said.push(message));
-  await until(() => node.consensus.status().step >= 3, { timeoutMs: 10_000, what: "round 0" });
-  const tell = (message: ConsensusMessage) => node.consensus.receive(message, "peer");
-  /** Proposal and parts of a block, as its proposer sends them. */
-  const offer = (choice: BlockChoice = {}, who = proposer) => {
-    const block = chain.makeBlock(choice);
-    const blockId = idOf(block);
-    const content = { height, round: 0, polRound: -1, blockId, timeNs: 5n };
-    const { header, parts } = splitIntoParts(encodeConsensusBlock(block));
-    const proposal: ConsensusMessage = {
-      type: "proposal",
-      proposal: chain.proposal(who, content),
-    };
-    const partMessages = parts.map((part): ConsensusMessage => {
-      return { type: "part", height, round: 0, header, part };
-    });
-    return { block, blockId, proposal, parts: partMessages };
-  };
-  const vote = (who: number, change: Partial<Vote> = {}): Vote => {
-    const content = {
-      type: VOTE_TYPE.prevote,
-      height,
-      round: 0,
-      blockId: undefined,
-      timeNs: 9n,
-    };
-    return { ...chain.vote(who, { ...content, ...change }) };
-  };
-  const votes = () => said.flatMap((one) => (one.type === "vote" ? [one.vote] : []));
-  return { node, chain, said, tell, offer, vote, votes, proposer, own, others };
+  const all = await listeningValidator(height);
+  cleanUp.push(() => all.node.stop());
+  return all;
 }
 
 describe("messages", () => {
