@@ -4,7 +4,7 @@
  * before it is handled and sent. Calls must not overlap.
  */
 import { type BlockId, isSameBlockId, msToNs } from "../../chain/consensus/block-id.js";
-import { PART_BYTES } from "../../chain/consensus/consensus-block.js";
+import { proposedPartsOf } from "../../chain/consensus/consensus-params.js";
 import {
   type Proposal,
   proposalSignBytes,
@@ -230,9 +230,9 @@ export class HeightRun {
       return Buffer.compare(known.signature, proposal.signature) === 0 ? "known" : "useless";
     }
     const { polRound, blockId, signature } = proposal;
-    const isRoundWrong = polRound < -1 || polRound >= round;
-    const maxParts = Math.ceil(this.tip.params.blockMaxBytes / PART_BYTES);
-    if (isRoundWrong || blockId.parts.total > maxParts) return "invalid";
+    // What is in the log was taken, by the bound of whoever wrote it.
+    const isLarge = !this.isReplaying && blockId.parts.total > proposedPartsOf(this.tip.params);
+    if (polRound < -1 || polRound >= round || isLarge) return "invalid";
     const { publicKey } = validators.proposer;
     const signBytes = proposalSignBytes(this.tip.chainId, proposal);
     return verifySignature(publicKey, signBytes, signature) ? "new" : "invalid";

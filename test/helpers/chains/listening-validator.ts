@@ -2,13 +2,18 @@
 import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
+import type { ChainParams } from "../../../node/settings/genesis.js";
 import { until } from "../until.js";
 import { type BlockChoice, idOf, SignedChain } from "./signed-chain.js";
 import { PATIENT_TIMEOUTS, validatorGenesis, ValidatorNode } from "./validator-node.js";
 
-/** A validator at a height in whose round 0 it does not propose, and everything it says. */
-export async function listeningValidator(height = 1) {
-  const { genesis, seeds } = validatorGenesis(4);
+/**
+ * A validator at a height in whose round 0 it does not propose, and everything it says.
+ * @param params what of the chain's parameters is not as usual
+ */
+export async function listeningValidator(height = 1, params: Partial<ChainParams> = {}) {
+  const { genesis: usual, seeds } = validatorGenesis(4);
+  const genesis = { ...usual, params: { ...usual.params, ...params } };
   const probe = new SignedChain(genesis, seeds, `0x${"00".repeat(32)}` as never);
   const proposer = probe.proposerOf(height);
   const own = (proposer + 1) % 4;

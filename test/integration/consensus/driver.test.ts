@@ -2,12 +2,13 @@
 import fs from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { splitIntoParts } from "../../../chain/consensus/consensus-block.js";
+import { MAX_BLOCK_BYTES, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { BlockApplication } from "../../../node/blocks/block-application.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
 import { Wal } from "../../../node/consensus/log/wal.js";
+import type { ChainParams } from "../../../node/settings/genesis.js";
 import { StoreError } from "../../../node/store/database.js";
 import { listeningValidator } from "../../helpers/chains/listening-validator.js";
 import type { BlockChoice } from "../../helpers/chains/signed-chain.js";
@@ -23,8 +24,8 @@ afterEach(async () => {
 });
 
 /** See `listeningValidator`; it is stopped behind the test. */
-async function listener(height = 1) {
-  const all = await listeningValidator(height);
+async function listener(...choice: Parameters<typeof listeningValidator>) {
+  const all = await listeningValidator(...choice);
   cleanUp.push(() => all.node.stop());
   return all;
 }
@@ -85,19 +86,24 @@ describe("messages", () => {
     expect(await tell({ type: "vote", vote: vote(who) })).toBe("new");
   });
 
+  /** What a proposal of so many parts is taken for, by a chain with such parameters. */
+  async function tellParts(total: number, params: Partial<ChainParams> = {}) {
+    const { tell, chain, proposer, offer } = await listener(1, params);
+    const { hash, parts } = offer().blockId;
+    const blockId = { hash, parts: { ...parts, total } };
+    const content = { height: 1, round: 0, polRound: -1, blockId, timeNs: 5n };
+    return tell({ type: "proposal", proposal: chain.proposal(proposer, content) });
+  }
+
   it("of proposals with more parts than a block has are the proposer's fault", async () => {
-    const { tell, chain, proposer, offer } = await listener();
-    const { blockId } = offer();
-    const parts = { ...blockId.parts, total: 1_000_000 };
-    const content = {
-      height: 1,
-      round: 0,
-      polRound: -1,
-      blockId: { ...blockId, parts },
-      timeNs: 5n,
-    };
-    const proposal = chain.proposal(proposer, content);
-    expect(await tell({ type: "proposal", proposal })).toBe("invalid");
+    expect(await tellParts(257)).toBe("invalid");
+    expect(await tellParts(256)).toBe("new");
+  });
+
+  it("of proposals with more parts than peers take are, too, whatever the genesis says", async () => {
+    const params = { maxBytes: 2 * MAX_BLOCK_BYTES };
+    expect(await tellParts(337, params)).toBe("invalid");
+    expect(await tellParts(336, params)).toBe("new");
   });
 
   it("about what is to come are kept and taken when it begins", async () => {
