@@ -1,7 +1,7 @@
 /** Parameters of consensus as CometBFT shows and hashes them, and the room that they leave. */
 import { sha256Hex } from "../hashes.js";
 import type { Hash32 } from "../hex.js";
-import { MAX_BLOCK_BYTES } from "./consensus-block.js";
+import { MAX_BLOCK_BYTES, PART_BYTES } from "./consensus-block.js";
 import { ProtoWriter } from "../protobuf/wire.js";
 
 /** Parameters of consensus, as CometBFT shows and hashes them. */
@@ -28,15 +28,24 @@ export function hashConsensusParams(params: ConsensusParams): Hash32 {
 }
 
 /**
- * Bytes that a block of this many validators has for transactions. A genesis may allow larger blocks than any
- * peer takes: who proposed one would have it refused in each of its turns.
+ * Bytes of the largest block that is made, and voted for where others have made it. A genesis may allow
+ * larger ones than any peer takes or gives: decided, nobody could fetch them.
  */
+function proposedBytesOf(params: ConsensusParams): number {
+  return Math.min(params.blockMaxBytes, MAX_BLOCK_BYTES);
+}
+
+/** Parts of that block; all but the last are full. */
+export function proposedPartsOf(params: ConsensusParams): number {
+  return Math.ceil(proposedBytesOf(params) / PART_BYTES);
+}
+
+/** Bytes that a proposed block of this many validators has for transactions. */
 export function dataBytesOf(
   params: ConsensusParams,
   validators: number,
   evidenceBytes: number,
 ): number {
   const commitBytes = validators * COMMIT_SIGNATURE_BYTES;
-  const mostBytes = Math.min(params.blockMaxBytes, MAX_BLOCK_BYTES);
-  return Math.max(0, mostBytes - HEADER_BYTES - commitBytes - evidenceBytes);
+  return Math.max(0, proposedBytesOf(params) - HEADER_BYTES - commitBytes - evidenceBytes);
 }

@@ -84,13 +84,14 @@ export function timeAfterNs({ timeNs, lastValidators }: ChainTip, lastCommit: Co
 export async function executeBlock(
   parts: {
     readonly application: Pick<BlockApplication, "execute">;
-    readonly evidence: Pick<BlockEvidence, "check">;
+    readonly evidence: Pick<BlockEvidence, "checkSteps">;
   },
   tip: ChainTip,
   block: ConsensusBlock,
 ): Promise<ExecutedBlock> {
-  await new Slices().run(validitySteps(block, tip));
-  parts.evidence.check(block.evidence, tip);
+  const slices = new Slices();
+  await slices.run(validitySteps(block, tip));
+  await slices.run(parts.evidence.checkSteps(block.evidence, tip));
   const { timeNs, proposerAddress, dataHash } = block.header;
   const facts = blockFactsOf(tip, block.lastCommit, block.evidence);
   const place = { timeMs: nsToMs(timeNs), coinbase: proposerAddress, dataHash, facts };

@@ -70,7 +70,18 @@ export interface ConsensusBroadcast {
 
 /** The driver as the network sees it. */
 export interface ConsensusInbox {
-  receive(message: ConsensusMessage, peer: string): Promise<Reception>;
+  /**
+   * Takes a message of a peer.
+   * @param onInvalid told how long the thread judged a message that turned out invalid: before the
+   * answer or, where the message came early and was kept, some time after it
+   */
+  receive(
+    message: ConsensusMessage,
+    peer: string,
+    onInvalid?: (spentMs: number) => void,
+  ): Promise<Reception>;
+  /** The peer is banned: what it has said and nobody has looked at yet is dropped. */
+  forget(peer: string): void;
   status(): RoundStatus;
   /** Size of the validator set of a height; undefined where it is not known here. */
   setSizeAt(height: Height): number | undefined;

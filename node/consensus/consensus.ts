@@ -131,9 +131,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     await store.writeGenesis(genesisValidators(genesis));
     const archive = new ConsensusArchive({ store, blocks, height: headHeight });
     const { application, log } = options;
-    const evidence = await EvidencePool.open(store, log, (address) =>
-      application.isPunishable(address),
-    );
+    const evidence = await EvidencePool.open(store, log, (who) => application.isPunishable(who));
     const tip = loadTip(
       { store, blocks },
       {
@@ -212,8 +210,13 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   }
 
   /** See `ConsensusInbox`. */
-  async receive(message: ConsensusMessage, peer: string): Promise<Reception> {
-    return this.driver === undefined ? "useless" : this.driver.receive(message, peer);
+  async receive(...told: Parameters<ConsensusInbox["receive"]>): Promise<Reception> {
+    return this.driver === undefined ? "useless" : this.driver.receive(...told);
+  }
+
+  /** See `ConsensusInbox`. */
+  forget(peer: string): void {
+    this.driver?.forget(peer);
   }
 
   /** Evidence from elsewhere than a peer; verified like a peer's. */

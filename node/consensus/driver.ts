@@ -13,6 +13,7 @@ import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { sleep } from "../../runtime/process/task.js";
+import { startWatch } from "../../runtime/process/thread-time.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
 import type { ChainParams } from "../settings/genesis.js";
 import type { ConsensusArchive } from "./consensus-archive.js";
@@ -99,6 +100,7 @@ interface MessageItem {
   readonly message: ConsensusMessage;
   readonly peer: string;
   readonly resolve: (reception: Reception | Promise<Reception>) => void;
+  readonly onInvalid: (spentMs: number) => void;
 }
 
 type QueueItem =
@@ -185,12 +187,21 @@ export class ConsensusDriver implements ConsensusInbox {
   }
 
   /** See `ConsensusInbox`. "useless" as well when consensus does not run or has too much to do. */
-  receive(message: ConsensusMessage, peer: string): Promise<Reception> {
+  receive(
+    message: ConsensusMessage,
+    peer: string,
+    onInvalid: (spentMs: number) => void = () => undefined,
+  ): Promise<Reception> {
     if (!this.isRunning || message.type === "status") return Promise.resolve("useless");
     return new Promise((resolve) => {
-      const item: QueueItem = { type: "message", message, peer, resolve };
+      const item: QueueItem = { type: "message", message, peer, resolve, onInvalid };
       if (!this.queue.offer(item, { peer, sizeBytes: sizeOf(message) })) resolve("useless");
     });
+  }
+
+  /** See `ConsensusInbox`. */
+  forget(peer: string): void {
+    for (const item of [...this.queue.remove(peer), ...this.early.remove(peer)]) dismiss(item);
   }
 
   /** See `ConsensusInbox`. */
@@ -325,7 +336,7 @@ export class ConsensusDriver implements ConsensusInbox {
     const before = { round: run.state.round, collecting: run.blocks.collecting };
     if (item.type === "message") {
       // The sender gets its answer, even where handling fails: then consensus is over.
-      const received = this.receiveNow(item.message, item.peer);
+      const received = this.receiveNow(item);
       item.resolve(received.catch(() => "useless"));
       await received;
     } else if (item.height === run.height) {
@@ -336,29 +347,23 @@ export class ConsensusDriver implements ConsensusInbox {
     await this.decideIfDue();
   }
 
-  private async receiveNow(message: ConsensusMessage, peer: string): Promise<Reception> {
+  private async receiveNow(item: MessageItem): Promise<Reception> {
+    const { message, peer } = item;
     if (message.type === "status") return "useless";
-    if (message.type === "evidence") return this.receiveEvidence(message, peer);
     if (message.type === "vote") this.noteIfLate(message.vote);
-    const reception = await this.run.onMessage(message);
-    if (reception === "useless" && this.isEarly(message)) this.keepEarly(message, peer);
-    if (reception === "new") this.useful.set(peer, true);
-    if (reception === "invalid") this.parts.log.debug({ peer, type: message.type }, "invalid");
-    return reception;
-  }
-
-  /**
-   * Evidence is told by who has decided its height, a moment before others have: routers bring them the same
-   * bytes only once in a minute.
-   */
-  private async receiveEvidence(
-    message: Extract<ConsensusMessage, { type: "evidence" }>,
-    peer: string,
-  ): Promise<Reception> {
-    const { evidence } = message;
-    const reception = await this.parts.evidence.receive(evidence, this.tip);
-    const isOfThisHeight = evidence.voteA.height === this.run.height;
-    if (reception === "useless" && isOfThisHeight) this.keepEarly(message, peer);
+    const isEvidence = message.type === "evidence";
+    const spentMs = startWatch();
+    const receiving = isEvidence
+      ? this.parts.evidence.receive(message.evidence, this.tip)
+      : this.run.onMessage(message);
+    // What is invalid is found out before anything is waited for.
+    const judgedMs = spentMs();
+    const reception = await receiving;
+    if (reception === "useless" && this.isEarly(message)) this.keepEarly(item);
+    if (reception === "new" && !isEvidence) this.useful.set(peer, true);
+    if (reception !== "invalid") return reception;
+    item.onInvalid(judgedMs);
+    this.parts.log.debug({ peer, type: message.type }, "invalid");
     return reception;
   }
 
@@ -368,18 +373,24 @@ export class ConsensusDriver implements ConsensusInbox {
     if (isLate) this.parts.onReport({ type: "late vote", voteType: type });
   }
 
-  /** Whether a message is about the next height, a later round, or parts not yet asked for. */
-  private isEarly(message: RoundMessage): boolean {
+  /**
+   * Whether a message is about the next height, a later round, or parts not yet asked for. Evidence is
+   * told by who has decided its height, a moment before others have: routers bring them the same bytes
+   * only once in a minute.
+   */
+  private isEarly(message: Exclude<ConsensusMessage, { type: "status" }>): boolean {
     const { height, round } = this.run.state;
+    if (message.type === "evidence") return message.evidence.voteA.height === height;
     const place = placeOf(message);
     if (place.height !== height) return place.height === height + 1;
     const isUnannounced = message.type === "part" && this.run.blocks.collecting === undefined;
     return place.round > round || (place.round === round && isUnannounced);
   }
 
-  private keepEarly(message: ConsensusMessage, peer: string): void {
-    const item: MessageItem = { type: "message", message, peer, resolve: () => undefined };
-    this.early.offer(item, { peer, sizeBytes: sizeOf(message) });
+  private keepEarly(item: MessageItem): void {
+    const { peer, message } = item;
+    const kept = { ...item, resolve: () => undefined };
+    this.early.offer(kept, { peer, sizeBytes: sizeOf(message) });
   }
 
   /** Messages that came early are looked at again. */

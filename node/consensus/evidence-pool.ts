@@ -14,6 +14,7 @@ import {
 import { type Vote, voteSignBytes } from "../../chain/consensus/vote.js";
 import { verifySignature } from "../../chain/consensus/ed25519.js";
 import type { Hash32 } from "../../chain/hex.js";
+import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { ConsensusStore } from "../store/consensus-store.js";
 import type { StoreWrite } from "../store/database.js";
@@ -96,17 +97,39 @@ export class EvidencePool implements BlockEvidence {
     return [...this.pending.values()];
   }
 
-  /** See `BlockEvidence`. */
-  check(list: readonly DuplicateVoteEvidence[], tip: ChainTip): void {
+  /**
+   * Whether one validator has more pieces in a list than any pool keeps of it: no honest proposer's
+   * block. It breaks no rule of blocks: what two thirds have voted for is not asked for this.
+   */
+  isOverfull(list: readonly DuplicateVoteEvidence[]): boolean {
+    const counts = new Map<Address, number>();
+    return list.some(({ voteA: { validatorAddress } }) => {
+      const count = (counts.get(validatorAddress) ?? 0) + 1;
+      counts.set(validatorAddress, count);
+      return count > MAX_PENDING_PER_VALIDATOR;
+    });
+  }
+
+  /** See `BlockEvidence`: signatures last, because one may take longer than all that is compared. */
+  *checkSteps(list: readonly DuplicateVoteEvidence[], tip: ChainTip): Steps<void> {
     const seen = new Set<Hash32>();
+    const unverified: (readonly [DuplicateVoteEvidence, publicKey: Uint8Array])[] = [];
     for (const evidence of list) {
       const hash = hashEvidence(evidence);
       if (seen.has(hash)) throw blockInvalid("evidence is there twice");
       seen.add(hash);
       if (this.store.isCommitted(hash)) throw blockInvalid("evidence is in a block already");
-      const fault = this.pending.has(hash) ? undefined : this.faultOf(evidence, tip);
-      if (fault !== undefined) throw blockInvalid(`evidence: ${fault}`);
+      if (!this.pending.has(hash)) {
+        const signer = this.signerOf(evidence);
+        if ("fault" in signer) throw evidenceInvalid(signer.fault);
+        unverified.push([evidence, signer.publicKey]);
+      }
       if (this.isExpired(evidence, tip)) throw blockInvalid("evidence is too old");
+      yield;
+    }
+    for (const [evidence, publicKey] of unverified) {
+      const fault = yield* signatureFaultSteps(evidence, publicKey, tip.chainId);
+      if (fault !== undefined) throw evidenceInvalid(fault);
     }
   }
 
@@ -186,25 +209,29 @@ export class EvidencePool implements BlockEvidence {
   }
 
   private faultOf(evidence: DuplicateVoteEvidence, tip: ChainTip): string | undefined {
-    const { height } = evidence.voteA;
-    const validators = this.store.signers(height);
-    const timeNs = this.store.header(height)?.timeNs;
-    if (validators === undefined || timeNs === undefined) return "of an unknown height";
-    if (evidence.timeNs !== timeNs) return "not of the block's time";
-    if (evidence.totalPower !== validators.totalPower) return "another total power";
-    const index = validators.indexOf(evidence.voteA.validatorAddress);
-    const validator = validators.at(index);
-    if (validator === undefined) return "not of a validator";
-    if (evidence.validatorPower !== validator.power) return "another power";
+    const signer = this.signerOf(evidence);
+    if ("fault" in signer) return signer.fault;
+    return allAtOnce(signatureFaultSteps(evidence, signer.publicKey, tip.chainId));
+  }
+
+  /** Compares everything but the signatures; the key that they must be of, or what is wrong. */
+  private signerOf(
+    evidence: DuplicateVoteEvidence,
+  ): { readonly publicKey: Uint8Array } | { readonly fault: string } {
     const { voteA, voteB } = evidence;
+    const validators = this.store.signers(voteA.height);
+    const timeNs = this.store.header(voteA.height)?.timeNs;
+    if (validators === undefined || timeNs === undefined) return { fault: "of an unknown height" };
+    if (evidence.timeNs !== timeNs) return { fault: "not of the block's time" };
+    if (evidence.totalPower !== validators.totalPower) return { fault: "another total power" };
+    const index = validators.indexOf(voteA.validatorAddress);
+    const validator = validators.at(index);
+    if (validator === undefined) return { fault: "not of a validator" };
+    if (evidence.validatorPower !== validator.power) return { fault: "another power" };
     // The index is not signed; a second copy with another one must not count as new.
-    if (voteA.validatorIndex !== index) return "another place in the set";
-    const pairFault = pairFaultOf(voteA, voteB);
-    if (pairFault !== undefined) return pairFault;
-    const isSigned = [voteA, voteB].every((vote) =>
-      verifySignature(validator.publicKey, voteSignBytes(tip.chainId, vote), vote.signature),
-    );
-    return isSigned ? undefined : "a signature is false";
+    if (voteA.validatorIndex !== index) return { fault: "another place in the set" };
+    const fault = pairFaultOf(voteA, voteB);
+    return fault === undefined ? { publicKey: validator.publicKey } : { fault };
   }
 }
 
@@ -223,6 +250,23 @@ function pairFaultOf(voteA: Vote, voteB: Vote): string | undefined {
     if (voteA[name] !== voteB[name]) return `the votes differ in ${name}`;
   }
   return isSameBlockId(voteA.blockId, voteB.blockId) ? "the votes agree" : undefined;
+}
+
+function* signatureFaultSteps(
+  { voteA, voteB }: DuplicateVoteEvidence,
+  publicKey: Uint8Array,
+  chainId: string,
+): Steps<string | undefined> {
+  for (const vote of [voteA, voteB]) {
+    const isSigned = verifySignature(publicKey, voteSignBytes(chainId, vote), vote.signature);
+    if (!isSigned) return "a signature is false";
+    yield;
+  }
+  return undefined;
+}
+
+function evidenceInvalid(fault: string) {
+  return blockInvalid(`evidence: ${fault}`);
 }
 
 function withHash(evidence: DuplicateVoteEvidence): {

@@ -4,7 +4,7 @@
  * before it is handled and sent. Calls must not overlap.
  */
 import { type BlockId, isSameBlockId, msToNs } from "../../chain/consensus/block-id.js";
-import { PART_BYTES } from "../../chain/consensus/consensus-block.js";
+import { proposedPartsOf } from "../../chain/consensus/consensus-params.js";
 import {
   type Proposal,
   proposalSignBytes,
@@ -34,7 +34,7 @@ import {
   STEP,
   type TimeoutStep,
 } from "./machine/consensus-state.js";
-import { type Candidate, HeightBlocks, type PartCollector } from "./proposals/height-blocks.js";
+import { type Candidate, HeightBlocks } from "./proposals/height-blocks.js";
 import { lastCommitFor } from "./proposals/last-commit.js";
 import type { RoundMessage } from "./log/message-codec.js";
 import { LockGuard } from "./signing/lock-guard.js";
@@ -43,6 +43,7 @@ import {
   type BlockMakerParts,
   buildCandidate,
   judgeCandidate,
+  judgeProposed,
 } from "./proposals/proposal-block.js";
 import { advance } from "./machine/state-machine.js";
 import type { Wal } from "./log/wal.js";
@@ -95,8 +96,6 @@ type ProposeEffect = Extract<Effect, { type: "propose" }>;
 
 /** Voting step names as failpoints have them. */
 const VOTE_NAME = { [VOTE_TYPE.prevote]: "prevote", [VOTE_TYPE.precommit]: "precommit" } as const;
-
-const NS_PER_MS = 1_000_000n;
 
 /** The height in progress. */
 export class HeightRun {
@@ -157,8 +156,9 @@ export class HeightRun {
   async onOwnMessage(message: RoundMessage): Promise<void> {
     if (message.type === "part") {
       const done = this.blocks.addOwn(message.round, message.header, message.part);
-      if (done !== undefined) this.blocks.keepOwn(message.round, await this.assemble(done));
-      return;
+      if (done === undefined) return;
+      const candidate = await judgeCandidate(this.context, this.tip, done.whole());
+      return this.blocks.keepOwn(message.round, candidate);
     }
     this.guard?.onLogged(
       message.type === "vote"
@@ -230,9 +230,9 @@ export class HeightRun {
       return Buffer.compare(known.signature, proposal.signature) === 0 ? "known" : "useless";
     }
     const { polRound, blockId, signature } = proposal;
-    const isRoundWrong = polRound < -1 || polRound >= round;
-    const maxParts = Math.ceil(this.tip.params.blockMaxBytes / PART_BYTES);
-    if (isRoundWrong || blockId.parts.total > maxParts) return "invalid";
+    // What is in the log was taken, by the bound of whoever wrote it.
+    const isLarge = !this.isReplaying && blockId.parts.total > proposedPartsOf(this.tip.params);
+    if (polRound < -1 || polRound >= round || isLarge) return "invalid";
     const { publicKey } = validators.proposer;
     const signBytes = proposalSignBytes(this.tip.chainId, proposal);
     return verifySignature(publicKey, signBytes, signature) ? "new" : "invalid";
@@ -262,24 +262,27 @@ export class HeightRun {
 
   /** Handles a message that `judge` found new. */
   private async take(message: RoundMessage): Promise<void> {
-    if (message.type !== "part") {
-      await this.feed(message);
-      if (message.type === "vote" && !this.isReplaying) this.context.onVote(message.vote);
-      return;
-    }
-    const { collecting } = this.blocks;
-    if (collecting?.isComplete !== true) return;
-    const candidate = await this.assemble(collecting);
-    this.blocks.keep(candidate);
-    if (!this.isReplaying) {
-      this.context.onReport({ type: "proposal", isAccepted: candidate.executed !== undefined });
-    }
-    this.own.push({ type: "block", candidate });
+    if (message.type !== "part") await this.feed(message);
+    if (message.type === "vote" && !this.isReplaying) this.context.onVote(message.vote);
+    await this.judgeCollected();
   }
 
-  private assemble(parts: PartCollector): Promise<Candidate> {
-    const received = { header: parts.header, parts: parts.all(), bytes: parts.bytes() };
-    return judgeCandidate(this.context, this.tip, received);
+  /** Judges the block that is collected once it is here; one that was put off, once two thirds want it. */
+  private async judgeCollected(): Promise<void> {
+    const { unjudged } = this.blocks;
+    if (unjudged === undefined) return;
+    // What is in the log is judged as whoever wrote it may have done.
+    const isDue = this.isReplaying || this.current.votes.isWanted(unjudged.header);
+    if (unjudged.isJudged === false && !isDue) return;
+    const judge = isDue ? judgeCandidate : judgeProposed;
+    const candidate = await judge(this.context, this.tip, unjudged.whole());
+    unjudged.isJudged = candidate !== undefined;
+    if (!this.isReplaying) {
+      this.context.onReport({ type: "proposal", isAccepted: candidate?.executed !== undefined });
+    }
+    if (candidate === undefined) return;
+    this.blocks.keep(candidate);
+    this.own.push({ type: "block", candidate });
   }
 
   private async feed(input: Input): Promise<void> {
@@ -420,7 +423,7 @@ export class HeightRun {
     const { lockedBlock, proposalBlock } = this.current;
     const block = this.blocks.byId(lockedBlock ?? proposalBlock?.id)?.block;
     const nowNs = msToNs(this.context.clock.nowMs());
-    const leastNs = block === undefined ? nowNs : block.header.timeNs + NS_PER_MS;
+    const leastNs = block === undefined ? nowNs : block.header.timeNs + msToNs(1);
     return nowNs > leastNs ? nowNs : leastNs;
   }
 

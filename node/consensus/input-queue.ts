@@ -68,6 +68,19 @@ export class InputQueue<T extends object> {
     this.wake?.();
   }
 
+  /** Takes all that a peer has waiting. */
+  remove(peer: string): T[] {
+    const removed: T[] = [];
+    for (const lanes of [this.lanes.useful, this.lanes.others]) {
+      const lane = lanes.get(peer);
+      if (lane === undefined) continue;
+      lanes.delete(peer);
+      this.sizeBytes -= lane.sizeBytes;
+      removed.push(...lane.items.map(({ item }) => item));
+    }
+    return removed;
+  }
+
   /** Takes everything that waits, in the order in which `next` would give it. */
   drain(): T[] {
     const items: T[] = [];

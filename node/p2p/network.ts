@@ -369,6 +369,7 @@ function connectParts(made: {
     (bytes, from) => transactions.onGossip(bytes, from),
     (from) => transactions.isHeard(from),
   );
+  host.scores.onBan((nodeId) => reactor.forget(nodeId));
   sessions.onReady((session) => {
     reactor.add(session);
     transactions.add(session);

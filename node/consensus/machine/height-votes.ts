@@ -1,6 +1,8 @@
 /** All votes of one height: a pair of sets for each round that matters. Immutable. */
+import type { PartSetHeader } from "../../../chain/consensus/block-id.js";
 import type { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { type Vote, VOTE_TYPE, type VoteType } from "../../../chain/consensus/vote.js";
+import { isSameParts } from "../proposals/height-blocks.js";
 import { type AddOutcome, VoteSet } from "./vote-set.js";
 
 interface RoundVotes {
@@ -52,6 +54,13 @@ export class HeightVotes {
   /** Rounds with votes, ascending. */
   knownRounds(): number[] {
     return [...this.rounds.keys()].toSorted((a, b) => a - b);
+  }
+
+  /** Whether two thirds of a round voted for the block of these parts: decided, or about to be. */
+  isWanted(parts: PartSetHeader): boolean {
+    return [...this.rounds.values()].some(({ prevotes, precommits }) =>
+      [prevotes, precommits].some(({ majority }) => isSameParts(majority?.blockId?.parts, parts)),
+    );
   }
 
   /** Whether `add` would count a vote: others are not worth a signature check or a log entry. */

@@ -21,6 +21,13 @@ export interface Candidate {
   readonly executed: ExecutedBlock | undefined;
 }
 
+/** A block whose parts are all here, before it is read. */
+export interface WholeParts {
+  readonly header: PartSetHeader;
+  readonly parts: readonly BlockPart[];
+  readonly bytes: Uint8Array;
+}
+
 /** Blocks of one height. */
 export class HeightBlocks {
   private wanted: PartCollector | undefined;
@@ -42,6 +49,12 @@ export class HeightBlocks {
   /** The header whose parts are collected, and those that are here. */
   get collecting(): PartCollector | undefined {
     return this.wanted;
+  }
+
+  /** The block that is collected, once it is complete and until it is judged. */
+  get unjudged(): PartCollector | undefined {
+    const { wanted } = this;
+    return wanted?.isComplete === true && wanted.isJudged !== true ? wanted : undefined;
   }
 
   /** Takes a part of the wanted header; undefined when it belongs to another. */
@@ -114,6 +127,8 @@ export type PartOutcome = "new" | "known" | "invalid";
 export class PartCollector {
   private readonly parts: (BlockPart | undefined)[];
   private count = 0;
+  /** False where the complete block was put off while it is only proposed, see `judgeProposed`. */
+  isJudged: boolean | undefined;
 
   constructor(readonly header: PartSetHeader) {
     this.parts = Array.from({ length: header.total }, () => undefined);
@@ -147,8 +162,9 @@ export class PartCollector {
     return this.parts.filter((part) => part !== undefined);
   }
 
-  /** The block's bytes, once all parts are here. */
-  bytes(): Uint8Array {
-    return Buffer.concat(this.all().map(({ bytes }) => bytes));
+  /** What is judged once all parts are here. */
+  whole(): WholeParts {
+    const parts = this.all();
+    return { header: this.header, parts, bytes: Buffer.concat(parts.map(({ bytes }) => bytes)) };
   }
 }

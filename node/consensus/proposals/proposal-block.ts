@@ -1,9 +1,8 @@
 /** Makes and judges blocks: the one that this node proposes, and those that come in. */
 import type { Address } from "../../../chain/address.js";
-import { nsToMs, type PartSetHeader } from "../../../chain/consensus/block-id.js";
+import { nsToMs } from "../../../chain/consensus/block-id.js";
 import type { Commit } from "../../../chain/consensus/commit.js";
 import {
-  type BlockPart,
   blockIdOf,
   type ConsensusBlock,
   decodeConsensusBlock,
@@ -26,7 +25,7 @@ import { encodeTransactionSteps } from "../../blocks/block-transactions.js";
 import { executeBlock, headerAfter, timeAfterNs } from "../../blocks/block-validity.js";
 import type { ChainTip } from "../../blocks/chain-tip.js";
 import type { EvidencePool } from "../evidence-pool.js";
-import type { Candidate } from "./height-blocks.js";
+import type { Candidate, WholeParts } from "./height-blocks.js";
 import type { RefusedBlocks } from "./refused-blocks.js";
 
 /** What making and judging blocks needs. */
@@ -74,20 +73,41 @@ export async function buildCandidate(
 }
 
 /**
- * Judges a block whose parts are all here, by executing it. A block that breaks a rule is a
- * candidate without execution.
+ * Judges a block by executing it. A block that breaks a rule is a candidate without execution.
  * @throws what is not the block's fault, for example BALANCE_JOURNAL_MISMATCH
  */
-export async function judgeCandidate(
+export function judgeCandidate(
   parts: BlockMakerParts,
   tip: ChainTip,
-  received: {
-    readonly header: PartSetHeader;
-    readonly parts: readonly BlockPart[];
-    readonly bytes: Uint8Array;
-  },
+  received: WholeParts,
 ): Promise<Candidate> {
+  return judge(parts, tip, received, decodeOrUndefined(received.bytes));
+}
+
+/**
+ * Judges a block that is only proposed. Verifying evidence takes long: what a proposer brings more of than
+ * honest ones do is not looked at.
+ * @returns undefined for such a block, which gets no vote and is no candidate; else as above
+ */
+export async function judgeProposed(
+  parts: BlockMakerParts,
+  tip: ChainTip,
+  received: WholeParts,
+): Promise<Candidate | undefined> {
   const block = decodeOrUndefined(received.bytes);
+  if (block === undefined || !parts.evidence.isOverfull(block.evidence)) {
+    return judge(parts, tip, received, block);
+  }
+  refuse(parts, block, "more evidence against one validator than is looked at");
+  return undefined;
+}
+
+async function judge(
+  parts: BlockMakerParts,
+  tip: ChainTip,
+  received: WholeParts,
+  block: ConsensusBlock | undefined,
+): Promise<Candidate> {
   const hash = block === undefined ? ZERO_HASH : hashConsensusHeader(block.header);
   const id = { hash, parts: received.header };
   if (block === undefined) return { id, parts: received.parts, block, executed: undefined };
@@ -96,12 +116,15 @@ export async function judgeCandidate(
     return { id, parts: received.parts, block, executed };
   } catch (error) {
     if (!isBlocksFault(error)) throw error;
-    const { height, proposerAddress } = block.header;
-    const reason = errorMessage(error);
-    parts.refused.add(block, reason);
-    parts.log.warn({ height, proposerAddress, reason }, "a proposed block is not valid");
+    refuse(parts, block, errorMessage(error));
     return { id, parts: received.parts, block, executed: undefined };
   }
+}
+
+function refuse({ refused, log }: BlockMakerParts, block: ConsensusBlock, reason: string): void {
+  const { height, proposerAddress } = block.header;
+  refused.add(block, reason);
+  log.warn({ height, proposerAddress, reason }, "a proposed block is not valid");
 }
 
 function decodeOrUndefined(bytes: Uint8Array): ConsensusBlock | undefined {

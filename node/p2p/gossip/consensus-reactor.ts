@@ -64,7 +64,7 @@ const RESEND_MS = 1_000;
 /** A peer that has said nothing for so long takes no part, as while it catches up. */
 const STATUS_STALE_MS = 3_000;
 
-/** What consensus does with a message that turns out useless: a signature is verified. */
+/** What consensus does with a message that turns out useless or known: no signature is verified. */
 const USELESS_MS = 0.2;
 
 /** Nothing more is repaired while so much waits to be sent. */
@@ -150,6 +150,11 @@ export class ConsensusReactor implements ConsensusBroadcast {
     if (this.peers.get(neighbour.nodeId)?.neighbour === neighbour) {
       this.peers.delete(neighbour.nodeId);
     }
+  }
+
+  /** A peer is banned. */
+  forget(nodeId: NodeId): void {
+    this.inbox?.forget(nodeId);
   }
 
   /** The height that a peer says it is deciding; 0 when it has not said. */
@@ -242,13 +247,19 @@ export class ConsensusReactor implements ConsensusBroadcast {
   private async receive(message: ConsensusMessage, from: NodeId): Promise<Reception> {
     const { inbox } = this;
     if (inbox === undefined) return "useless";
-    const reception = await inbox.receive(message, from);
+    let isAnswered = false;
+    const reception = await inbox.receive(message, from, (spentMs) => {
+      this.ports.load.heard(from, spentMs);
+      // It came early and was kept: whoever brought it has got another answer.
+      if (isAnswered) this.ports.report(from, "invalidMessage");
+    });
+    isAnswered = true;
     const peer = this.peers.get(from);
     if (reception === "new" && peer !== undefined) {
       if (message.type === "vote") peer.voteCount++;
       else if (message.type === "part") peer.partCount++;
     }
-    if (reception !== "new") this.ports.load.heard(from, USELESS_MS);
+    if (reception === "known" || reception === "useless") this.ports.load.heard(from, USELESS_MS);
     return reception;
   }
 

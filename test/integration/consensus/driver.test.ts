@@ -2,21 +2,19 @@
 import fs from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
+import { MAX_BLOCK_BYTES, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
-import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { BlockApplication } from "../../../node/blocks/block-application.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
 import { Wal } from "../../../node/consensus/log/wal.js";
+import type { ChainParams } from "../../../node/settings/genesis.js";
 import { StoreError } from "../../../node/store/database.js";
-import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
+import { listeningValidator } from "../../helpers/chains/listening-validator.js";
+import type { BlockChoice } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
-import {
-  PATIENT_TIMEOUTS,
-  validatorGenesis,
-  ValidatorNode,
-} from "../../helpers/chains/validator-node.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 let cleanUp: (() => Promise<void>)[] = [];
 
@@ -25,47 +23,11 @@ afterEach(async () => {
   cleanUp = [];
 });
 
-/** A validator that does not propose in round 0, and everything it says. */
-async function listener() {
-  const { genesis, seeds } = validatorGenesis(4);
-  const probe = new SignedChain(genesis, seeds, `0x${"00".repeat(32)}` as never);
-  const proposer = probe.proposerOf(1);
-  const own = (proposer + 1) % 4;
-  const others = [0, 1, 2, 3].filter((one) => one !== own);
-  const node = await ValidatorNode.open({ genesis, seed: seeds[own], timeouts: PATIENT_TIMEOUTS });
-  cleanUp.push(() => node.stop());
-  const chain = new SignedChain(genesis, seeds, node.view.head().hash);
-  const said: ConsensusMessage[] = [];
-  node.start((message) => said.push(message));
-  await until(() => node.consensus.status().step >= 3, { timeoutMs: 10_000, what: "round 0" });
-  const tell = (message: ConsensusMessage) => node.consensus.receive(message, "peer");
-  /** Proposal and parts of a block, as its proposer sends them. */
-  const offer = (choice: BlockChoice = {}, who = proposer) => {
-    const block = chain.makeBlock(choice);
-    const blockId = idOf(block);
-    const content = { height: 1, round: 0, polRound: -1, blockId, timeNs: 5n };
-    const { header, parts } = splitIntoParts(encodeConsensusBlock(block));
-    const proposal: ConsensusMessage = {
-      type: "proposal",
-      proposal: chain.proposal(who, content),
-    };
-    const partMessages = parts.map((part): ConsensusMessage => {
-      return { type: "part", height: 1, round: 0, header, part };
-    });
-    return { block, blockId, proposal, parts: partMessages };
-  };
-  const vote = (who: number, change: Partial<Vote> = {}): Vote => {
-    const content = {
-      type: VOTE_TYPE.prevote,
-      height: 1,
-      round: 0,
-      blockId: undefined,
-      timeNs: 9n,
-    };
-    return { ...chain.vote(who, { ...content, ...change }) };
-  };
-  const votes = () => said.flatMap((one) => (one.type === "vote" ? [one.vote] : []));
-  return { node, chain, said, tell, offer, vote, votes, proposer, own, others };
+/** See `listeningValidator`; it is stopped behind the test. */
+async function listener(...choice: Parameters<typeof listeningValidator>) {
+  const all = await listeningValidator(...choice);
+  cleanUp.push(() => all.node.stop());
+  return all;
 }
 
 describe("messages", () => {
@@ -124,19 +86,24 @@ describe("messages", () => {
     expect(await tell({ type: "vote", vote: vote(who) })).toBe("new");
   });
 
+  /** What a proposal of so many parts is taken for, by a chain with such parameters. */
+  async function tellParts(total: number, params: Partial<ChainParams> = {}) {
+    const { tell, chain, proposer, offer } = await listener(1, params);
+    const { hash, parts } = offer().blockId;
+    const blockId = { hash, parts: { ...parts, total } };
+    const content = { height: 1, round: 0, polRound: -1, blockId, timeNs: 5n };
+    return tell({ type: "proposal", proposal: chain.proposal(proposer, content) });
+  }
+
   it("of proposals with more parts than a block has are the proposer's fault", async () => {
-    const { tell, chain, proposer, offer } = await listener();
-    const { blockId } = offer();
-    const parts = { ...blockId.parts, total: 1_000_000 };
-    const content = {
-      height: 1,
-      round: 0,
-      polRound: -1,
-      blockId: { ...blockId, parts },
-      timeNs: 5n,
-    };
-    const proposal = chain.proposal(proposer, content);
-    expect(await tell({ type: "proposal", proposal })).toBe("invalid");
+    expect(await tellParts(257)).toBe("invalid");
+    expect(await tellParts(256)).toBe("new");
+  });
+
+  it("of proposals with more parts than peers take are, too, whatever the genesis says", async () => {
+    const params = { maxBytes: 2 * MAX_BLOCK_BYTES };
+    expect(await tellParts(337, params)).toBe("invalid");
+    expect(await tellParts(336, params)).toBe("new");
   });
 
   it("about what is to come are kept and taken when it begins", async () => {
@@ -175,6 +142,55 @@ describe("evidence of the height in progress", () => {
     // Behind what waits for the height by then.
     await tell({ type: "vote", vote: { ...vote(liar), height: 9 } });
     expect(await tell({ type: "evidence", evidence })).toBe("known");
+  });
+});
+
+describe("a proposal with more evidence against one validator than anybody keeps", () => {
+  it("is not looked at, and is taken where two thirds want it", async () => {
+    const { node, chain, tell, offer, vote, votes, own, others } = await listener(2);
+    const evidence = ["1", "2", "3", "4"].map((name) => chain.doubleVote(own, 1, name));
+    const { block, blockId, proposal, parts } = offer({ evidence });
+    for (const message of [proposal, ...parts]) expect(await tell(message)).toBe("new");
+    expect(votes()).toEqual([]);
+    const refused = () => node.consensus.refusedBlocks().map(({ reason }) => reason);
+    expect(refused()).toEqual([expect.stringMatching(/more evidence against one validator/)]);
+    // A vote of one changes nothing, and does not have it judged again.
+    const [first, ...more] = others;
+    if (first === undefined) throw new Error("nobody");
+    expect(await tell({ type: "vote", vote: vote(first, { blockId }) })).toBe("new");
+    expect([votes(), refused()]).toEqual([[], [expect.anything()]]);
+
+    for (const who of more) await tell({ type: "vote", vote: vote(who, { blockId }) });
+    await until(() => votes().length > 1, { timeoutMs: 10_000, what: "its precommit" });
+    expect(votes().map((one) => [one.type, one.blockId])).toEqual([
+      [VOTE_TYPE.prevote, blockId],
+      [VOTE_TYPE.precommit, blockId],
+    ]);
+    const type = VOTE_TYPE.precommit;
+    for (const who of others) await tell({ type: "vote", vote: vote(who, { type, blockId }) });
+    await until(() => node.height === 2, { timeoutMs: 10_000, what: "height 2" });
+    expect([node.consensus.load(2)?.block, node.halts]).toEqual([block, []]);
+  });
+
+  it("is taken where it is decided: by who hears the votes first, and by who follows", async () => {
+    const { node, chain, tell, offer, vote, own, others } = await listener(2);
+    const evidence = ["1", "2", "3", "4"].map((name) => chain.doubleVote(own, 1, name));
+    const { block, blockId, parts } = offer({ evidence });
+    const type = VOTE_TYPE.precommit;
+    for (const who of others) await tell({ type: "vote", vote: vote(who, { type, blockId }) });
+    for (const part of parts) expect(await tell(part)).toBe("new");
+    await until(() => node.height === 2, { timeoutMs: 10_000, what: "height 2" });
+    expect(node.consensus.refusedBlocks()).toEqual([]);
+
+    const { genesis } = chain;
+    const follower = await ValidatorNode.open({ genesis, seed: undefined });
+    cleanUp.push(() => follower.stop());
+    for (const height of [1, 2]) {
+      const decided = node.consensus.load(height);
+      if (decided === undefined) throw new Error("not decided");
+      await follower.consensus.apply(decided);
+    }
+    expect(follower.consensus.load(2)?.block).toEqual(block);
   });
 });
 

@@ -9,6 +9,7 @@ import {
 import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { type Vote, VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
 import type { Hash32 } from "../../../chain/hex.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
 import type { ChainTip } from "../../../node/blocks/chain-tip.js";
 import { loadTip } from "../../../node/consensus/consensus-archive.js";
 import { consensusParamsOf } from "../../../node/settings/genesis.js";
@@ -89,7 +90,7 @@ function evidenceOf(one: Vote, other: Vote, change: Partial<DuplicateVoteEvidenc
 /** Why a block with this evidence would be refused; "valid" when it would not. */
 function verdict(evidence: DuplicateVoteEvidence): string {
   try {
-    pool.check([evidence], tip());
+    allAtOnce(pool.checkSteps([evidence], tip()));
     return "valid";
   } catch (error) {
     return error instanceof Error ? error.message : "";
@@ -165,7 +166,7 @@ describe("evidence that comes in", () => {
     await pool.receive(evidence, tip());
     expect(verdict(evidence)).toBe("valid");
     // VerifyDuplicatedEvidenceFails
-    expect(() => pool.check([evidence, evidence], tip())).toThrow(/there twice/);
+    expect(() => allAtOnce(pool.checkSteps([evidence, evidence], tip()))).toThrow(/there twice/);
   });
 
   it("is forgotten with the blocks that take it or outlive it (EvidencePoolUpdate)", async () => {

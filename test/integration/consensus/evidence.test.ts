@@ -1,8 +1,10 @@
 /** The evidence pool on a real store (CometBFT 0.38.17's evidence/pool_test.go). */
 import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
-import { hashEvidence } from "../../../chain/consensus/evidence.js";
+import { type DuplicateVoteEvidence, hashEvidence } from "../../../chain/consensus/evidence.js";
 import { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
+import { executeBlock } from "../../../node/blocks/block-validity.js";
 import type { ChainTip } from "../../../node/blocks/chain-tip.js";
 import { loadTip } from "../../../node/consensus/consensus-archive.js";
 import { consensusParamsOf } from "../../../node/settings/genesis.js";
@@ -11,6 +13,7 @@ import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { SignedChain } from "../../helpers/chains/signed-chain.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
+import { turnsOf } from "../../helpers/turns.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const params = consensusParamsOf(genesis.params);
@@ -174,7 +177,35 @@ describe("evidence in a block", () => {
     const again = await EvidencePool.open(store, log);
     expect(again.waiting()).toEqual([]);
     expect(await again.receive(evidence, tip())).toBe("known");
-    expect(() => again.check([evidence], tip())).toThrow(/in a block already/);
+    expect(() => allAtOnce(again.checkSteps([evidence], tip()))).toThrow(/in a block already/);
+  });
+
+  const pieces = () => Array.from({ length: 12 }, (_, at) => chain.doubleVote(at % 4, 2, `${at}`));
+
+  /** Judges the next block with this evidence; rejects with `accepted` where its execution would follow. */
+  function judge(evidence: readonly DuplicateVoteEvidence[]): Promise<unknown> {
+    const application = { execute: () => Promise.reject(accepted) };
+    return executeBlock({ application, evidence: pool }, tip(), chain.makeBlock({ evidence }));
+  }
+  const accepted = new Error("valid, and now executed");
+
+  it("is compared as a whole before the first signature is verified, which takes long", async () => {
+    const [first, ...others] = pieces();
+    const last = others.at(-1);
+    if (first === undefined || last === undefined) throw new Error("no pieces");
+    await expect(judge([first, ...others])).rejects.toBe(accepted);
+    const { voteA, voteB } = first;
+    const unsigned = { ...first, voteB: { ...voteB, signature: voteA.signature } };
+    await expect(judge([unsigned, ...others])).rejects.toThrow(/a signature is false/);
+    const late = { ...last, timeNs: last.timeNs + 1n };
+    await expect(judge([unsigned, ...others, late])).rejects.toThrow(/not of the block's time/);
+    await expect(judge([unsigned, last, last])).rejects.toThrow(/there twice/);
+  });
+
+  it("is verified in steps between which others have their turns", async () => {
+    const [none, all] = [[], pieces()];
+    const turns = (evidence: typeof all) => turnsOf(() => judge(evidence).catch(() => undefined));
+    expect((await turns(all)) - (await turns(none))).toBeGreaterThanOrEqual(3);
   });
 });
 
@@ -192,7 +223,7 @@ describe("age", () => {
     await pool.receive(chain.doubleVote(2, 2), tip());
     const late = { ...tip(), height: 200_000, timeNs: tip().timeNs + 10n ** 18n };
     expect(pool.forBlock(late)).toEqual([]);
-    expect(() => pool.check(pool.waiting(), late)).toThrow(/too old/);
+    expect(() => allAtOnce(pool.checkSteps(pool.waiting(), late))).toThrow(/too old/);
     await node.stores.database.write(pool.writesOf([], late), { durable: true });
     await pool.afterBlock(late, []);
     expect(pool.waiting()).toEqual([]);

@@ -186,21 +186,37 @@ export const freeOfCharge = {
   served: () => undefined,
 };
 
+/** How long a fake driver says that it judged what is invalid. */
+export const INVALID_MS = 7;
+
 /** Collects what it hears; votes and parts are new once. */
 export class FakeDriver implements ConsensusInbox {
   readonly heard: { readonly message: ConsensusMessage; readonly peer: string }[] = [];
+  /** Whose waiting messages were dropped. */
+  readonly forgotten: string[] = [];
   current = statusAt(1);
   repairs: (peer: RoundStatus) => readonly ConsensusMessage[] = () => [];
   private readonly known = new Set<string>();
 
-  receive(message: ConsensusMessage, peer: string): Promise<Reception> {
+  receive(
+    message: ConsensusMessage,
+    peer: string,
+    onInvalid: (spentMs: number) => void = () => undefined,
+  ): Promise<Reception> {
     this.heard.push({ message, peer });
     const isInvalid = message.type === "vote" && message.vote.signature[0] === 0;
-    if (isInvalid) return Promise.resolve("invalid");
+    if (isInvalid) {
+      onInvalid(INVALID_MS);
+      return Promise.resolve("invalid");
+    }
     const key = createHash("sha256").update(encodeConsensusMessage(message)).digest("hex");
     if (this.known.has(key)) return Promise.resolve("known");
     this.known.add(key);
     return Promise.resolve("new");
+  }
+
+  forget(peer: string): void {
+    this.forgotten.push(peer);
   }
 
   status(): RoundStatus {

@@ -59,6 +59,8 @@ describe("gossip", () => {
     }
     await until(() => middle.network.peers().length === 1, { timeoutMs: 5_000 });
     expect(middle.network.peers()[0]?.nodeId).toBe(right.key.nodeId);
+    // What it has waiting there is not worked off.
+    expect(middle.driver.forgotten).toEqual([left.key.nodeId]);
     const invalid = heardOf(right, "vote").filter(
       ({ message }) => message.type === "vote" && message.vote.signature[0] === 0,
     );

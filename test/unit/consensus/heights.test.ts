@@ -7,6 +7,7 @@ import { msToNs } from "../../../chain/consensus/block-id.js";
 import { encodeConsensusBlock, PART_BYTES } from "../../../chain/consensus/consensus-block.js";
 import { encodeDuplicateVote } from "../../../chain/consensus/evidence.js";
 import type { Hash32 } from "../../../chain/hex.js";
+import { eachInSteps } from "../../../chain/steps/steps.js";
 import { executeBlock } from "../../../node/blocks/block-validity.js";
 import type { ChainTip } from "../../../node/blocks/chain-tip.js";
 import { makeCommit } from "../../../node/consensus/machine/commit-votes.js";
@@ -142,7 +143,7 @@ describe("the size of a block (StateOversizedBlock)", () => {
     const accepted = new Error("valid, and now executed");
     const parts = {
       application: { execute: () => Promise.reject(accepted) },
-      evidence: { check: () => {} },
+      evidence: { checkSteps: () => eachInSteps([], () => undefined) },
     };
     const outcome = await executeBlock(
       parts,

@@ -64,6 +64,17 @@ describe("the queue of consensus", () => {
     expect(names()).toHaveLength(25);
   });
 
+  it("gives up what one peer has waiting, and its room", () => {
+    const { queue, offer, useful, dropped, names } = stage({ maxPeerBytes: 100, maxBytes: 100 });
+    useful.add("b");
+    for (const name of ["0", "1", "2"]) for (const peer of ["a", "b"]) offer(peer, name);
+    expect(queue.remove("a").map(({ name }) => name)).toEqual(["a0", "a1", "a2"]);
+    expect(queue.remove("b").map(({ name }) => name)).toEqual(["b0", "b1", "b2"]);
+    expect(queue.remove("c")).toEqual([]);
+    expect(offer("a", "3", 100)).toBe(true);
+    expect([dropped, names()]).toEqual([[], ["a3"]]);
+  });
+
   it("hears a peer that has been of use every second time, however many keys a liar has", () => {
     const { offer, useful, names } = stage({ maxPeerBytes: 1_000, maxBytes: 10_000 });
     offer("good", "0");

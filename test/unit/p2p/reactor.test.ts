@@ -8,7 +8,14 @@ import {
   encodeConsensusMessage,
 } from "../../../node/p2p/peers/peer-codec.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { FakeDriver, freeOfCharge, part, statusAt, vote } from "../../integration/p2p/fakes.js";
+import {
+  FakeDriver,
+  freeOfCharge,
+  INVALID_MS,
+  part,
+  statusAt,
+  vote,
+} from "../../integration/p2p/fakes.js";
 import { TestClock } from "./clock.js";
 
 class FakeNeighbour implements Neighbour {
@@ -32,10 +39,11 @@ function stage() {
   const clock = new TestClock();
   const published: ConsensusMessage[] = [];
   const reports: string[] = [];
+  const spentMs: number[] = [];
   const reactor = new ConsensusReactor({
     publish: (bytes) => published.push(decodeConsensusMessage(bytes, () => 4)),
     report: (_nodeId, offence) => reports.push(offence),
-    load: freeOfCharge,
+    load: { ...freeOfCharge, heard: (_nodeId, ms) => spentMs.push(ms) },
     clock,
     log: createLogger({ component: "test", level: "silent" }),
   });
@@ -49,7 +57,7 @@ function stage() {
   };
   const hear = (message: ConsensusMessage) =>
     reactor.onDirect(encodeConsensusMessage(message), neighbour.nodeId);
-  return { reactor, driver, neighbour, published, reports, tick, hear };
+  return { reactor, driver, neighbour, published, reports, spentMs, tick, hear };
 }
 
 const vote1: ConsensusMessage = { type: "vote", vote: vote({ height: 1 }) };
@@ -166,6 +174,30 @@ describe("the reactor", () => {
     await reactor.onDirect(Buffer.from("junk"), from);
     expect(reports).toEqual(["invalidMessage", "malformed"]);
     expect(driver.heard.map(({ peer }) => peer)).toEqual([from, from, from, from]);
+  });
+
+  it("charges the time of judging what is invalid to its sender, and little for what is known", async () => {
+    const { spentMs, hear } = stage();
+    await hear({ type: "vote", vote: vote({ mark: 0 }) });
+    expect(spentMs).toEqual([INVALID_MS]);
+    await hear(vote1);
+    expect(spentMs).toEqual([INVALID_MS]);
+    await hear(vote1);
+    expect(spentMs).toEqual([INVALID_MS, expect.any(Number)]);
+    expect(spentMs[1]).toBeLessThan(1);
+  });
+
+  it("holds what came early and turned out invalid later against the sender as well", async () => {
+    const { driver, reports, spentMs, hear } = stage();
+    const later: ((spentMs: number) => void)[] = [];
+    driver.receive = (_message, _peer, onInvalid) => {
+      if (onInvalid !== undefined) later.push(onInvalid);
+      return Promise.resolve("useless");
+    };
+    await hear({ type: "vote", vote: vote({ height: 2, mark: 0 }) });
+    expect(reports).toEqual([]);
+    for (const onInvalid of later) onInvalid(INVALID_MS);
+    expect([reports, spentMs.at(-1)]).toEqual([["invalidMessage"], INVALID_MS]);
   });
 
   it("drops messages while the driver does not run", async () => {
