@@ -9,28 +9,26 @@ import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
 import { endMoves, nameColdAddresses } from "../../ledger/treasury/moves.js";
 import { type DueSweep, putOff, readDue } from "../../ledger/assets/sweep-due.js";
-import { readStoredPlaces, type StoredPlace } from "../../ledger/treasury/stored-places.js";
 import {
   freezeSweep,
   intendSweeps,
   markSweepsSent,
   type NewSweep,
-  type NewSweepAttempt,
   readMovingSweeps,
-  storeSweepAttempts,
   type Sweep,
   voidSweep,
 } from "../../ledger/treasury/sweeps.js";
 import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
-import { readPayable } from "../../ledger/wallets/payable-wallets.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
-import { firstAttempt, nextAttempt, type SeenSweep } from "./sweep-attempts.js";
+import { freeOf, sendVanished } from "./lost-sweeps.js";
+import { maySend, payableWallets } from "./may-send.js";
+import { firstAttempt, nextAttempt, type SeenSweep, storeAttempts } from "./sweep-attempts.js";
 import { attendGas, gasPlaces, giveMore, GIVEN_UP_DELAY_MS, PATIENCE_MS } from "./sweep-gas.js";
-import { type AddressState, readAddressStates } from "./sweep-node.js";
+import { readAddressStates } from "./sweep-node.js";
 import { decideSweep } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
@@ -45,9 +43,6 @@ const MAX_NAMED = 5;
 
 /** Tokens' estimates asked for at once. */
 const ESTIMATES_AT_ONCE = 8;
-
-/** An address on the chain, and which nonces of it are known to be used. */
-type SeenAddress = Pick<DueSweep, "address" | "nextNonce"> & { readonly state: AddressState };
 
 /** What is known for one round. */
 interface Round {
@@ -99,7 +94,7 @@ export class Sweeper {
     if (rules === undefined) return false;
     const { level } = await killSwitch.read();
     if (stops(level, "stop-broadcast")) return false;
-    const wallets = await this.#payableWallets();
+    const wallets = await payableWallets(this.#context);
     const { rewinds, height: bookedHeight } = await readCursor(database);
     const view = await node.view(wallets[0] ?? ZERO_ADDRESS, { signal });
     // A node below what was seen shows old nonces and balances.
@@ -124,12 +119,6 @@ export class Sweeper {
     return isMore;
   }
 
-  /** Only these are given coins: another one's key may be gone, or in other hands. */
-  async #payableWallets(): Promise<readonly Address[]> {
-    const known = new Set(this.#context.wallets());
-    return (await readPayable(this.#context.database)).filter((address) => known.has(address));
-  }
-
   /** @returns the sweeps that are under way */
   async #advance(round: Round): Promise<readonly Sweep[]> {
     const { database, settings } = this.#context;
@@ -137,7 +126,8 @@ export class Sweeper {
     const sweeps = await readMovingSweeps(database, window);
     const seen = await this.#see(sweeps, round);
     this.#forgetEnded(sweeps);
-    await this.#sendVanished(
+    await sendVanished(
+      this.#context,
       seen
         // On its own nonce nothing has vanished.
         .filter(({ sweep: { gas }, state }) => gas?.nonce !== state.nonce)
@@ -154,7 +144,7 @@ export class Sweeper {
       );
       const first = ready.flatMap((each) => firstAttempt(this.#context, each, round) ?? []);
       const next = seen.flatMap((each) => nextAttempt(this.#context, each, round) ?? []);
-      await this.#sign([...first, ...next]);
+      await storeAttempts(database, [...first, ...next]);
       const isSigned = new Set(first.map(({ sweepId }) => sweepId));
       await this.#giveUp(
         ready.filter(({ sweep }) => !isSigned.has(sweep.id)),
@@ -256,13 +246,6 @@ export class Sweeper {
     }
   }
 
-  async #sign(attempts: readonly NewSweepAttempt[]): Promise<void> {
-    if (attempts.length === 0) return;
-    failpoint(TREASURY_FAILPOINTS.beforeAttempt);
-    await storeSweepAttempts(this.#context.database, attempts);
-    failpoint(TREASURY_FAILPOINTS.afterAttempt);
-  }
-
   /** The stored bytes, as often as needed. */
   async #send(sweeps: readonly Sweep[], { signal }: Round): Promise<void> {
     const { database, node, clock, settings, log } = this.#context;
@@ -275,8 +258,8 @@ export class Sweeper {
       const isLate = sentMs === undefined || nowMs - sentMs >= settings.rebroadcastIntervalMs;
       return state === "signed" || isNew || isLate ? [{ id, attempts }] : [];
     });
-    if (late.length === 0 || !(await this.#maySend())) return;
-    const wallets = await this.#payableWallets();
+    if (late.length === 0 || !(await maySend(this.#context))) return;
+    const wallets = await payableWallets(this.#context);
     // The newest that may go out: where an earlier one is for the only wallet left, it is worth as much.
     const due = late.flatMap(({ id, attempts }) => {
       const newest = attempts.findLast(({ wallet }) => wallets.includes(wallet));
@@ -300,13 +283,6 @@ export class Sweeper {
     await markSweepsSent(database, sent);
   }
 
-  /** A round may be long: what was read at its beginning is old by now. */
-  async #maySend(): Promise<boolean> {
-    const { database, killSwitch } = this.#context;
-    if (stops((await killSwitch.read()).level, "stop-broadcast")) return false;
-    return (await openIncident(database)) === undefined;
-  }
-
   /** Begins sweeps of what is due, as many as may be under way. @returns true when more is due */
   async #begin(round: Round, moving: readonly Sweep[]): Promise<boolean> {
     const { database, settings, log } = this.#context;
@@ -322,7 +298,8 @@ export class Sweeper {
     const later: (DueSweep & { readonly delayMs: number })[] = [];
     const looked = await this.#look(due, wallet, round);
     this.#tellOtherSeed(looked.filter(({ facts: { hasKey } }) => !hasKey));
-    const vanished = await this.#sendVanished(
+    const vanished = await sendVanished(
+      this.#context,
       looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {
         return { address, nextNonce, state };
       }),
@@ -350,50 +327,6 @@ export class Sweeper {
     const written = await intendSweeps(database, [...begun.values()], height);
     if (written > 0) failpoint(TREASURY_FAILPOINTS.afterIntent);
     return due.length === LOOKED_AT_ONCE && (written > 0 || later.length > 0);
-  }
-
-  /**
-   * A nonce that was used and is free again: the chain came back without that sweep. Its bytes are
-   * sent as they are; a node that is only behind refuses them.
-   * @returns what is stored for the nonces that are free
-   */
-  async #sendVanished(
-    looked: readonly SeenAddress[],
-    round: Round,
-  ): Promise<readonly StoredPlace[]> {
-    const { database, node, log } = this.#context;
-    const free = looked.flatMap(({ address, nextNonce, state }) => {
-      const isFree = state.nonce < nextNonce && state.pendingNonce === state.nonce;
-      return isFree ? [{ address, nonce: state.nonce }] : [];
-    });
-    if (free.length === 0) return [];
-    const places = await readStoredPlaces(database, free, await this.#payableWallets());
-    this.#tellStuck(places);
-    const raws = places.flatMap((place) => place.raws);
-    if (raws.length === 0 || !(await this.#maySend())) return places;
-    await node.send(raws, { signal: round.signal });
-    log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
-    return places;
-  }
-
-  /** Free nonces of which nothing can be sent by itself. */
-  #tellStuck(places: readonly StoredPlace[]): void {
-    const { log } = this.#context;
-    const tell = (stuck: readonly StoredPlace[], what: string) => {
-      if (stuck.length === 0) return;
-      const addresses = stuck.slice(0, MAX_NAMED).map(({ address }) => address);
-      log.warn({ count: stuck.length, addresses }, what);
-    };
-    const unsent = places.filter(({ raws }) => raws.length === 0);
-    tell(
-      unsent.filter(({ isSigned }) => isSigned),
-      "sweeps that a chain may have lost went to wallets that take no coins now",
-    );
-    tell(
-      unsent.filter(({ isOurs, isSigned }) => isOurs && !isSigned),
-      "a chain may have lost transactions that used nonces of sweeps which were never signed: " +
-        "nothing is swept there before they are used again, by hand",
-    );
   }
 
   async #look(due: readonly DueSweep[], wallet: Address, round: Round) {
@@ -481,17 +414,4 @@ export class Sweeper {
   #price({ view }: Round): bigint {
     return choosePrice(view.suggestedPriceAtoken, this.#context.settings.gas);
   }
-}
-
-/**
- * Whether the chain has lost what used an address' nonce, and nothing of ours was ever meant for it: it is as
- * good as a new one. One that is only behind what the ledger has booked may show any.
- */
-function freeOf(
-  vanished: readonly StoredPlace[],
-  { rewinds, isAsBooked }: Round,
-): (address: Address) => boolean {
-  const free = vanished.filter(({ isOurs }) => !isOurs).map(({ address }) => address);
-  const addresses = new Set(rewinds > 0 && isAsBooked ? free : []);
-  return (address) => addresses.has(address);
 }
