@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { broughtUnits } from "../../../ledger/treasury/sweeps.js";
+import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, PRICE, TreasuryBench } from "./treasury-bench.js";
 
@@ -117,4 +118,34 @@ it("bring what there is where they had been mined, before the next of their addr
   await deposit(LEFT_ATOKEN);
   await bench.untilEmpty([alice]);
   expect(await states()).toEqual(["settled", "settled"]);
+});
+
+it("let tokens go on that wait for their nonce, or for gas, once coins come", async () => {
+  const bob = await bench.bench.register("bob");
+  kept = head();
+  await bench.bench.mine([
+    { to: alice, value: LOST_ATOKEN },
+    { to: bob, value: LEFT_ATOKEN },
+    callOf("PlainToken", "mint", [bob, 5n]),
+  ]);
+  await bench.mine();
+  await bench.rounds(3);
+  await comeBack();
+  await bench.bench.mine([
+    callOf("PlainToken", "mint", [bob, 5n]),
+    callOf("PlainToken", "mint", [alice, 5n]),
+  ]);
+  await bench.mine();
+  await bench.rounds(3);
+  const tokens = async () =>
+    Promise.all([alice, bob].map((address) => bench.units(address, "PLAIN")));
+  expect(await tokens()).toEqual([5n, 5n]);
+  await bench.bench.mine([alice, bob].map((to) => ({ to, value: LEFT_ATOKEN })));
+  await bench.mine();
+  for (let round = 0; round < 6; round += 1) {
+    await bench.worker.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+    await bench.rounds(1);
+  }
+  expect(await tokens()).toEqual([0n, 0n]);
+  await bench.untilEmpty([alice, bob]);
 });
