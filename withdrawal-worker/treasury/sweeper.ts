@@ -3,7 +3,7 @@
  * keeps the bands. Every step is a commit of its own; a round that dies anywhere is done by the next.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
-import { readCursor } from "../../ledger/watch/watch-cursor.js";
+import { readCursor, type WatchCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
@@ -49,7 +49,9 @@ interface Round {
   readonly policy: HashedPolicy;
   readonly rules: TreasuryRules;
   readonly view: WalletView;
-  /** Losses of blocks that the watcher had gone back for before the chain was looked at. */
+  /** Where the watcher stood before the chain was looked at. */
+  readonly booked: WatchCursor;
+  /** Losses of blocks that it had gone back for by then. */
   readonly rewinds: number;
   /** The chain is looked at no earlier than where the ledger is: a used nonce that is free was lost. */
   readonly isAsBooked: boolean;
@@ -95,14 +97,15 @@ export class Sweeper {
     const { level } = await killSwitch.read();
     if (stops(level, "stop-broadcast")) return false;
     const wallets = await payableWallets(this.#context);
-    const { rewinds, height: bookedHeight } = await readCursor(database);
+    const booked = await readCursor(database);
+    const { rewinds } = booked;
     const view = await node.view(wallets[0] ?? ZERO_ADDRESS, { signal });
     // A node below what was seen shows old nonces and balances.
     if (view.height < this.#lastHeight) return false;
     this.#lastHeight = view.height;
     const maySign = !stops(level, "stop-sign");
-    const isAsBooked = view.height >= bookedHeight;
-    const looked = { view, rewinds, isAsBooked };
+    const isAsBooked = view.height >= booked.height;
+    const looked = { view, booked, rewinds, isAsBooked };
     const round: Round = { policy: current, rules, ...looked, wallets, maySign, signal };
     await nameColdAddresses(
       database,
@@ -194,7 +197,8 @@ export class Sweeper {
   }
 
   /** A used nonce without a receipt of ours is never signed over. */
-  async #freezeUsed(seen: readonly SeenSweep[], { view, rewinds, signal }: Round): Promise<void> {
+  async #freezeUsed(seen: readonly SeenSweep[], round: Round): Promise<void> {
+    const { view, rewinds, signal } = round;
     const { database, node, clock, settings, log } = this.#context;
     const used = seen.filter(
       ({ sweep: { gas, state }, state: { nonce } }) =>
@@ -206,7 +210,10 @@ export class Sweeper {
     const askedMs = clock.monotonicMs();
     const receipts = await node.receipts(hashes, { signal });
     const mined = used.flatMap(({ sweep }) => minedOf(sweep, receipts.byHash));
-    await endUnmoved(database, mined, rewinds);
+    const booked = mined.filter(({ height }) => height <= round.booked.height);
+    if (booked.length > 0 && (await this.#isBooked(round))) {
+      await endUnmoved(database, booked, rewinds);
+    }
     for (const { sweep } of used) {
       const { id, address, gas } = sweep;
       const hasReceipt = minedOf(sweep, receipts.byHash).length > 0;
@@ -227,6 +234,12 @@ export class Sweeper {
         log.error({ sweep: id, address, reason }, "a sweep is frozen");
       }
     }
+  }
+
+  /** Whether the chain has what is booked: other blocks of these heights may move what those did not. */
+  async #isBooked({ booked: { height, blockHash }, signal }: Round): Promise<boolean> {
+    const header = await this.#context.evm.getBlockHeader(height, { signal });
+    return header?.hash === blockHash;
   }
 
   /**
