@@ -27,3 +27,7 @@ export const MINED_IN = `
              || ', in which it was mined, is lost: its bytes are sent again'
      WHERE ${IS_DOUBTED}) AS found
    ORDER BY height DESC NULLS LAST LIMIT 1`;
+
+/** SQL: of a sweep `s` that was mined, whether its block is lost, and nothing of it is mined since. */
+export const IS_LOST = `(s.state IN ('settled', 'failed')
+  AND (SELECT mined.hash FROM (${MINED_IN}) AS mined) IS NULL)`;

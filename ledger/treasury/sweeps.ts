@@ -4,7 +4,8 @@
  * them, in the commit that books what the chain shows (`treasury-flows.ts`).
  */
 import type { Address } from "../../chain/address.js";
-import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
+import { type Hash32, type Height, type Hex, hexToBytes, parseHex } from "../../chain/hex.js";
+import { decodeTransaction } from "../../chain/transaction.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { standsStill } from "../assets/token-state.js";
@@ -23,27 +24,15 @@ import {
 } from "../stored-values.js";
 import { lockPayable } from "../wallets/payable-wallets.js";
 import { arrivalsOf } from "../requests/lost-gas.js";
-import { MINED_IN } from "./lost-sweeps.js";
+import { IS_LOST, MINED_IN } from "./lost-sweeps.js";
+import {
+  MOVING_STATES,
+  type SweepState,
+  type TopUpState,
+  toSweepState,
+  toTopUp,
+} from "./sweep-states.js";
 import { lookAgain, takeOff } from "../assets/sweep-due.js";
-
-/** States; the last four are ends. */
-export const SWEEP_STATES = [
-  "needs-gas",
-  "ready",
-  "signed",
-  "sent",
-  "frozen",
-  "settled",
-  "failed",
-  "void",
-  "foreign",
-] as const;
-
-/** One of `SWEEP_STATES`. */
-export type SweepState = (typeof SWEEP_STATES)[number];
-
-/** States of sweeps that go on by themselves; a frozen one waits for a person, or for the watcher. */
-const MOVING_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 4);
 
 /** Nonce and price, once there is gas. */
 export interface SweepGas {
@@ -74,9 +63,6 @@ export interface SweepAttempt {
   readonly ageMs: number;
 }
 
-/** The gas that a sweep was given. */
-export type TopUpState = "none" | "open" | "arrived" | "void";
-
 /** A sweep as stored. */
 export interface Sweep {
   readonly id: number;
@@ -88,6 +74,7 @@ export interface Sweep {
   readonly isPaused: boolean;
   /** Where its mined attempt went, or the newest goes; without any where it is meant to go. */
   readonly wallet: Address;
+  /** What it was meant to bring; see `broughtUnits`. */
   readonly amountUnits: bigint;
   readonly gasLimit: bigint;
   readonly gas: SweepGas | undefined;
@@ -217,6 +204,26 @@ export function listSweeps(
   );
 }
 
+/** What its mined attempt brings, or the newest: of coins less where it is dearer, or some were lost. */
+export function broughtUnits({ contract, attempts, minedHash, amountUnits }: Sweep): bigint {
+  const shown = shownOf(attempts, minedHash);
+  if (contract !== undefined || shown === undefined) return amountUnits;
+  return decodeTransaction(hexToBytes(shown.raw)).valueAtoken;
+}
+
+/** Those that have these nonces of their addresses, however they ended. */
+export function readSweepsAt(
+  sql: Sql,
+  places: readonly { readonly address: Address; readonly nonce: bigint }[],
+): Promise<Sweep[]> {
+  return readSweeps(
+    sql,
+    `JOIN unnest($1::text[], $2::numeric[]) AS place (address, nonce)
+       ON s.address = place.address AND s.nonce = place.nonce`,
+    [places.map(({ address }) => address), places.map(({ nonce }) => nonce.toString())],
+  );
+}
+
 /** One sweep, if there is one. */
 export async function findSweep(sql: Sql, id: number): Promise<Sweep | undefined> {
   return (await readSweeps(sql, `WHERE s.id = $1`, [id]))[0];
@@ -266,9 +273,10 @@ export interface NewSweepAttempt extends Omit<SweepAttempt, "ageMs"> {
 }
 
 /**
- * Stores signed bytes before they may be sent; the first attempt moves the sweep on. Those towards a
- * wallet that may be given nothing any more are dropped: whoever retires one has seen all bytes towards it.
- * So are all where the kill switch was set, or an incident opened, since they were signed.
+ * Stores signed bytes before they may be sent, of sweeps that are open, and of those whose block is lost; the
+ * first attempt moves the sweep on. Those towards a wallet that may be given nothing any more are dropped:
+ * whoever retires one has seen all bytes towards it. So are all where the kill switch was set, or an incident
+ * opened, since they were signed.
  * @returns the sweeps whose attempt is stored now: of two that sign at once one gets in
  */
 export function storeSweepAttempts(
@@ -293,7 +301,7 @@ export function storeSweepAttempts(
        ), open AS (
          -- Locked above, since another treasury may be giving it up.
          SELECT s.id FROM sweep s WHERE s.id IN (SELECT id FROM input)
-            AND s.state IN ('ready', 'signed', 'sent')
+            AND (s.state IN ('ready', 'signed', 'sent') OR ${IS_LOST})
        ), stored AS (
          INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
          SELECT input.id, n, raw, hash, price, target FROM input JOIN open ON open.id = input.id
@@ -450,7 +458,7 @@ function toSweep(row: SweepRow): Sweep {
     gasPriceAtoken: storedAtoken(attempt.price),
     ageMs: storedInteger(attempt.age_ms),
   }));
-  const shown = attempts.find(({ hash }) => hash === row.mined_hash) ?? attempts.at(-1);
+  const minedHash = row.mined_hash === null ? undefined : storedHash(row.mined_hash);
   return {
     id: storedInteger(row.id),
     address: storedAddress(row.address),
@@ -458,7 +466,7 @@ function toSweep(row: SweepRow): Sweep {
     asset: row.asset,
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     isPaused: row.is_paused,
-    wallet: shown?.wallet ?? storedAddress(row.wallet),
+    wallet: shownOf(attempts, minedHash)?.wallet ?? storedAddress(row.wallet),
     amountUnits: storedAtoken(row.amount),
     gasLimit: storedAtoken(row.gas_limit),
     gas:
@@ -468,7 +476,7 @@ function toSweep(row: SweepRow): Sweep {
     nextNonce: storedAtoken(row.next_nonce),
     state: toSweepState(row.state),
     reason: row.reason ?? undefined,
-    minedHash: row.mined_hash === null ? undefined : storedHash(row.mined_hash),
+    minedHash,
     blockNumber: row.block_number === null ? undefined : storedHeight(row.block_number),
     attempts,
     topUp: toTopUp(row.top_up),
@@ -481,19 +489,10 @@ function toSweep(row: SweepRow): Sweep {
   };
 }
 
-/** A state column or a word of a person; undefined for any other text. */
-export function asSweepState(text: string): SweepState | undefined {
-  return SWEEP_STATES.find((state) => state === text);
-}
-
-function toSweepState(text: string): SweepState {
-  const state = asSweepState(text);
-  if (state === undefined) throw new LedgerError("CORRUPT_ROW", "unknown state of a sweep");
-  return state;
-}
-
-function toTopUp(text: string | null): TopUpState {
-  if (text === "open" || text === "arrived" || text === "void") return text;
-  if (text === null) return "none";
-  throw new LedgerError("CORRUPT_ROW", "unknown state of a top-up");
+/** The one that is mined, or the newest. */
+function shownOf(
+  attempts: readonly SweepAttempt[],
+  minedHash: Hash32 | undefined,
+): SweepAttempt | undefined {
+  return attempts.find(({ hash }) => hash === minedHash) ?? attempts.at(-1);
 }

@@ -29,6 +29,7 @@ export function minedOf(
 
 /**
  * Ends those that are open behind the booking of their blocks: what moved anything was ended with it.
+ * @param mined in blocks that are booked, on the chain that the watcher has gone along
  * @param rewinds losses of blocks that the watcher had gone back for before the chain was asked
  */
 export async function endUnmoved(
@@ -40,10 +41,9 @@ export async function endUnmoved(
   await database.transaction(async (tx) => {
     const cursor = await lockCursor(tx);
     if (cursor.rewinds !== rewinds) return;
-    const booked = mined.filter(({ height }) => height <= cursor.height);
     await endMined(
       tx,
-      booked.map(({ id, hash, height }) => ({ id, hash, ...unmovedAt(height) })),
+      mined.map(({ id, hash, height }) => ({ id, hash, ...unmovedAt(height) })),
     );
   });
 }

@@ -1,6 +1,7 @@
 /** `GET /v1/treasury` and `GET /v1/sweeps`: what the exchange has where, and what it moves. */
 import { toChecksumAddress } from "../../chain/address.js";
-import { asSweepState, listSweeps, type Sweep } from "../../ledger/treasury/sweeps.js";
+import { broughtUnits, listSweeps, type Sweep } from "../../ledger/treasury/sweeps.js";
+import { asSweepState } from "../../ledger/treasury/sweep-states.js";
 import { readTreasury, type TreasuryFigures } from "../../ledger/treasury/treasury-figures.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
@@ -70,7 +71,7 @@ function encodeSweep(sweep: Sweep) {
     address: toChecksumAddress(sweep.address),
     asset: sweep.asset,
     wallet: toChecksumAddress(sweep.wallet),
-    amountUnits: sweep.amountUnits.toString(),
+    amountUnits: broughtUnits(sweep).toString(),
     state: sweep.state,
     reason: sweep.reason ?? null,
     nonce: sweep.gas === undefined ? null : Number(sweep.gas.nonce),

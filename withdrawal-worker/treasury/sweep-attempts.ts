@@ -1,18 +1,28 @@
 /**
  * What is signed for a sweep, on the one nonce that it has: what was intended, a dearer one when that is
- * not mined in time, and one to another wallet when the one it goes to may be given nothing any more.
+ * not mined in time, one to another wallet when the one it goes to may be given nothing any more, and one
+ * of less coins when a chain has lost deposits that it was to bring.
  */
 import type { Address } from "../../chain/address.js";
 import { encodeTransfer } from "../../chain/evm/erc20.js";
 import { hexToBytes } from "../../chain/hex.js";
+import { decodeTransaction } from "../../chain/transaction.js";
+import type { Atoken } from "../../chain/units.js";
 import type { TreasuryRules } from "../../ledger/policy/policy.js";
-import type { NewSweepAttempt, Sweep } from "../../ledger/treasury/sweeps.js";
+import {
+  type NewSweepAttempt,
+  storeSweepAttempts,
+  type Sweep,
+  type SweepAttempt,
+} from "../../ledger/treasury/sweeps.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { lower, raisePrice } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import type { AddressState } from "./sweep-node.js";
 import { valueAt } from "./sweep-plan.js";
-import type { TreasuryContext } from "./treasury-context.js";
+import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
 /** What signing needs to know of a round. */
 export interface SigningRound {
@@ -20,9 +30,11 @@ export interface SigningRound {
   readonly view: Pick<WalletView, "suggestedPriceAtoken">;
   /** Wallets of this home that may be given coins now. */
   readonly wallets: readonly Address[];
+  /** The chain is looked at no earlier than where the ledger is: all that is booked is there. */
+  readonly isAsBooked: boolean;
 }
 
-/** An open sweep with its address on the chain. */
+/** A sweep that is open, or whose block is lost, with its address on the chain. */
 export interface SeenSweep {
   readonly sweep: Sweep;
   readonly state: AddressState;
@@ -34,40 +46,84 @@ export interface SeenSweep {
  */
 export function firstAttempt(
   context: TreasuryContext,
-  { sweep, state }: SeenSweep,
-  { wallets }: SigningRound,
+  seen: SeenSweep,
+  round: SigningRound,
 ): NewSweepAttempt | undefined {
+  const { sweep, state } = seen;
+  const { wallets } = round;
   const { gas } = sweep;
   if (gas === undefined || state.nonce !== gas.nonce || sweep.isPaused) return undefined;
   const wallet = wallets.find((each) => each === sweep.wallet) ?? wallets[0];
   if (wallet === undefined) return undefined;
-  return attempt(context, sweep, { n: 0, wallet, gasPriceAtoken: gas.gasPriceAtoken });
+  return attempt(context, seen, round, { n: 0, wallet, gasPriceAtoken: gas.gasPriceAtoken });
 }
 
-/** What is not mined in time, or goes to the wrong wallet, is replaced on the same nonce. */
+/**
+ * What is not mined in time, goes to the wrong wallet, or is more than there is, is replaced on the same
+ * nonce.
+ */
 export function nextAttempt(
   context: TreasuryContext,
-  { sweep, state }: SeenSweep,
+  seen: SeenSweep,
   round: SigningRound,
 ): NewSweepAttempt | undefined {
-  const { gas, attempts } = sweep;
-  const last = attempts.at(-1);
-  if (gas === undefined || last === undefined || state.nonce !== gas.nonce) return undefined;
-  if ((sweep.state !== "signed" && sweep.state !== "sent") || sweep.isPaused) return undefined;
-  const n = last.n + 1;
+  const last = replaceableOf(seen);
+  if (last === undefined) return undefined;
+  if (isShort(seen, round)) return replacement(context, seen, round);
   const wallet = round.wallets.find((each) => each === last.wallet);
-  if (wallet === undefined) {
-    const [other] = round.wallets;
-    if (other === undefined) return undefined;
-    // Where nothing dearer is allowed it still takes its place wherever a pool has lost the former.
-    const gasPriceAtoken = dearerPrice(context, { sweep, state }, round) ?? last.gasPriceAtoken;
-    return attempt(context, sweep, { n, wallet: other, gasPriceAtoken });
-  }
+  if (wallet === undefined) return replacement(context, seen, round);
   if (last.ageMs < context.settings.repriceAfterMs) return undefined;
-  const gasPriceAtoken = dearerPrice(context, { sweep, state }, round);
+  const gasPriceAtoken = dearerPrice(context, seen, round);
   return gasPriceAtoken === undefined
     ? undefined
-    : attempt(context, sweep, { n, wallet, gasPriceAtoken });
+    : attempt(context, seen, round, { n: last.n + 1, wallet, gasPriceAtoken });
+}
+
+/**
+ * Of coins what is there, where a chain has lost deposits and no bytes that are stored can be paid any more.
+ * Either of them takes the nonce; what was lost and comes again is of another sweep then.
+ */
+export function shortAttempt(
+  context: TreasuryContext,
+  seen: SeenSweep,
+  round: SigningRound,
+): NewSweepAttempt | undefined {
+  const mayBe = replaceableOf(seen) !== undefined && isShort(seen, round);
+  return mayBe ? replacement(context, seen, round) : undefined;
+}
+
+/** The newest attempt, where another one may be signed in its place. */
+function replaceableOf({ sweep, state }: SeenSweep): SweepAttempt | undefined {
+  const { gas, attempts, isPaused } = sweep;
+  if (gas === undefined || state.nonce !== gas.nonce || isPaused) return undefined;
+  return sweep.state === "signed" || sweep.state === "sent" ? attempts.at(-1) : undefined;
+}
+
+/** Whether an address has less coins than any of the stored bytes take. */
+function isShort({ sweep, state }: SeenSweep, { isAsBooked }: SigningRound): boolean {
+  const { gas, gasLimit, contract, attempts } = sweep;
+  if (!isAsBooked || contract !== undefined || gas === undefined) return false;
+  const { balanceAtoken } = state;
+  return (
+    valueAt(sweep, gas.gasPriceAtoken, 0n) > balanceAtoken &&
+    attempts.every(({ raw, gasPriceAtoken }) => {
+      const { valueAtoken } = decodeTransaction(hexToBytes(raw));
+      return valueAtoken + feeOf({ gasLimit, gasPriceAtoken }) > balanceAtoken;
+    })
+  );
+}
+
+function replacement(
+  context: TreasuryContext,
+  seen: SeenSweep,
+  round: SigningRound,
+): NewSweepAttempt | undefined {
+  const last = seen.sweep.attempts.at(-1);
+  const wallet = round.wallets.find((each) => each === last?.wallet) ?? round.wallets[0];
+  if (last === undefined || wallet === undefined) return undefined;
+  // Where nothing dearer is allowed it still takes its place wherever a pool has lost the former.
+  const gasPriceAtoken = dearerPrice(context, seen, round) ?? last.gasPriceAtoken;
+  return attempt(context, seen, round, { n: last.n + 1, wallet, gasPriceAtoken });
 }
 
 /**
@@ -78,12 +134,14 @@ export function nextAttempt(
  */
 function dearerPrice(
   { settings }: TreasuryContext,
-  { sweep, state }: SeenSweep,
-  { rules, view }: SigningRound,
+  seen: SeenSweep,
+  round: SigningRound,
 ): bigint | undefined {
-  const { gas, gasLimit, contract, attempts } = sweep;
+  const { sweep, state } = seen;
+  const { rules, view } = round;
+  const { gasLimit, contract, attempts } = sweep;
   const formerAtoken = attempts.at(-1)?.gasPriceAtoken;
-  if (gas === undefined || formerAtoken === undefined) return undefined;
+  if (formerAtoken === undefined) return undefined;
   const { suggestedPriceAtoken: suggestedAtoken } = view;
   const { priceCapAtoken } = settings.gas;
   const max = rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
@@ -94,17 +152,37 @@ function dearerPrice(
   const gasPriceAtoken = raisePrice(formerAtoken, { suggestedAtoken }, priceCapAtoken);
   if (gasPriceAtoken === undefined) return undefined;
   if (feeOf({ gasLimit, gasPriceAtoken }) > max) return undefined;
-  return valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken) > 0n ? gasPriceAtoken : undefined;
+  return coinsAt(seen, round, gasPriceAtoken) > 0n ? gasPriceAtoken : undefined;
+}
+
+/**
+ * Coins that an attempt sends at a price: those that were meant, or what is there where that is less; 0 where
+ * it is not worth a sweep.
+ */
+function coinsAt(
+  { sweep, state }: SeenSweep,
+  { rules, isAsBooked }: SigningRound,
+  gasPriceAtoken: Atoken,
+): Atoken {
+  const { gas, gasLimit, asset } = sweep;
+  if (gas === undefined) return 0n;
+  const meantAtoken = valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken);
+  const thereAtoken = state.balanceAtoken - feeOf({ gasLimit, gasPriceAtoken });
+  if (!isAsBooked || meantAtoken <= thereAtoken) return meantAtoken;
+  return thereAtoken < (rules.assets.get(asset)?.sweepMinimumUnits ?? 1n) ? 0n : thereAtoken;
 }
 
 function attempt(
   { signer, chainId, log }: TreasuryContext,
-  sweep: Sweep,
+  seen: SeenSweep,
+  round: SigningRound,
   { n, wallet, gasPriceAtoken }: Pick<NewSweepAttempt, "n" | "wallet" | "gasPriceAtoken">,
 ): NewSweepAttempt | undefined {
-  const { id, address, index, asset, contract, amountUnits, gasLimit, gas } = sweep;
+  const { id, address, index, asset, contract, amountUnits, gasLimit, gas } = seen.sweep;
   if (gas === undefined) return undefined;
   const transfer = { to: wallet, amountUnits };
+  const valueAtoken = contract === undefined ? coinsAt(seen, round, gasPriceAtoken) : 0n;
+  if (contract === undefined && valueAtoken <= 0n) return undefined;
   const signed = signer.sign({
     address,
     index,
@@ -114,7 +192,7 @@ function attempt(
     chainId,
     nonce: gas.nonce,
     to: contract ?? wallet,
-    valueAtoken: contract === undefined ? valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken) : 0n,
+    valueAtoken,
     data: contract === undefined ? new Uint8Array(0) : hexToBytes(encodeTransfer(transfer)),
     gasLimit,
     gasPriceAtoken,
@@ -125,4 +203,15 @@ function attempt(
   }
   const { raw, hash } = signed;
   return { sweepId: id, n, wallet, raw, hash, gasPriceAtoken };
+}
+
+/** Nothing of it is sent before it is stored. */
+export async function storeAttempts(
+  database: SqlDatabase,
+  attempts: readonly NewSweepAttempt[],
+): Promise<void> {
+  if (attempts.length === 0) return;
+  failpoint(TREASURY_FAILPOINTS.beforeAttempt);
+  await storeSweepAttempts(database, attempts);
+  failpoint(TREASURY_FAILPOINTS.afterAttempt);
 }

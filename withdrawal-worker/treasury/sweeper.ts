@@ -3,34 +3,32 @@
  * keeps the bands. Every step is a commit of its own; a round that dies anywhere is done by the next.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
-import { readCursor } from "../../ledger/watch/watch-cursor.js";
+import { readCursor, type WatchCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
 import { endMoves, nameColdAddresses } from "../../ledger/treasury/moves.js";
 import { type DueSweep, putOff, readDue } from "../../ledger/assets/sweep-due.js";
-import { readStoredPlaces, type StoredPlace } from "../../ledger/treasury/stored-places.js";
 import {
   freezeSweep,
   intendSweeps,
   markSweepsSent,
   type NewSweep,
-  type NewSweepAttempt,
   readMovingSweeps,
-  storeSweepAttempts,
   type Sweep,
   voidSweep,
 } from "../../ledger/treasury/sweeps.js";
 import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
-import { readPayable } from "../../ledger/wallets/payable-wallets.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
-import { firstAttempt, nextAttempt, type SeenSweep } from "./sweep-attempts.js";
+import { freeOf, sendVanished } from "./lost-sweeps.js";
+import { maySend, payableWallets } from "./may-send.js";
+import { firstAttempt, nextAttempt, type SeenSweep, storeAttempts } from "./sweep-attempts.js";
 import { attendGas, gasPlaces, giveMore, GIVEN_UP_DELAY_MS, PATIENCE_MS } from "./sweep-gas.js";
-import { type AddressState, readAddressStates } from "./sweep-node.js";
+import { readAddressStates } from "./sweep-node.js";
 import { decideSweep } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
@@ -46,15 +44,14 @@ const MAX_NAMED = 5;
 /** Tokens' estimates asked for at once. */
 const ESTIMATES_AT_ONCE = 8;
 
-/** An address on the chain, and which nonces of it are known to be used. */
-type SeenAddress = Pick<DueSweep, "address" | "nextNonce"> & { readonly state: AddressState };
-
 /** What is known for one round. */
 interface Round {
   readonly policy: HashedPolicy;
   readonly rules: TreasuryRules;
   readonly view: WalletView;
-  /** Losses of blocks that the watcher had gone back for before the chain was looked at. */
+  /** Where the watcher stood before the chain was looked at. */
+  readonly booked: WatchCursor;
+  /** Losses of blocks that it had gone back for by then. */
   readonly rewinds: number;
   /** The chain is looked at no earlier than where the ledger is: a used nonce that is free was lost. */
   readonly isAsBooked: boolean;
@@ -99,15 +96,16 @@ export class Sweeper {
     if (rules === undefined) return false;
     const { level } = await killSwitch.read();
     if (stops(level, "stop-broadcast")) return false;
-    const wallets = await this.#payableWallets();
-    const { rewinds, height: bookedHeight } = await readCursor(database);
+    const wallets = await payableWallets(this.#context);
+    const booked = await readCursor(database);
+    const { rewinds } = booked;
     const view = await node.view(wallets[0] ?? ZERO_ADDRESS, { signal });
     // A node below what was seen shows old nonces and balances.
     if (view.height < this.#lastHeight) return false;
     this.#lastHeight = view.height;
     const maySign = !stops(level, "stop-sign");
-    const isAsBooked = view.height >= bookedHeight;
-    const looked = { view, rewinds, isAsBooked };
+    const isAsBooked = view.height >= booked.height;
+    const looked = { view, booked, rewinds, isAsBooked };
     const round: Round = { policy: current, rules, ...looked, wallets, maySign, signal };
     await nameColdAddresses(
       database,
@@ -124,12 +122,6 @@ export class Sweeper {
     return isMore;
   }
 
-  /** Only these are given coins: another one's key may be gone, or in other hands. */
-  async #payableWallets(): Promise<readonly Address[]> {
-    const known = new Set(this.#context.wallets());
-    return (await readPayable(this.#context.database)).filter((address) => known.has(address));
-  }
-
   /** @returns the sweeps that are under way */
   async #advance(round: Round): Promise<readonly Sweep[]> {
     const { database, settings } = this.#context;
@@ -137,7 +129,8 @@ export class Sweeper {
     const sweeps = await readMovingSweeps(database, window);
     const seen = await this.#see(sweeps, round);
     this.#forgetEnded(sweeps);
-    await this.#sendVanished(
+    await sendVanished(
+      this.#context,
       seen
         // On its own nonce nothing has vanished.
         .filter(({ sweep: { gas }, state }) => gas?.nonce !== state.nonce)
@@ -154,7 +147,7 @@ export class Sweeper {
       );
       const first = ready.flatMap((each) => firstAttempt(this.#context, each, round) ?? []);
       const next = seen.flatMap((each) => nextAttempt(this.#context, each, round) ?? []);
-      await this.#sign([...first, ...next]);
+      await storeAttempts(database, [...first, ...next]);
       const isSigned = new Set(first.map(({ sweepId }) => sweepId));
       await this.#giveUp(
         ready.filter(({ sweep }) => !isSigned.has(sweep.id)),
@@ -204,7 +197,8 @@ export class Sweeper {
   }
 
   /** A used nonce without a receipt of ours is never signed over. */
-  async #freezeUsed(seen: readonly SeenSweep[], { view, rewinds, signal }: Round): Promise<void> {
+  async #freezeUsed(seen: readonly SeenSweep[], round: Round): Promise<void> {
+    const { view, rewinds, signal } = round;
     const { database, node, clock, settings, log } = this.#context;
     const used = seen.filter(
       ({ sweep: { gas, state }, state: { nonce } }) =>
@@ -216,7 +210,10 @@ export class Sweeper {
     const askedMs = clock.monotonicMs();
     const receipts = await node.receipts(hashes, { signal });
     const mined = used.flatMap(({ sweep }) => minedOf(sweep, receipts.byHash));
-    await endUnmoved(database, mined, rewinds);
+    const booked = mined.filter(({ height }) => height <= round.booked.height);
+    if (booked.length > 0 && (await this.#isBooked(round))) {
+      await endUnmoved(database, booked, rewinds);
+    }
     for (const { sweep } of used) {
       const { id, address, gas } = sweep;
       const hasReceipt = minedOf(sweep, receipts.byHash).length > 0;
@@ -239,6 +236,12 @@ export class Sweeper {
     }
   }
 
+  /** Whether the chain has what is booked: other blocks of these heights may move what those did not. */
+  async #isBooked({ booked: { height, blockHash }, signal }: Round): Promise<boolean> {
+    const header = await this.#context.evm.getBlockHeader(height, { signal });
+    return header?.hash === blockHash;
+  }
+
   /**
    * What the signer refuses for long ends, since nothing is signed for it: its asset may have left the
    * policy. One whose nonce was used meanwhile stays, and freezes.
@@ -256,13 +259,6 @@ export class Sweeper {
     }
   }
 
-  async #sign(attempts: readonly NewSweepAttempt[]): Promise<void> {
-    if (attempts.length === 0) return;
-    failpoint(TREASURY_FAILPOINTS.beforeAttempt);
-    await storeSweepAttempts(this.#context.database, attempts);
-    failpoint(TREASURY_FAILPOINTS.afterAttempt);
-  }
-
   /** The stored bytes, as often as needed. */
   async #send(sweeps: readonly Sweep[], { signal }: Round): Promise<void> {
     const { database, node, clock, settings, log } = this.#context;
@@ -275,8 +271,8 @@ export class Sweeper {
       const isLate = sentMs === undefined || nowMs - sentMs >= settings.rebroadcastIntervalMs;
       return state === "signed" || isNew || isLate ? [{ id, attempts }] : [];
     });
-    if (late.length === 0 || !(await this.#maySend())) return;
-    const wallets = await this.#payableWallets();
+    if (late.length === 0 || !(await maySend(this.#context))) return;
+    const wallets = await payableWallets(this.#context);
     // The newest that may go out: where an earlier one is for the only wallet left, it is worth as much.
     const due = late.flatMap(({ id, attempts }) => {
       const newest = attempts.findLast(({ wallet }) => wallets.includes(wallet));
@@ -300,13 +296,6 @@ export class Sweeper {
     await markSweepsSent(database, sent);
   }
 
-  /** A round may be long: what was read at its beginning is old by now. */
-  async #maySend(): Promise<boolean> {
-    const { database, killSwitch } = this.#context;
-    if (stops((await killSwitch.read()).level, "stop-broadcast")) return false;
-    return (await openIncident(database)) === undefined;
-  }
-
   /** Begins sweeps of what is due, as many as may be under way. @returns true when more is due */
   async #begin(round: Round, moving: readonly Sweep[]): Promise<boolean> {
     const { database, settings, log } = this.#context;
@@ -322,7 +311,8 @@ export class Sweeper {
     const later: (DueSweep & { readonly delayMs: number })[] = [];
     const looked = await this.#look(due, wallet, round);
     this.#tellOtherSeed(looked.filter(({ facts: { hasKey } }) => !hasKey));
-    const vanished = await this.#sendVanished(
+    const vanished = await sendVanished(
+      this.#context,
       looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {
         return { address, nextNonce, state };
       }),
@@ -350,50 +340,6 @@ export class Sweeper {
     const written = await intendSweeps(database, [...begun.values()], height);
     if (written > 0) failpoint(TREASURY_FAILPOINTS.afterIntent);
     return due.length === LOOKED_AT_ONCE && (written > 0 || later.length > 0);
-  }
-
-  /**
-   * A nonce that was used and is free again: the chain came back without that sweep. Its bytes are
-   * sent as they are; a node that is only behind refuses them.
-   * @returns what is stored for the nonces that are free
-   */
-  async #sendVanished(
-    looked: readonly SeenAddress[],
-    round: Round,
-  ): Promise<readonly StoredPlace[]> {
-    const { database, node, log } = this.#context;
-    const free = looked.flatMap(({ address, nextNonce, state }) => {
-      const isFree = state.nonce < nextNonce && state.pendingNonce === state.nonce;
-      return isFree ? [{ address, nonce: state.nonce }] : [];
-    });
-    if (free.length === 0) return [];
-    const places = await readStoredPlaces(database, free, await this.#payableWallets());
-    this.#tellStuck(places);
-    const raws = places.flatMap((place) => place.raws);
-    if (raws.length === 0 || !(await this.#maySend())) return places;
-    await node.send(raws, { signal: round.signal });
-    log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
-    return places;
-  }
-
-  /** Free nonces of which nothing can be sent by itself. */
-  #tellStuck(places: readonly StoredPlace[]): void {
-    const { log } = this.#context;
-    const tell = (stuck: readonly StoredPlace[], what: string) => {
-      if (stuck.length === 0) return;
-      const addresses = stuck.slice(0, MAX_NAMED).map(({ address }) => address);
-      log.warn({ count: stuck.length, addresses }, what);
-    };
-    const unsent = places.filter(({ raws }) => raws.length === 0);
-    tell(
-      unsent.filter(({ isSigned }) => isSigned),
-      "sweeps that a chain may have lost went to wallets that take no coins now",
-    );
-    tell(
-      unsent.filter(({ isOurs, isSigned }) => isOurs && !isSigned),
-      "a chain may have lost transactions that used nonces of sweeps which were never signed: " +
-        "nothing is swept there before they are used again, by hand",
-    );
   }
 
   async #look(due: readonly DueSweep[], wallet: Address, round: Round) {
@@ -481,17 +427,4 @@ export class Sweeper {
   #price({ view }: Round): bigint {
     return choosePrice(view.suggestedPriceAtoken, this.#context.settings.gas);
   }
-}
-
-/**
- * Whether the chain has lost what used an address' nonce, and nothing of ours was ever meant for it: it is as
- * good as a new one. One that is only behind what the ledger has booked may show any.
- */
-function freeOf(
-  vanished: readonly StoredPlace[],
-  { rewinds, isAsBooked }: Round,
-): (address: Address) => boolean {
-  const free = vanished.filter(({ isOurs }) => !isOurs).map(({ address }) => address);
-  const addresses = new Set(rewinds > 0 && isAsBooked ? free : []);
-  return (address) => addresses.has(address);
 }

@@ -1,13 +1,13 @@
 /** `causeway treasury status` and `causeway sweeps list|release`. */
 import { toChecksumAddress } from "../../../chain/address.js";
 import {
-  asSweepState,
+  broughtUnits,
   findSweep,
   listSweeps,
   releaseSweep,
   type Sweep,
-  SWEEP_STATES,
 } from "../../../ledger/treasury/sweeps.js";
+import { asSweepState, SWEEP_STATES } from "../../../ledger/treasury/sweep-states.js";
 import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/treasury-figures.js";
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { amountText } from "../../amount-text.js";
@@ -69,8 +69,10 @@ export async function runListSweeps(
   const afterId = readNumber("--after", options.after ?? "0", ANY_NUMBER);
   return withLedgerAlone(command, async ({ database }) => {
     const sweeps = await listSweeps(database, { state, afterId, limit });
-    if (command.json) command.print(toJson({ sweeps }));
-    else {
+    if (command.json) {
+      const shown = sweeps.map((sweep) => ({ ...sweep, amountUnits: broughtUnits(sweep) }));
+      command.print(toJson({ sweeps: shown }));
+    } else {
       if (sweeps.length === 0) command.print("No sweeps.");
       for (const sweep of sweeps) command.print(rowOf(sweep));
       if (sweeps.length === limit) command.print(`more: --after ${sweeps.at(-1)?.id}`);
@@ -82,11 +84,11 @@ export async function runListSweeps(
 }
 
 function rowOf(sweep: Sweep): string {
-  const { id, address, asset, amountUnits, wallet, state, reason, minedHash, isLate } = sweep;
+  const { id, address, asset, wallet, state, reason, minedHash, isLate } = sweep;
   const price = sweep.attempts.at(-1)?.gasPriceAtoken;
   const late = isLate ? `no block takes it at ${price} atoken per gas` : undefined;
   const row =
-    `${id}  ${state}  ${amountText(asset, amountUnits)}  ` +
+    `${id}  ${state}  ${amountText(asset, broughtUnits(sweep))}  ` +
     `${toChecksumAddress(address)} -> ${toChecksumAddress(wallet)}`;
   return [row, minedHash, late, reason].filter((part) => part !== undefined).join("  ");
 }

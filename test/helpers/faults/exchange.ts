@@ -167,10 +167,12 @@ export class FaultExchange {
   /** Pays some customers; resolves when the node has answered with every hash. */
   async pay(count: number): Promise<void> {
     const addresses = [...this.addresses.keys()];
-    const payments = Array.from({ length: count }, () =>
-      this.#payment({ to: this.random.pick(addresses), isEarly: false }),
-    );
-    await this.payer.send(payments);
+    await this.payTo(Array.from({ length: count }, () => this.random.pick(addresses)));
+  }
+
+  /** The same of these addresses. */
+  async payTo(addresses: readonly string[]): Promise<void> {
+    await this.payer.send(addresses.map((to) => this.#payment({ to, isEarly: false })));
   }
 
   /** Pays one customer much more than usual; resolves when the node has answered. */

@@ -68,7 +68,8 @@ async function roundWith(
     }
     return answered;
   };
-  const evm: Pick<EvmClient, "tokenBalances" | "getTransactionCount"> = {
+  const evm: EvmClient = {
+    ...client,
     tokenBalances: (reads, options) => {
       const answer = client.tokenBalances(reads, options);
       const isOfWallet = reads.some(({ account }) => account === WALLET);

@@ -1,10 +1,12 @@
 /** The commands of docs/treasury.md, run as they stand over a ledger with sweeps. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { hexlify, keccak256, Wallet } from "ethers";
 import { parsePolicy } from "../../../ledger/policy/policy-parser.js";
 import { hashPolicy, PERMISSIVE_POLICY, policyFileText } from "../../../ledger/policy/policy.js";
 import { askForRefill } from "../../../ledger/treasury/moves.js";
-import { Desk, WALLET } from "../recovery/desk.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { Desk, KEY, WALLET } from "../recovery/desk.js";
 
 const page = readFileSync("docs/treasury.md", "utf8");
 
@@ -61,10 +63,13 @@ it("lists sweeps, and lets a frozen one go on", async () => {
        state) VALUES ($1, 'TOKEN', $2, 10, 21000, 0, 1, 'ready')`,
     [row?.address, WALLET],
   );
+  const bytes = { type: 0, chainId: FAKE_CHAIN_ID, nonce: 0, to: WALLET, value: 10n };
+  const gas = { gasPrice: 1n, gasLimit: 21_000n };
+  const raw = await new Wallet(hexlify(KEY)).signTransaction({ ...bytes, ...gas });
   await desk.database.query(
     `INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken)
-     SELECT id, 0, '0x00', $1, 1 FROM sweep`,
-    [`0x${"5".repeat(64)}`],
+     SELECT id, 0, $1, $2, 1 FROM sweep`,
+    [raw, keccak256(raw)],
   );
   await desk.database.query(`UPDATE sweep SET state = 'signed'`);
   await desk.database.query(`UPDATE sweep SET state = 'frozen', reason = 'a test'`);

@@ -357,3 +357,34 @@ it("shows a sweep of a block that is lost as one that is sent, until it is mined
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   expect((await sweeps()).map(({ state }) => state)).toEqual(["sent"]);
 });
+
+it("is not taken for one that moved nothing where blocks are booked that the chain has lost", async () => {
+  const { address } = await desk.register("alice");
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const kept = desk.chain.head;
+  desk.chain.unmined.add(WALLET);
+  const treasury = await sweeper();
+  await treasury.round(desk.signal);
+  await treasury.round(desk.signal);
+  desk.chain.mine();
+  desk.chain.mine();
+  await desk.watch();
+  const lost = desk.chain.head;
+  desk.chain.rollBack(kept);
+  desk.chain.unmined.clear();
+  // One that has just started: the watcher has not looked yet.
+  const afterLoss = await sweeper();
+  await afterLoss.round(desk.signal);
+  desk.chain.mine();
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  await afterLoss.round(desk.signal);
+  while (desk.chain.head <= lost) desk.chain.mine();
+  await (await sweeper()).round(desk.signal);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  expect((await sweeps()).map(({ state }) => state)).toEqual(["settled"]);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
+});

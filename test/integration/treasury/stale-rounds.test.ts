@@ -201,7 +201,8 @@ describe("a treasury that stood still", () => {
     });
     const client = createEvmClient(bench.bench.rpc);
     let isOver = false;
-    const evm: Pick<typeof client, "tokenBalances" | "getTransactionCount"> = {
+    const evm: typeof client = {
+      ...client,
       getTransactionCount: client.getTransactionCount.bind(client),
       async tokenBalances(reads, options) {
         const answer = await client.tokenBalances(reads, options);

@@ -1,0 +1,43 @@
+/** How a sweep and its gas stand, as it is stored and as persons type it. */
+import { LedgerError } from "../errors.js";
+
+/** States; the last four are ends. */
+export const SWEEP_STATES = [
+  "needs-gas",
+  "ready",
+  "signed",
+  "sent",
+  "frozen",
+  "settled",
+  "failed",
+  "void",
+  "foreign",
+] as const;
+
+/** One of `SWEEP_STATES`. */
+export type SweepState = (typeof SWEEP_STATES)[number];
+
+/** States of sweeps that go on by themselves; a frozen one waits for a person, or for the watcher. */
+export const MOVING_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 4);
+
+/** The gas that a sweep was given. */
+export type TopUpState = "none" | "open" | "arrived" | "void";
+
+/** A state column or a word of a person; undefined for any other text. */
+export function asSweepState(text: string): SweepState | undefined {
+  return SWEEP_STATES.find((state) => state === text);
+}
+
+/** A state column. @throws CORRUPT_ROW */
+export function toSweepState(text: string): SweepState {
+  const state = asSweepState(text);
+  if (state === undefined) throw new LedgerError("CORRUPT_ROW", "unknown state of a sweep");
+  return state;
+}
+
+/** State of its newest gas, or nothing. @throws CORRUPT_ROW */
+export function toTopUp(text: string | null): TopUpState {
+  if (text === "open" || text === "arrived" || text === "void") return text;
+  if (text === null) return "none";
+  throw new LedgerError("CORRUPT_ROW", "unknown state of a top-up");
+}

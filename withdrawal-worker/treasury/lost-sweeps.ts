@@ -1,0 +1,102 @@
+/**
+ * Sweeps that a chain has lost: their bytes are sent again as they are, and where deposits were lost with
+ * them, so that none can be paid, others of the same nonce are signed for what there is.
+ */
+import type { Address } from "../../chain/address.js";
+import type { DueSweep } from "../../ledger/assets/sweep-due.js";
+import { readStoredPlaces, type StoredPlace } from "../../ledger/treasury/stored-places.js";
+import { readSweepsAt } from "../../ledger/treasury/sweeps.js";
+import { maySend, payableWallets } from "./may-send.js";
+import { shortAttempt, type SigningRound, storeAttempts } from "./sweep-attempts.js";
+import type { AddressState } from "./sweep-node.js";
+import type { TreasuryContext } from "./treasury-context.js";
+
+/** Addresses that one line of the log names. */
+const MAX_NAMED = 5;
+
+/** An address on the chain, and which nonces of it are known to be used. */
+type SeenAddress = Pick<DueSweep, "address" | "nextNonce"> & { readonly state: AddressState };
+
+/** What is known for one round. */
+interface Round extends SigningRound {
+  /** Losses of blocks that the watcher had gone back for before the chain was looked at. */
+  readonly rewinds: number;
+  readonly maySign: boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A nonce that was used and is free again: the chain came back without that sweep. Its bytes are
+ * sent as they are; a node that is only behind refuses them.
+ * @returns what is stored for the nonces that are free
+ */
+export async function sendVanished(
+  context: TreasuryContext,
+  looked: readonly SeenAddress[],
+  round: Round,
+): Promise<readonly StoredPlace[]> {
+  const { database, node, log } = context;
+  const free = looked.filter(
+    ({ nextNonce, state }) => state.nonce < nextNonce && state.pendingNonce === state.nonce,
+  );
+  if (free.length === 0) return [];
+  if (round.maySign) await signForLess(context, free, round);
+  const places = await readStoredPlaces(database, placesOf(free), await payableWallets(context));
+  tellStuck(context, places);
+  const raws = places.flatMap((place) => place.raws);
+  if (raws.length === 0 || !(await maySend(context))) return places;
+  await node.send(raws, { signal: round.signal });
+  log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
+  return places;
+}
+
+/** What was swept in blocks that are lost stays so by its row, and may be signed for as if it were open. */
+async function signForLess(
+  context: TreasuryContext,
+  free: readonly SeenAddress[],
+  round: Round,
+): Promise<void> {
+  const { database } = context;
+  const states = new Map(free.map(({ address, state }) => [address, state]));
+  const attempts = (await readSweepsAt(database, placesOf(free))).flatMap((sweep) => {
+    const state = states.get(sweep.address);
+    return state === undefined ? [] : (shortAttempt(context, { sweep, state }, round) ?? []);
+  });
+  await storeAttempts(database, attempts);
+}
+
+function placesOf(free: readonly SeenAddress[]) {
+  return free.map(({ address, state: { nonce } }) => ({ address, nonce }));
+}
+
+/** Free nonces of which nothing can be sent by itself. */
+function tellStuck({ log }: TreasuryContext, places: readonly StoredPlace[]): void {
+  const tell = (stuck: readonly StoredPlace[], what: string) => {
+    if (stuck.length === 0) return;
+    const addresses = stuck.slice(0, MAX_NAMED).map(({ address }) => address);
+    log.warn({ count: stuck.length, addresses }, what);
+  };
+  const unsent = places.filter(({ raws }) => raws.length === 0);
+  tell(
+    unsent.filter(({ isSigned }) => isSigned),
+    "sweeps that a chain may have lost went to wallets that take no coins now",
+  );
+  tell(
+    unsent.filter(({ isOurs, isSigned }) => isOurs && !isSigned),
+    "a chain may have lost transactions that used nonces of sweeps which were never signed: " +
+      "nothing is swept there before they are used again, by hand",
+  );
+}
+
+/**
+ * Whether the chain has lost what used an address' nonce, and nothing of ours was ever meant for it: it is as
+ * good as a new one. One that is only behind what the ledger has booked may show any.
+ */
+export function freeOf(
+  vanished: readonly StoredPlace[],
+  { rewinds, isAsBooked }: Pick<Round, "rewinds" | "isAsBooked">,
+): (address: Address) => boolean {
+  const free = vanished.filter(({ isOurs }) => !isOurs).map(({ address }) => address);
+  const addresses = new Set(rewinds > 0 && isAsBooked ? free : []);
+  return (address) => addresses.has(address);
+}
