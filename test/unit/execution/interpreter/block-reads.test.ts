@@ -168,7 +168,7 @@ describe("a log", () => {
 
 describe("a frame that cannot pay for what it begins", () => {
   it("has read nothing for those behind it, also where it is watched to where it fails", () => {
-    const tookOf = (watcher: Watcher | undefined): number[] => {
+    const unitsOf = (watcher: Watcher | undefined): number[] => {
       const block = new Block();
       const terms = watcher === undefined ? {} : { watcher };
       return [
@@ -177,9 +177,9 @@ describe("a frame that cannot pay for what it begins", () => {
         block.call(LONG, SOMEBODY, true, terms),
       ];
     };
-    const took = tookOf(undefined);
-    expect(took[1]).toBeGreaterThan(took[2] ?? Infinity);
-    expect(tookOf({ steps: EXACT_STEPS })).toEqual(took);
+    const units = unitsOf(undefined);
+    expect(units[1]).toBeGreaterThan(units[2] ?? Infinity);
+    expect(unitsOf({ steps: EXACT_STEPS })).toEqual(units);
   });
 });
 
