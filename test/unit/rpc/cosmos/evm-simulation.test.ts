@@ -22,7 +22,7 @@ async function askedFor(fields: Parameters<Wallet["signTransaction"]>[0]): Promi
     },
   } as unknown as CallWorkers;
   const view = { head: () => ({ height: 3 }) } as unknown as CometChain["view"];
-  const { simulate } = withEvmSimulation({} as SdkTransactions, { view }, calls);
+  const transactions = withEvmSimulation({} as SdkTransactions, { view }, calls);
   const raw = await sender.signTransaction({
     chainId: 6_940,
     nonce: 0,
@@ -30,7 +30,7 @@ async function askedFor(fields: Parameters<Wallet["signTransaction"]>[0]): Promi
     ...fields,
   });
   const tx = decodeTransaction(parseHexBytes(raw));
-  await simulate(encodeSdkTransaction(tx, recoverSender(tx)), signal);
+  await transactions.simulate(encodeSdkTransaction(tx, recoverSender(tx)), signal);
   const [request] = asked;
   if (request === undefined) throw new Error("nothing was asked");
   return request;

@@ -137,8 +137,10 @@ describe("bounds of a simulation", () => {
       { length: 200 },
       (_, n) => `0x${n.toString(16).padStart(64, "0")}`,
     );
-    const calls = [{ to: CONTRACT, accessList: [{ address: BOB, storageKeys }] }];
-    expect((await poor.ask("eth_simulateV1", { blockStateCalls: [{ calls }] })).error).toEqual({
+    const call = { to: CONTRACT, accessList: [{ address: BOB, storageKeys }] };
+    expect(
+      (await poor.ask("eth_simulateV1", { blockStateCalls: [{ calls: [call] }] })).error,
+    ).toEqual({
       code: -32000,
       message: expect.stringMatching(/^out of compute/),
     });
