@@ -59,7 +59,10 @@ const FORMAT_KEY = indexKey("meta", Buffer.from("formatVersion"));
 const PROBE_BYTES = 4 * 1024 * 1024;
 
 /** Names of the texts in the space `meta`. */
-export type MetaName = "formatVersion" | "genesisHash" | "registry";
+export type MetaName = "formatVersion" | "genesisHash" | "registry" | "signedFrom";
+
+/** Height from which on replies tell the hash that validators signed. */
+const SIGNED_FROM_KEY = indexKey("meta", Buffer.from("signedFrom"));
 
 /** What is stored of finished replies and their accounts: the bound drops the oldest. */
 export interface StoredBlocks {
@@ -194,6 +197,11 @@ export class IndexStore {
     return this.get(indexKey("meta", Buffer.from(name)))?.toString("utf8");
   }
 
+  /** Whether the reply of a block tells the hash that validators signed: it never changes. */
+  tellsSigned(height: Height): boolean {
+    return height >= Number(this.meta("signedFrom") ?? 0);
+  }
+
   hashAt(height: Height): Hash32 | undefined {
     const bytes = this.get(indexKey("heightHash", heightBytes(height)));
     return bytes === undefined ? undefined : bytesToHash32(bytes);
@@ -317,6 +325,9 @@ export class IndexStore {
     this.olderFormat = isOlder ? version : undefined;
     if (version === undefined) await this.writeFormat();
     this.tipBlock = isOlder ? undefined : this.readTip();
+    if (isOlder || this.meta("signedFrom") !== undefined) return;
+    // Made before blocks told it: replies that were given stay as they are, also those that are made again.
+    await this.commit([signedFrom((this.tipBlock?.index ?? -1) + 1)]);
   }
 
   private get discarded(): string {
@@ -389,6 +400,11 @@ export class IndexStore {
   }
 
   private writeFormat(): Promise<void> {
-    return this.commit([{ key: FORMAT_KEY, value: Buffer.from(String(INDEX_FORMAT_VERSION)) }]);
+    const format = { key: FORMAT_KEY, value: Buffer.from(String(INDEX_FORMAT_VERSION)) };
+    return this.commit([format, signedFrom(0)]);
   }
+}
+
+function signedFrom(height: Height): LevelWrite {
+  return { key: SIGNED_FROM_KEY, value: Buffer.from(String(height)) };
 }

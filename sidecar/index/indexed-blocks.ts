@@ -199,9 +199,11 @@ export class IndexedBlocks implements IndexReader {
 
   /** Makes a dropped reply again, of the node's journal and the index' quarantines. */
   private async encodeAgain(identifier: BlockIdentifier): Promise<EncodedBlock> {
-    const { client, ledger, registry } = this.options;
-    const journal = await client.blockJournal(identifier.hash, this.rpc);
-    if (journal === undefined) throw await missingBlockFault(client, identifier, this.rpc);
+    const { client, ledger, registry, store } = this.options;
+    const found = await client.blockJournal(identifier.hash, this.rpc);
+    if (found === undefined) throw await missingBlockFault(client, identifier, this.rpc);
+    const isTold = store.tellsSigned(identifier.index);
+    const journal = isTold ? found : { ...found, consensusBlockHash: undefined };
     if (journal.height !== identifier.index) {
       throw new SidecarError("NODE_FAULT", { reason: "the journal of another block" });
     }

@@ -44,7 +44,7 @@ export interface RosettaTransaction {
 /** What a block's metadata shows: its other hash, and the checks that it passed. */
 export interface BlockMetadata {
   /** Of the header that validators signed; absent for genesis and in what was indexed without it. */
-  readonly consensus_hash: Hash32 | undefined;
+  readonly consensus_block_hash: Hash32 | undefined;
   readonly minted: string;
   readonly burned: string;
   /** Sum of all native operations: minted - burned. */
@@ -103,7 +103,7 @@ export function toRosettaBlock(block: JournaledBlock, tokens: BlockTokens): Rose
     parent_block_identifier: block.height === 0 ? identifier : parent,
     timestamp: block.timestampMs,
     metadata: {
-      consensus_hash: block.consensusHash,
+      consensus_block_hash: block.consensusBlockHash,
       minted: block.mintedAtoken.toString(),
       burned: block.burnedAtoken.toString(),
       operations_sum: sumAtoken.toString(),

@@ -73,7 +73,7 @@ describe("/block", () => {
       parent_block_identifier: { index: 0, hash: hashOf("block 0") },
       timestamp: 1_790_000_002_123,
       metadata: {
-        consensus_hash: hashOf("consensus header 1"),
+        consensus_block_hash: hashOf("consensus header 1"),
         minted: "1000",
         burned: "525000000000",
         operations_sum: "-524999999000",

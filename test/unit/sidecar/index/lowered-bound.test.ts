@@ -1,6 +1,10 @@
-/** A lower bound of stored replies: reached in parts, so that no batch and no pause is without one. */
+/** A lower bound of stored replies, reached in parts; and replies that are made again. */
 import { afterEach, describe, expect, it, jest } from "@jest/globals";
-import { journals } from "../../../helpers/chains/journal-chain.js";
+import { join } from "node:path";
+import { heightBytes } from "../../../../chain/encoding/height-bytes.js";
+import { indexKey } from "../../../../sidecar/index/key-spaces.js";
+import { hashOf, journals } from "../../../helpers/chains/journal-chain.js";
+import { putRaw } from "../../../helpers/raw-level.js";
 import { closeAll, extend, newFolder, replyOf, start, startNode } from "./index-bench.js";
 
 /** More than two parts. */
@@ -45,5 +49,32 @@ describe("an index whose bound of stored replies was lowered", () => {
     expect(store.record(oldest - 1)).toBeUndefined();
     expect(store.record(oldest)).toBeDefined();
     expect(await replyOf(second, 5)).toBe(whole);
+  });
+
+  it("makes replies again as they were where they did not tell the signed hash yet", async () => {
+    const folder = newFolder();
+    const blocks = journals();
+    const node = await startNode({}, blocks);
+    const first = start(node, { folder });
+    await first.indexed(2);
+    expect(await replyOf(first, 2)).toContain("consensus_block_hash");
+    await first.rpc.close();
+    // As a release left it that knew nothing of the hash.
+    const index = join(folder, "sidecar");
+    await putRaw(index, indexKey("meta", Buffer.from("signedFrom")), undefined);
+    for (const height of [1, 2]) {
+      await putRaw(index, indexKey("block", heightBytes(height)), undefined);
+    }
+    extend(blocks, 1);
+    Object.assign(blocks[3] ?? {}, { consensusBlockHash: hashOf("consensus header 3") });
+    for (let turn = 0; turn < 2; turn += 1) {
+      const later = start(node, { folder });
+      await later.indexed(3);
+      for (const height of [1, 2]) {
+        expect(await replyOf(later, height)).not.toContain("consensus_block_hash");
+      }
+      expect(await replyOf(later, 3)).toContain("consensus_block_hash");
+      await later.rpc.close();
+    }
   });
 });

@@ -42,7 +42,7 @@ export function randomChain(random: Random, shape: ChainShape): RosettaBlock[] {
       metadata: {
         minted: "0",
         burned: "0",
-        consensus_hash: undefined,
+        consensus_block_hash: undefined,
         operations_sum: "0",
         accounts_changed: 0,
         quarantined: undefined,
