@@ -46,7 +46,7 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       min: 1,
       max: 1_048_576,
       unit: "MiB",
-      help: "All files of exports together: the oldest make room, and one that is longer alone fails.",
+      help: "All whole files of exports: beyond it the oldest are deleted, and a larger one fails.",
     }),
   },
   node: {
@@ -94,7 +94,7 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       min: 1,
       max: 100_000,
       unit: "balances",
-      help: "Balances of coins, and of tokens, held against state between two batches: at most, for 2 s.",
+      help: "Balances of coins, and of tokens, checked between two batches at most; a round ends after 2 s.",
     }),
   },
 });

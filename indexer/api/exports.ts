@@ -160,7 +160,7 @@ export class Exports {
         hash.update(piece);
         sizeBytes += piece.length;
         for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, at + 1)) lines += 1;
-        await this.makeRoom(sizeBytes);
+        this.assertFits(sizeBytes);
         yield piece;
       }
     }.bind(this);
@@ -171,6 +171,8 @@ export class Exports {
     } finally {
       await session.close();
     }
+    // Only what is whole takes the place of others; until then there may be twice as much.
+    await this.makeRoom(sizeBytes);
     await rename(part, this.path(state));
     // No value has a line feed: texts of strangers are not among the columns.
     const rows = state.format === "csv" ? lines - 1 : lines;
@@ -184,17 +186,21 @@ export class Exports {
     }
   }
 
-  /** Deletes the oldest files until one of so many bytes has room. @throws EXPORT_TOO_LARGE */
+  /** Deletes the oldest files until one of so many bytes has room. */
   private async makeRoom(sizeBytes: number): Promise<void> {
-    const { maxBytes } = this.options;
     const files = [...this.states.values()].filter(({ file }) => file !== null);
     let allBytes = files.reduce((sum, file) => sum + (file.sizeBytes ?? 0), sizeBytes);
     for (const oldest of files) {
-      if (allBytes <= maxBytes) return;
+      if (allBytes <= this.options.maxBytes) return;
       allBytes -= oldest.sizeBytes ?? 0;
       await this.deleteFile(oldest);
     }
-    if (allBytes <= maxBytes) return;
+  }
+
+  /** @throws EXPORT_TOO_LARGE */
+  private assertFits(sizeBytes: number): void {
+    const { maxBytes } = this.options;
+    if (sizeBytes <= maxBytes) return;
     const message =
       `it is longer than all files together may be (${maxBytes} bytes, api.exports-mib): ask for ` +
       "less of it, for example by fromBlock and toBlock";

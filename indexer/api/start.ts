@@ -9,7 +9,7 @@ import type { ApiContext } from "./reads.js";
 import { createIndexerServer } from "./server.js";
 import { BlockStream } from "./stream.js";
 
-/** Time of one export: the database keeps what it shows for as long, and others wait for their turn. */
+/** Longest export: its snapshot holds VACUUM back, and other exports wait for their turn. */
 const EXPORT_TIME_LIMIT_MS = 3_600_000;
 
 /** What serving works with. */

@@ -151,20 +151,32 @@ function changedTokens(
   );
 }
 
-/** What is asked in one exchange each: of every asset the first rows before any has a second exchange. */
+/**
+ * What is asked in one exchange each: of every asset the first rows before any has a second exchange. As many
+ * of one asset as an exchange holds are asked in one call, so they are not mixed with others.
+ */
 function exchangesOf(rows: readonly BalanceRow[]): BalanceRow[][] {
-  const counts = new Map<string, number>();
-  const turns: BalanceRow[][] = [];
+  const byAsset = new Map<string, BalanceRow[]>();
   for (const row of rows) {
     const asset = row.asset.toString("hex");
-    const count = counts.get(asset) ?? 0;
-    counts.set(asset, count + 1);
-    (turns[Math.floor(count / MAX_QUERIES_AT_ONCE)] ??= []).push(row);
+    const ofAsset = byAsset.get(asset) ?? [];
+    byAsset.set(asset, ofAsset);
+    ofAsset.push(row);
   }
-  return turns.flatMap((turn) =>
-    Array.from({ length: Math.ceil(turn.length / MAX_QUERIES_AT_ONCE) }, (_, index) =>
-      turn.slice(index * MAX_QUERIES_AT_ONCE, (index + 1) * MAX_QUERIES_AT_ONCE),
-    ),
+  const turns: BalanceRow[][][] = [];
+  for (const ofAsset of byAsset.values()) {
+    for (const [turn, part] of inParts(ofAsset).entries()) (turns[turn] ??= []).push(part);
+  }
+  return turns.flatMap((parts) => {
+    const isFull = (part: readonly BalanceRow[]) => part.length === MAX_QUERIES_AT_ONCE;
+    return [...parts.filter(isFull), ...inParts(parts.filter((part) => !isFull(part)).flat())];
+  });
+}
+
+function inParts(rows: readonly BalanceRow[]): BalanceRow[][] {
+  const count = Math.ceil(rows.length / MAX_QUERIES_AT_ONCE);
+  return Array.from({ length: count }, (_, index) =>
+    rows.slice(index * MAX_QUERIES_AT_ONCE, (index + 1) * MAX_QUERIES_AT_ONCE),
   );
 }
 
