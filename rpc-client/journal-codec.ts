@@ -76,8 +76,8 @@ export interface JournaledBlock {
   readonly height: Height;
   /** The header's parent hash; zeros at height 0. */
   readonly parentHash: Hash32;
-  /** Of its consensus header; undefined for genesis and from nodes that did not tell it yet. */
-  readonly consensusHash?: Hash32 | undefined;
+  /** Hash of its consensus header; undefined for genesis, in ranges, and from older nodes. */
+  readonly consensusBlockHash?: Hash32 | undefined;
   readonly timestampMs: number;
   readonly transactions: readonly JournaledTransaction[];
   /** Changes that no transaction made. */
@@ -129,7 +129,7 @@ export function parseJournaledBlock(value: unknown): JournaledBlock {
     hash: readHash(block["blockHash"], "blockHash"),
     height: readSafeQuantity(block["blockNumber"], "blockNumber"),
     parentHash: readHash(block["parentHash"], "parentHash"),
-    consensusHash: readOptional(block["consensusHash"], "consensusHash", readHash),
+    consensusBlockHash: readOptional(block["consensusBlockHash"], "consensusBlockHash", readHash),
     timestampMs: readCount(block["timestampMs"], "timestampMs"),
     transactions,
     blockChanges: parseChanges(block["blockChanges"], "blockChanges"),

@@ -24,8 +24,15 @@ const NS_PER_MS = 1_000_000n;
 /** Whether two votes mean the same; undefined is nil. */
 export function isSameBlockId(left: BlockId | undefined, right: BlockId | undefined): boolean {
   if (left === undefined || right === undefined) return left === right;
-  const isSameParts = left.parts.total === right.parts.total;
-  return isSameParts && left.hash === right.hash && left.parts.hash === right.parts.hash;
+  return left.hash === right.hash && isSameParts(left.parts, right.parts);
+}
+
+/** Whether two headers are of the same parts. */
+export function isSameParts(
+  left: PartSetHeader | undefined,
+  right: PartSetHeader | undefined,
+): boolean {
+  return left?.total === right?.total && left?.hash === right?.hash;
 }
 
 /** A short name of a block id for maps and logs; "nil" without one. */

@@ -30,8 +30,8 @@ interface RoleFile {
   readonly name: string;
   /** A home may be without it. */
   readonly isOptional?: true;
-  /** It goes on by itself from the first day: a copy of that day must not take its place later. */
-  readonly isOfFirstDay?: true;
+  /** It changes behind the first start: a copy of that day would undo what came after it. */
+  readonly isInitial?: true;
   readonly content: (paths: HomePaths) => Promise<string>;
 }
 
@@ -82,8 +82,8 @@ const REDIS_SETTINGS: RoleFile = {
 const GENESIS = copyOf("config/genesis.json");
 const CHAIN = copyOf("config/chain.json");
 const TOKENS = copyOf("config/tokens.json");
-const POLICY = ofFirstDay("config/policy.json");
-const KILL_SWITCH = ofFirstDay("config/kill-switch.json");
+const POLICY = initialCopyOf("config/policy.json");
+const KILL_SWITCH = initialCopyOf("config/kill-switch.json");
 const API_KEY = copyOf("config/api.key");
 
 const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
@@ -92,8 +92,8 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/config.toml"),
     copyOf("config/app.toml"),
     // The key may sign elsewhere by now, and the state tells what it has signed.
-    ofFirstDay("config/priv_validator_key.json"),
-    ofFirstDay("data/priv_validator_state.json"),
+    initialCopyOf("config/priv_validator_key.json"),
+    initialCopyOf("data/priv_validator_state.json"),
     copyOf("config/node_key.json"),
   ],
   sidecar: [GENESIS, TOKENS, copyOf("config/sidecar.toml")],
@@ -196,8 +196,8 @@ export const ROLE_NAMES: readonly string[] = Object.keys(ROLE_FILES);
 /**
  * Writes `<folder>/<role>` for every role from a complete home; none for a node where somebody
  * else's is used. Existing files stay as they are: a node's state file tells what its key has
- * signed, and edited settings are the operator's. What is missing is written, but for what goes on by
- * itself: a policy that was lost would come back as one that forbids nothing.
+ * signed, and edited settings are the operator's. What is missing is written, but for what changes later:
+ * a policy that was lost would come back as one that forbids nothing.
  * @returns what is missing and was not written, as `<role>/<name>`
  * @throws HOME_UNUSABLE naming folder and cause
  */
@@ -218,12 +218,12 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
     const wanted = [...files, ...(FURTHER_WALLETS[role]?.(paths) ?? [])].filter(
       ({ name, isOptional }) => isOptional !== true || existsSync(join(paths.home, name)),
     );
-    const firsts = wanted.filter(({ isOfFirstDay }) => isOfFirstDay === true);
-    const others = wanted.filter(({ isOfFirstDay }) => isOfFirstDay !== true);
-    // Written behind those of the first day: where there is one of them, all of those were there.
+    const initial = wanted.filter(({ isInitial }) => isInitial === true);
+    const others = wanted.filter(({ isInitial }) => isInitial !== true);
+    // Written behind the initial ones: where there is one of these, all of those were there once.
     const isMade = others.some(({ name }) => existsSync(join(home, name)));
     if (isMade) {
-      const missing = firsts.filter(({ name }) => !existsSync(join(home, name)));
+      const missing = initial.filter(({ name }) => !existsSync(join(home, name)));
       leftOut.push(...missing.map(({ name }) => `${role}/${name}`));
     }
     await inHome(home, async () => {
@@ -231,7 +231,7 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
         await mkdir(join(home, part), { recursive: true });
         await chmod(join(home, part), 0o700);
       }
-      for (const { name, content } of isMade ? others : [...firsts, ...others]) {
+      for (const { name, content } of isMade ? others : [...initial, ...others]) {
         await mkdir(dirname(join(home, name)), { recursive: true, mode: 0o700 });
         await createFileOnce(join(home, name), await content(paths), SECRET_MODE);
       }
@@ -268,8 +268,8 @@ function passphrase(name: string): RoleFile {
 }
 
 /** The complete home's file, for a home that is being made. */
-function ofFirstDay(name: string): RoleFile {
-  return { ...copyOf(name), isOfFirstDay: true };
+function initialCopyOf(name: string): RoleFile {
+  return { ...copyOf(name), isInitial: true };
 }
 
 /** The file of the same name in the complete home. */

@@ -52,7 +52,8 @@ export async function activePolicyHash(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * The same, read from the text that the ledger keeps of it. Who judges by it needs no copy of the file.
+ * The policy that came into force last, from the text that the ledger keeps; undefined before the first. Who
+ * judges by it needs no copy of the file.
  * @throws CORRUPT_ROW where that is not the text of its hash
  */
 export async function readActivePolicy(sql: Sql): Promise<HashedPolicy | undefined> {

@@ -296,7 +296,7 @@ function createHalt(bus: EventBus): Halt {
 
 function poolRules({ genesis, app }: NodeOptions, head: () => Head): PoolRules {
   return {
-    ...transactionLimitsOf(genesis.evmChainId, genesis.params),
+    chainId: genesis.evmChainId,
     ...largestTransaction(genesis),
     cosmosChainId: genesis.cosmosChainId,
     minGasPriceAtoken: gasPriceFloorAtoken(app),

@@ -102,7 +102,7 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
     peerCount: () => parts.comet.network.peers().length,
     coinbase: parts.identity.address,
-    consensusHash: (height) => parts.comet.consensus.outline(height)?.blockId.hash,
+    consensusBlockHash: (height) => parts.comet.consensus.outline(height)?.blockId.hash,
     retention: retentionOf(app),
     namespaces: rpc.api,
     clientVersion: clientVersion(),

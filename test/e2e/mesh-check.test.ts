@@ -97,8 +97,8 @@ describe("mesh-check", () => {
       const headers = { "content-type": "application/json" };
       const request = { method: "POST", headers, body: JSON.stringify(body) };
       const response = await fetch(`${kit.url("sidecarOnline")}/block`, request);
-      type Answer = { block: { metadata: { consensus_hash?: string } } };
-      return ((await response.json()) as Answer).block.metadata.consensus_hash;
+      type Answer = { block: { metadata: { consensus_block_hash?: string } } };
+      return ((await response.json()) as Answer).block.metadata.consensus_block_hash;
     };
     const signedOf = async (height: number): Promise<string> => {
       const response = await fetch(`${kit.url("cometRpc")}/block?height=${height}`);

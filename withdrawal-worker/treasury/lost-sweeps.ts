@@ -26,8 +26,9 @@ interface Round extends SigningRound {
 }
 
 /**
- * A nonce that was used and is free again: the chain came back without that sweep. Its bytes are
- * sent as they are; a node that is only behind refuses them.
+ * A nonce that was used and is free again: the chain came back without that sweep. Its stored bytes are
+ * sent as they are, which a node that is only behind refuses; where none of them can be paid, one of less
+ * coins is signed first.
  * @returns what is stored for the nonces that are free
  */
 export async function sendVanished(

@@ -88,8 +88,8 @@ export function shortAttempt(
   seen: SeenSweep,
   round: SigningRound,
 ): NewSweepAttempt | undefined {
-  const mayBe = replaceableOf(seen) !== undefined && isShort(seen, round);
-  return mayBe ? replacement(context, seen, round) : undefined;
+  const isDue = replaceableOf(seen) !== undefined && isShort(seen, round);
+  return isDue ? replacement(context, seen, round) : undefined;
 }
 
 /** The newest attempt, where another one may be signed in its place. */
@@ -99,7 +99,7 @@ function replaceableOf({ sweep, state }: SeenSweep): SweepAttempt | undefined {
   return sweep.state === "signed" || sweep.state === "sent" ? attempts.at(-1) : undefined;
 }
 
-/** Whether an address has less coins than any of the stored bytes take. */
+/** Whether an address has fewer coins than each stored attempt, and the sweep as it was meant, take. */
 function isShort({ sweep, state }: SeenSweep, { isAsBooked }: SigningRound): boolean {
   const { gas, gasLimit, contract, attempts } = sweep;
   if (!isAsBooked || contract !== undefined || gas === undefined) return false;

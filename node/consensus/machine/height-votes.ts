@@ -1,8 +1,7 @@
 /** All votes of one height: a pair of sets for each round that matters. Immutable. */
-import type { PartSetHeader } from "../../../chain/consensus/block-id.js";
+import { isSameParts, type PartSetHeader } from "../../../chain/consensus/block-id.js";
 import type { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { type Vote, VOTE_TYPE, type VoteType } from "../../../chain/consensus/vote.js";
-import { isSameParts } from "../proposals/height-blocks.js";
 import { type AddOutcome, VoteSet } from "./vote-set.js";
 
 interface RoundVotes {

@@ -1,12 +1,17 @@
 /** What a node has of a round, and what it can give to a peer that has less. Pure. */
-import { type BlockId, blockIdKey, type PartSetHeader } from "../../../chain/consensus/block-id.js";
+import {
+  type BlockId,
+  blockIdKey,
+  isSameParts,
+  type PartSetHeader,
+} from "../../../chain/consensus/block-id.js";
 import { type Commit, voteOfCommit } from "../../../chain/consensus/commit.js";
 import type { BlockPart } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE, type VoteType } from "../../../chain/consensus/vote.js";
 import type { Height } from "../../../chain/hex.js";
 import type { ConsensusMessage, RoundStatus } from "../consensus-ports.js";
 import { type ConsensusState, STEP } from "./consensus-state.js";
-import { type HeightBlocks, isSameParts } from "../proposals/height-blocks.js";
+import type { HeightBlocks } from "../proposals/height-blocks.js";
 import type { VoteSet } from "./vote-set.js";
 
 /**

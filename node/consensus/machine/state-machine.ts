@@ -11,6 +11,7 @@ import {
   type BlockId,
   isSameBlockId,
   type PartSetHeader,
+  isSameParts,
 } from "../../../chain/consensus/block-id.js";
 import type { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { type Vote, VOTE_TYPE, type VoteType } from "../../../chain/consensus/vote.js";
@@ -372,8 +373,4 @@ function roundsLater(validators: ValidatorSet, rounds: number): ValidatorSet {
   let later = validators;
   for (let round = 0; round < rounds; round++) later = later.advance(1);
   return later;
-}
-
-function isSameParts(left: PartSetHeader | undefined, right: PartSetHeader | undefined): boolean {
-  return left?.total === right?.total && left?.hash === right?.hash;
 }

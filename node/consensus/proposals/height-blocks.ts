@@ -3,6 +3,7 @@ import {
   type BlockId,
   isSameBlockId,
   type PartSetHeader,
+  isSameParts,
 } from "../../../chain/consensus/block-id.js";
 import {
   type BlockPart,
@@ -110,14 +111,6 @@ export class HeightBlocks {
     this.candidates = this.candidates.filter((one) => ids.some((id) => isSameBlockId(one.id, id)));
     this.ownByRound.clear();
   }
-}
-
-/** Whether two headers are of the same parts. */
-export function isSameParts(
-  left: PartSetHeader | undefined,
-  right: PartSetHeader | undefined,
-): boolean {
-  return left?.total === right?.total && left?.hash === right?.hash;
 }
 
 /** What became of a part. */

@@ -87,7 +87,7 @@ export function judgeCandidate(
 /**
  * Judges a block that is only proposed. Verifying evidence takes long: what a proposer brings more of than
  * honest ones do is not looked at.
- * @returns undefined for such a block, which gets no vote and is no candidate; else as above
+ * @returns undefined for such a block, which gets no vote and is no candidate; else as `judgeCandidate`
  */
 export async function judgeProposed(
   parts: BlockMakerParts,

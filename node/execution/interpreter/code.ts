@@ -44,12 +44,16 @@ const KEPT_MEASURE_BYTES = 64;
 /** A word of so many bytes takes some ten times as long to read as to look up. */
 const KEPT_WORD_BYTES = 17;
 
+/** Some 115 bytes each; beyond it words are read each time. */
+const MAX_KEPT_WORDS = 200_000;
+
 /** Of the block that runs from its bytes. */
 const scratch = newBlock();
 
 let known = new WeakMap<Uint8Array, Code>();
 let ready = 0;
 let runsFromBytes = 0;
+let keptWords = 0;
 
 /** What blocks are measured by, by opcode: in arrays, because much code is only run once. */
 const STEP_BYTES = table((opcode) => 1 + pushedBytes(opcode));
@@ -74,8 +78,8 @@ export function prepareCode(bytes: Uint8Array, opcodesNs: Int32Array): Code {
   const found = known.get(bytes);
   if (found?.opcodesNs === opcodesNs) return found;
   const jumpTable = jumpTableOf(bytes);
-  const [measured, words] = [undefined, undefined];
-  const code: Code = { bytes, opcodesNs, handlers: [], jumpTable, measured, words };
+  const nothingYet = { handlers: [], measured: undefined, words: undefined };
+  const code: Code = { bytes, opcodesNs, jumpTable, ...nothingYet };
   known.set(bytes, code);
   return code;
 }
@@ -96,6 +100,7 @@ function forget(): void {
   if (ready < MAX_READY / 2) return;
   known = new WeakMap();
   ready = 0;
+  keptWords = 0;
 }
 
 /**
@@ -126,6 +131,8 @@ const keptWord: WordReader = (code, start, size) => {
   const kept = code.words?.get(start);
   if (kept !== undefined) return kept;
   const word = wordFrom(code.bytes, start, size);
+  if (keptWords >= MAX_KEPT_WORDS) return word;
+  keptWords++;
   code.words ??= new Map();
   code.words.set(start, word);
   return word;

@@ -72,7 +72,7 @@ export interface EvmApiOptions {
   /** Claims on stake and rewards; absent on a chain without stake. */
   readonly claims?: ClaimReads;
   /** Hash of a block's consensus header (D8); undefined for genesis, which nobody signed. */
-  readonly consensusHash: (height: Height) => Hash32 | undefined;
+  readonly consensusBlockHash: (height: Height) => Hash32 | undefined;
   readonly network: Network;
   /** Answer of eth_gasPrice and eth_maxPriorityFeePerGas (D1). */
   readonly suggestedGasPriceAtoken: Atoken;

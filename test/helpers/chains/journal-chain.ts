@@ -163,7 +163,7 @@ export function journals(): Record<string, unknown>[] {
     blockNumber: toQuantity(height),
     parentHash: height === 0 ? `0x${"00".repeat(32)}` : hashOf(`block ${height - 1}`),
     timestampMs: 1_790_000_000_123 + height * 2_000,
-    ...(height === 0 ? {} : { consensusHash: hashOf(`consensus header ${height}`) }),
+    ...(height === 0 ? {} : { consensusBlockHash: hashOf(`consensus header ${height}`) }),
     ...block,
   }));
 }

@@ -76,7 +76,7 @@ export class ServedChain {
       peerHeight: () => 0,
       peerCount: () => 0,
       coinbase: ZERO_ADDRESS,
-      consensusHash: () => undefined,
+      consensusBlockHash: () => undefined,
       maxTransactionGas: genesis.params.maxTransactionGas,
       chainAccounts: genesis.params,
       retention: {},

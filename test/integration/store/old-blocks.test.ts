@@ -112,7 +112,7 @@ describe("blocks that are not in memory", () => {
       peerCount: () => 0,
       clientVersion: "test",
       coinbase: OWNER,
-      consensusHash: () => undefined,
+      consensusBlockHash: () => undefined,
       maxTransactionGas: 4_000_000n,
       chainAccounts: chain.genesis.params,
       retention: { proofs: 1_024 },

@@ -37,11 +37,11 @@ interface BlockTexts {
 interface OwnTexts {
   readonly cosmosTexts: readonly string[];
   readonly claims: JournaledClaims;
-  readonly consensusHash: Hash32 | undefined;
+  readonly consensusBlockHash: Hash32 | undefined;
 }
 
 /** What journals hold beside what the view tells; see `EvmApiOptions`. */
-export type JournalSources = Pick<EvmApiOptions, "claims" | "consensusHash">;
+export type JournalSources = Pick<EvmApiOptions, "claims" | "consensusBlockHash">;
 
 /** Changes of claims: undefined on a chain without stake, null where the state is pruned. */
 type JournaledClaims = readonly PlacedClaimMove[] | null | undefined;
@@ -158,7 +158,11 @@ export class BlockJson {
       }
       const cosmosTexts = variant === "journal" ? await this.cosmosTexts(claims, outline) : [];
       const moves = claims === undefined ? undefined : await this.claimsOf(claims, height);
-      const own = { cosmosTexts, claims: moves, consensusHash: this.sources.consensusHash(height) };
+      const own = {
+        cosmosTexts,
+        claims: moves,
+        consensusBlockHash: this.sources.consensusBlockHash(height),
+      };
       pieces.push(Buffer.from(texts.end(outline, this.view, own)));
       return new RawJson(Buffer.concat(pieces));
     } finally {

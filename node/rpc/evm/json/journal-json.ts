@@ -180,7 +180,7 @@ export interface JournalEnd extends Omit<BlockJournal, "transactions"> {
   /** Undefined on a chain without stake; null where the state that tells them is pruned. */
   readonly claims?: readonly PlacedClaimMove[] | null | undefined;
   /** Of the block's consensus header; absent in ranges and for genesis. */
-  readonly consensusHash?: Hash32 | undefined;
+  readonly consensusBlockHash?: Hash32 | undefined;
 }
 
 /** A change of a claim; amounts are signed decimals. */
@@ -203,12 +203,12 @@ function claimJson(move: PlacedClaimMove): JsonValue {
  */
 export function journalEndJson(journal: JournalEnd, cosmosTexts: readonly string[]): string {
   const claims = journal.claims?.map(claimJson) ?? null;
-  const { consensusHash } = journal;
+  const { consensusBlockHash } = journal;
   return (
     (cosmosTexts.length === 0 ? "]" : `],"cosmosTransactions":[${cosmosTexts.join(",")}]`) +
     `,"blockChanges":${listJson(journal.blockChanges, changeJson)}` +
     `,"minted":"${toQuantity(journal.mintedAtoken)}","burned":"${toQuantity(journal.burnedAtoken)}"` +
-    (consensusHash === undefined ? "" : `,"consensusHash":"${consensusHash}"`) +
+    (consensusBlockHash === undefined ? "" : `,"consensusBlockHash":"${consensusBlockHash}"`) +
     (journal.claims === undefined ? "}" : `,"claims":${JSON.stringify(claims)}}`)
   );
 }

@@ -88,7 +88,7 @@ describe("transactions of a block", () => {
 });
 
 /** Blocks that no consensus decided. */
-const unsigned = { consensusHash: () => undefined };
+const unsigned = { consensusBlockHash: () => undefined };
 
 describe("others get their turns while all of a block are read", () => {
   const { signal } = new AbortController();

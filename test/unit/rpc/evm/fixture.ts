@@ -67,7 +67,7 @@ import { createMetrics } from "../../../../runtime/process/metrics.js";
 /** Coin base of all test blocks. */
 export const MINER = parseAddress("0x00000000000000000000000000000000000000c0");
 /** Hash of the consensus header of every block behind genesis. */
-export const CONSENSUS_HASH = parseHash32(`0x${"c2".repeat(32)}`);
+export const CONSENSUS_BLOCK_HASH = parseHash32(`0x${"c2".repeat(32)}`);
 /** Where the genesis of this chain lets coins be burned. */
 export const BURNER = parseAddress("0x00000000000000000000000000000000000000c1");
 
@@ -443,7 +443,7 @@ export function createTestNode(
     peerHeight: () => state.peerHeight,
     peerCount: () => 3,
     coinbase: MINER,
-    consensusHash: (height) => (height === 0 ? undefined : CONSENSUS_HASH),
+    consensusBlockHash: (height) => (height === 0 ? undefined : CONSENSUS_BLOCK_HASH),
     maxTransactionGas: 4_000_000n,
     chainAccounts: { ...USUAL_ACCOUNTS, burnAddress: BURNER },
     retention: { proofs: 1_024 },

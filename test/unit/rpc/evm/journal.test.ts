@@ -9,7 +9,7 @@ import { ExecutionChain, testGenesis } from "../../../helpers/chains/execution-c
 import {
   ALICE,
   BOB,
-  CONSENSUS_HASH,
+  CONSENSUS_BLOCK_HASH,
   createTestNode,
   MINER,
   signLegacy,
@@ -80,7 +80,7 @@ describe("causeway_getBlockJournal", () => {
       blockHash: block.hash,
       blockNumber: "0x1",
       parentHash: block.header.parentHash,
-      consensusHash: CONSENSUS_HASH,
+      consensusBlockHash: CONSENSUS_BLOCK_HASH,
       timestampMs: 1_700_000_002_120,
       minted: "0x7",
       burned: "0x3",
