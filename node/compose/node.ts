@@ -28,7 +28,7 @@ import { loadValidatorIdentity } from "../consensus/signing/validator-key.js";
 import { EventBus } from "../view/event-bus.js";
 import { CallPool } from "../execution/calls/call-pool.js";
 import { createGenesisBlock } from "../blocks/genesis-block.js";
-import { type Genesis, transactionLimitsOf } from "../settings/genesis.js";
+import type { Genesis } from "../settings/genesis.js";
 import type { VestingSchedules } from "../settings/vesting.js";
 import type { Head } from "../view/chain-view.js";
 import { largestTransaction } from "../mempool/order/ordering.js";
