@@ -1,6 +1,6 @@
 /** The home's files in force: the keeper of the policy, and the kill switch of persons. */
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { runDoctor } from "../../../cli/commands/doctor.js";
 import {
@@ -24,9 +24,9 @@ import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-work
 import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { freshFile } from "../../helpers/signing.js";
-import { freshAddress, House, WALLET } from "../../helpers/exchange/house.js";
+import { freshAddress, House } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";
+import { DOWN, makeHome, typedIn } from "./typed-home.js";
 
 let house: House;
 let home: string;
@@ -41,25 +41,13 @@ afterAll(async () => {
 });
 
 beforeEach(() => {
-  home = dirname(freshFile("x"));
-  mkdirSync(join(home, "config"));
-  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: WALLET }));
+  home = makeHome();
   printed = [];
 });
 
-function command(url = house.ledger.url): LedgerCommand {
-  return {
-    home,
-    portOffset: 0,
-    json: false,
-    env: { DATABASE_URL: url },
-    signal: new AbortController().signal,
-    print: (text) => void printed.push(text),
-  };
-}
+const command = (url = house.ledger.url) => typedIn(home, url, (text) => void printed.push(text));
 
 const owner = () => command(house.ledger.owner.url);
-const DOWN = "postgres://nobody:x@127.0.0.1:1/none";
 const keeper = (database: SqlDatabase = house.database) =>
   PolicyKeeper.open({
     database,

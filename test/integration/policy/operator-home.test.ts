@@ -1,7 +1,7 @@
 /** A person's word on withdrawals, from a home whose copy of the policy is not the one in force. */
 import { generateKeyPairSync } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { runDoctor } from "../../../cli/commands/doctor.js";
 import { runDecideWithdrawal } from "../../../cli/commands/policy/approvals.js";
@@ -10,9 +10,9 @@ import { policyFileText } from "../../../ledger/policy/policy.js";
 import { policyPath } from "../../../ledger/policy/policy-paths.js";
 import { activatePolicy } from "../../../ledger/policy/policy-store.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
-import { House, WALLET } from "../../helpers/exchange/house.js";
-import { freshFile } from "../../helpers/signing.js";
+import { House } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";
+import { DOWN, makeHome, typedIn } from "./typed-home.js";
 
 let house: House;
 let home: string;
@@ -27,25 +27,13 @@ afterAll(async () => {
 });
 
 beforeEach(() => {
-  home = dirname(freshFile("x"));
-  mkdirSync(join(home, "config"));
-  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: WALLET }));
+  home = makeHome();
   printed = [];
 });
 
-function command(url = house.ledger.url): LedgerCommand {
-  return {
-    home,
-    portOffset: 0,
-    json: false,
-    env: { DATABASE_URL: url },
-    signal: new AbortController().signal,
-    print: (text) => void printed.push(text),
-  };
-}
+const command = (url = house.ledger.url) => typedIn(home, url, (text) => void printed.push(text));
 
 const owner = () => command(house.ledger.owner.url);
-const DOWN = "postgres://nobody:x@127.0.0.1:1/none";
 
 describe("causeway withdrawals approve", () => {
   it("signs with the operator's key, and takes no other key's word", async () => {
