@@ -69,7 +69,9 @@ const MAX_LOG_BYTES = 5_000_000;
  * Settings of the server. Errors of single statements are the clients' to log; max_wal_size keeps
  * the home small; jit would only slow down our short statements. Pages lie in memory or on a disk
  * without heads: by PostgreSQL's default for turning ones, a batch of payments is looked for by
- * reading the whole table.
+ * reading the whole table. A server one of whose processes has crashed ends, and whoever watches it
+ * starts it: where it recovers by itself and that fails at once (a full disk), PostgreSQL 18 may not
+ * hear of it and then stands for ever, neither serving nor gone.
  */
 const SERVER_SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: "127.0.0.1",
@@ -80,6 +82,7 @@ const SERVER_SETTINGS: Readonly<Record<string, string>> = {
   log_timezone: "UTC",
   log_min_messages: "log",
   log_checkpoints: "off",
+  restart_after_crash: "off",
   jit: "off",
   random_page_cost: "1.1",
 };

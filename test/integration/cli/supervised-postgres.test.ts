@@ -24,6 +24,7 @@ import { MAX_QUICK_DEATHS } from "../../../cli/supervisor/supervised-process.js"
 import { systemClock } from "../../../runtime/process/clock.js";
 import { type Guardian, startGuardian } from "../../../runtime/process/guardian.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { childrenOf } from "../../../runtime/process/process-identity.js";
 import { itForRoot } from "../../helpers/for-root.js";
 import { freePort } from "../../helpers/ports.js";
 import { until } from "../../helpers/until.js";
@@ -98,6 +99,20 @@ describe("the supervised PostgreSQL", () => {
     expect(faults).toEqual([]);
     holder.close();
     await until(() => readPostmasterFile(folder)?.status === "ready", { timeoutMs: 30_000 });
+  });
+
+  it("is started from outside when one of its processes has crashed, not by itself", async () => {
+    const folder = await supervise(home);
+    const server = readPostmasterFile(folder)?.pid ?? 0;
+    const part = childrenOf(server)[0];
+    process.kill(part?.pid ?? 0, "SIGKILL");
+    await until(() => notices.some((line) => line.startsWith("postgres: ")), { timeoutMs: 30_000 });
+    expect(notices.filter((line) => line.startsWith("postgres: "))).toEqual([
+      "postgres: it ended with code 1; starting it again",
+    ]);
+    await until(() => readPostmasterFile(folder)?.status === "ready", { timeoutMs: 30_000 });
+    expect(readPostmasterFile(folder)?.pid).not.toBe(server);
+    expect(faults).toEqual([]);
   });
 
   const forRoot = itForRoot();

@@ -242,6 +242,12 @@ describe("docker-compose.yml", () => {
     expect(owner).toContain("/run/causeway/config/postgres.password");
   });
 
+  it("starts the database from outside after a crash of one of its processes", () => {
+    const database = serviceNamed("postgres");
+    expect(database.command).toEqual(["postgres", "-c", "restart_after_crash=off"]);
+    expect(database.restart).toBe("unless-stopped");
+  });
+
   it("gives Redis its password by files", () => {
     expect(serviceNamed("redis").command).toContain("/run/causeway/config/redis.conf");
     expect(holders("redis-secret")).toEqual(["init", "redis"]);
