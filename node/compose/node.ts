@@ -31,7 +31,7 @@ import { createGenesisBlock } from "../blocks/genesis-block.js";
 import type { Genesis } from "../settings/genesis.js";
 import type { VestingSchedules } from "../settings/vesting.js";
 import type { Head } from "../view/chain-view.js";
-import { largestTransaction } from "../mempool/order/ordering.js";
+import { largestTransaction } from "../mempool/admission/largest-transaction.js";
 import type { PoolRules, StateAtHead } from "../mempool/admission/admission.js";
 import { Mempool } from "../mempool/mempool.js";
 import { spendableAtoken } from "../modules/vesting.js";

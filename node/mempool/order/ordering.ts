@@ -4,9 +4,6 @@
  * one entry per sender (10,000 senders: some 10 ms) and drained lazily.
  */
 import type { Address } from "../../../chain/address.js";
-import { dataBytesOf } from "../../../chain/consensus/consensus-params.js";
-import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
-import { consensusParamsOf, type Genesis } from "../../settings/genesis.js";
 import type { BlockLimits } from "../../blocks/block-pool.js";
 import { BlockRoom, type TakenRoom, type UsedRoom } from "../../blocks/block-room.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
@@ -19,25 +16,6 @@ import type { SenderQueue } from "./sender-queue.js";
  * and their protobuf tags. A test holds it against the encoder.
  */
 export const SDK_OVERHEAD_BYTES = 320;
-
-/**
- * The largest transaction that a block of the chain has room for: a genesis may allow larger ones than that,
- * which would keep their senders' nonces for ever. The validators are those of block 0.
- */
-export function largestTransaction({
-  params,
-  validators,
-}: Pick<Genesis, "params" | "validators">): {
-  readonly maxTransactionGas: bigint;
-  readonly maxTransactionBytes: number;
-} {
-  const { maxGas, maxTransactionGas } = params;
-  const roomBytes = dataBytesOf(consensusParamsOf(params), validators.length, 0);
-  return {
-    maxTransactionGas: maxTransactionGas < maxGas ? maxTransactionGas : maxGas,
-    maxTransactionBytes: Math.min(MAX_TRANSACTION_BYTES, roomBytes - SDK_OVERHEAD_BYTES),
-  };
-}
 
 interface Head {
   readonly entry: PoolEntry;

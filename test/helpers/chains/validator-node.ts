@@ -25,7 +25,7 @@ import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
 import type { Upgrades } from "../../../node/modules/upgrade/upgrades.js";
-import { largestTransaction } from "../../../node/mempool/order/ordering.js";
+import { largestTransaction } from "../../../node/mempool/admission/largest-transaction.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
 import { createProposedTransactions } from "../../../node/mempool/admission/proposed-transactions.js";
 import {

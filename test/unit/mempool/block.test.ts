@@ -5,7 +5,8 @@ import type { Address } from "../../../chain/address.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import type { SignedTransaction } from "../../../chain/transaction.js";
 import { dataBytesOf } from "../../../chain/consensus/consensus-params.js";
-import { largestTransaction, SDK_OVERHEAD_BYTES } from "../../../node/mempool/order/ordering.js";
+import { largestTransaction } from "../../../node/mempool/admission/largest-transaction.js";
+import { SDK_OVERHEAD_BYTES } from "../../../node/mempool/order/ordering.js";
 import { consensusParamsOf } from "../../../node/settings/genesis.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import {
