@@ -233,7 +233,8 @@ function createServer(parts: RunningParts): HttpServer {
     routes: [...deposits, ...webhooks, ...operators],
     access: new KeyRing({ database, fileKey: apiKey, service: "deposit-api", clock: systemClock }),
     mapError: mapDepositError,
-    readiness: () => readinessOf(watcher.status, config.watcher["max-lag-blocks"]),
+    readiness: () =>
+      readinessOf(watcher.status, config.watcher["max-lag-blocks"], systemClock.monotonicMs()),
     log: context.log,
     metrics,
     bodyLimitBytes: config.api["body-limit-bytes"],

@@ -2,8 +2,14 @@
 import type { Readiness } from "../runtime/http/http-server.js";
 import type { WatcherStatus } from "./watcher.js";
 
-/** `/ready`: halted, not connected or behind, each with its reason. */
-export function readinessOf(status: WatcherStatus, maxLagBlocks: number): Readiness {
+/** How long a round may stand still: longer than node and database take where they answer at all. */
+const STANDSTILL_MS = 30_000;
+
+/**
+ * `/ready`: halted, not connected, standing still or behind, each with its reason.
+ * @param nowMs of the clock that never goes back
+ */
+export function readinessOf(status: WatcherStatus, maxLagBlocks: number, nowMs: number): Readiness {
   const { incident, problem } = status;
   if (incident !== undefined) {
     const reason =
@@ -12,6 +18,11 @@ export function readinessOf(status: WatcherStatus, maxLagBlocks: number): Readin
     return { ready: false, reason };
   }
   if (problem !== undefined) return { ready: false, reason: `not connected: ${problem}` };
+  const stoodMs = nowMs - (status.stepMs ?? nowMs);
+  if (stoodMs >= STANDSTILL_MS) {
+    const seconds = Math.floor(stoodMs / 1_000);
+    return { ready: false, reason: `the present round has come no further for ${seconds} s` };
+  }
   const lagBlocks = lagOf(status) ?? 0;
   return lagBlocks > maxLagBlocks
     ? { ready: false, reason: `behind: ${lagBlocks} blocks below the head` }

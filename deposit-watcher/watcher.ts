@@ -15,6 +15,7 @@ import type { LedgerGuard } from "../ledger/guard/ledger-guard.js";
 import { readCursor, type WatchCursor } from "../ledger/watch/watch-cursor.js";
 import type { DataBlock } from "../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
+import { systemClock } from "../runtime/process/clock.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
@@ -106,6 +107,8 @@ export interface WatcherStatus {
   readonly incident: Incident | undefined;
   /** Why the last round did not come through; undefined when it did. */
   readonly problem: string | undefined;
+  /** When the present round last came further, on the clock that never goes back; undefined between rounds. */
+  readonly stepMs: number | undefined;
 }
 
 /** The running watcher. */
@@ -125,6 +128,7 @@ export class Watcher {
     cursorHeight: -1,
     incident: undefined,
     problem: "the node has not been asked yet",
+    stepMs: undefined,
   };
 
   constructor(parts: WatcherParts) {
@@ -153,7 +157,9 @@ export class Watcher {
   /** Watches until the signal fires; throws only for faults that waiting cannot cure. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
+      this.#update({ stepMs: systemClock.monotonicMs() });
       const timeoutMs = await this.#guarded(signal, this.#blockDoubt, () => this.#round(signal));
+      this.#update({ stepMs: undefined });
       const wait = (within: AbortSignal) => this.#bell.wait({ signal: within, timeoutMs });
       const { lease } = this.#seat;
       // Held between rounds, too: a long poll interval is no reason for others to take over.
@@ -369,7 +375,8 @@ export class Watcher {
       if (result.outcome === "committed") {
         this.#report(result, last.height);
         this.#reportTokens(tokens.sightings.length, leftOut, last.height);
-        this.#update({ cursorHeight: last.height, problem: undefined });
+        const stepMs = systemClock.monotonicMs();
+        this.#update({ cursorHeight: last.height, problem: undefined, stepMs });
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
         const { rewinds } = from;

@@ -3,7 +3,8 @@
 /**
  * How a connection learns that its server is gone without a word, with its machine or the way to it: after
  * ten seconds of silence it is asked every second, and ended after ten questions. With the system's own
- * times a statement would be waited for two hours, and a notification for ever.
+ * times a statement would be waited for two hours, and a notification for ever. That is for what the server
+ * has received; see `ANSWER_TIMEOUT_MS` for the rest.
  */
 export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
 

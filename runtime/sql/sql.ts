@@ -7,6 +7,7 @@ import {
   QueryRunnerAlreadyReleasedError,
 } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
+import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
 import { surviveLostConnections } from "./lost-connections.js";
 import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
@@ -65,6 +66,8 @@ export interface OpenDatabaseOptions extends PatienceOptions {
   readonly poolSize: number;
   /** The server keeps plans of statements that come again (`PreparedNames`); default false. */
   readonly keepsPlans?: boolean;
+  /** Longest wait for one statement that is no migration; default `ANSWER_TIMEOUT_MS`. */
+  readonly answerTimeoutMs?: number;
   /**
    * Looks at the database before anything of it is changed, and says whether it is to be migrated; what
    * it throws ends the opening. Default: it is.
@@ -109,12 +112,13 @@ class PooledDatabase implements SqlDatabase {
   readonly #source: DataSource;
   readonly #signal: AbortSignal;
   readonly #names: PreparedNames | undefined;
+  readonly #answerTimeoutMs: number;
   readonly #numberings: ReadonlySet<string>;
   #closing: Promise<void> | undefined;
 
   constructor(
     source: DataSource,
-    { url, signal, keepsPlans = false }: OpenDatabaseOptions,
+    { url, signal, keepsPlans = false, answerTimeoutMs = ANSWER_TIMEOUT_MS }: OpenDatabaseOptions,
     numberings: ReadonlySet<string>,
   ) {
     this.#source = source;
@@ -122,6 +126,7 @@ class PooledDatabase implements SqlDatabase {
     this.url = url;
     this.#signal = signal;
     this.#names = keepsPlans ? new PreparedNames() : undefined;
+    this.#answerTimeoutMs = answerTimeoutMs;
   }
 
   query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
@@ -171,15 +176,15 @@ class PooledDatabase implements SqlDatabase {
   async #attempt<T>(begin: string, work: (tx: Sql) => Promise<T>): Promise<T> {
     const runner = this.#source.createQueryRunner();
     try {
-      await runQuery(runner, begin, []);
+      await this.#answered(runner, () => runQuery(runner, begin, []));
       const result = await work({
         query: <Row>(text: string, parameters: readonly unknown[] = []) =>
           this.#run<Row>(runner, text, parameters),
       });
-      await commit(runner);
+      await this.#answered(runner, commit);
       return result;
     } catch (error) {
-      await rollback(runner);
+      await this.#rollback(runner);
       throw error;
     } finally {
       await runner.release();
@@ -194,14 +199,37 @@ class PooledDatabase implements SqlDatabase {
   ): Promise<Row[]> {
     const name = parameters.length === 0 ? undefined : this.#names?.nameOf(text);
     try {
-      if (name === undefined) return await runQuery<Row>(runner, text, parameters);
-      const connection = await connectionOf(runner);
-      const { rows } = await connection.query({ name, text, values: [...parameters] });
-      return rows as Row[];
+      return await this.#answered(runner, async (connection) => {
+        if (name === undefined) return runQuery<Row>(runner, text, parameters);
+        const { rows } = await connection.query({ name, text, values: [...parameters] });
+        return rows as Row[];
+      });
     } catch (error) {
       const fault = asNumberTaken(toSqlError(error), this.#numberings);
       if (isStalePlan(fault)) this.#names?.renew();
       throw fault;
+    }
+  }
+
+  /** Ends a failed transaction; on a broken connection the server has done so already. */
+  async #rollback(runner: QueryRunner): Promise<void> {
+    try {
+      await this.#answered(runner, () => runQuery(runner, "ROLLBACK", []));
+    } catch (error) {
+      if (!(error instanceof SqlError)) throw error;
+    }
+  }
+
+  /** Runs a statement on the runner's connection; none is waited for without end. */
+  async #answered<T>(
+    runner: QueryRunner,
+    statement: (connection: ClientBase) => Promise<T>,
+  ): Promise<T> {
+    try {
+      const connection = await connectionOf(runner);
+      return await answered(connection, this.#answerTimeoutMs, () => statement(connection));
+    } catch (error) {
+      throw toSqlError(error);
     }
   }
 }
@@ -229,8 +257,10 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
       options.log.warn({ reason: errorMessage(error) }, "database connection lost"),
     extra: {
       ...KEEP_ALIVE,
-      verify: (client: ClientBase, done: (error?: Error) => void) =>
-        client.query(sessionSettings(IDLE_IN_TRANSACTION_MS), (error) => done(error)),
+      verify: (client: ClientBase, done: (error?: unknown) => void) => {
+        const setSession = () => client.query(sessionSettings(IDLE_IN_TRANSACTION_MS));
+        answered(client, CONNECT_TIMEOUT_MS, setSession).then(() => done(), done);
+      },
       types: { getTypeParser: exactTypeParser },
     },
   });
@@ -349,22 +379,7 @@ async function connectionOf(runner: QueryRunner): Promise<ClientBase> {
   return (await runner.connect()) as ClientBase;
 }
 
-async function commit(runner: QueryRunner): Promise<void> {
-  try {
-    const { command } = await (await connectionOf(runner)).query("COMMIT");
-    assertCommitted(command);
-  } catch (error) {
-    throw toSqlError(error);
-  }
-}
-
-/** Ends a failed transaction; on a broken connection the server has done so already. */
-async function rollback(runner: QueryRunner): Promise<void> {
-  try {
-    await runQuery(runner, "ROLLBACK", []);
-  } catch (error) {
-    if (!(error instanceof SqlError)) {
-      throw error;
-    }
-  }
+async function commit(connection: ClientBase): Promise<void> {
+  const { command } = await connection.query("COMMIT");
+  assertCommitted(command);
 }

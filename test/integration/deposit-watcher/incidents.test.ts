@@ -46,7 +46,7 @@ describe("incidents", () => {
     const good = bench.chain.mine();
     bench.chain.dataApiBlocks.set(2, { ...good, parentHash: wrongHash });
     await halted(first, "PARENT_MISMATCH");
-    expect(readinessOf(first.watcher.status, 5)).toMatchObject({
+    expect(readinessOf(first.watcher.status, 5, performance.now())).toMatchObject({
       ready: false,
       reason: expect.stringContaining("PARENT_MISMATCH"),
     });
@@ -63,7 +63,9 @@ describe("incidents", () => {
     await resumeCrediting(bench.ledger.database, "test");
     await bench.caughtUp();
     expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
-    await until(() => readinessOf(second.watcher.status, 5).ready, { timeoutMs: 5_000 });
+    await until(() => readinessOf(second.watcher.status, 5, performance.now()).ready, {
+      timeoutMs: 5_000,
+    });
   });
 
   it("halt when operations do not explain a balance, before anything is credited", async () => {
@@ -238,7 +240,7 @@ describe("incidents", () => {
     await until(() => watcher.status.problem?.includes("another chain") === true, {
       timeoutMs: 5_000,
     });
-    expect(readinessOf(watcher.status, 5).ready).toBe(false);
+    expect(readinessOf(watcher.status, 5, performance.now()).ready).toBe(false);
     expect(watcher.status.cursorHeight).toBe(-1);
   });
 });

@@ -6,6 +6,7 @@ import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.j
 import { openIncident } from "../../../ledger/incidents.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
+import { createGate } from "../../helpers/gate.js";
 import { WatcherBench } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 
@@ -72,6 +73,31 @@ describe("what a watcher sees that stands by", () => {
   });
 });
 
+describe("a round that waits for an answer", () => {
+  it("is not ready once it has come no further for half a minute", async () => {
+    const answer = createGate();
+    let asked = 0;
+    const blockNumber: EvmClient["blockNumber"] = async (options) => {
+      asked += 1;
+      if (asked === 2) await answer.opened;
+      return bench.node.blockNumber(options);
+    };
+    const { watcher } = bench.start(undefined, undefined, undefined, {
+      node: { ...bench.node, blockNumber },
+    });
+    await until(() => asked === 2, { timeoutMs: 20_000, what: "the second look at the head" });
+    const { stepMs = 0 } = watcher.status;
+    expect(readinessOf(watcher.status, 20, stepMs + 29_999)).toEqual({ ready: true });
+    expect(readinessOf(watcher.status, 20, stepMs + 30_000)).toEqual({
+      ready: false,
+      reason: "the present round has come no further for 30 s",
+    });
+    answer.open();
+    await until(() => watcher.status.stepMs === undefined, { timeoutMs: 20_000 });
+    expect(readinessOf(watcher.status, 20, stepMs + 30_000)).toEqual({ ready: true });
+  });
+});
+
 describe("a single odd answer", () => {
   it.each([1, 2])("about a balance, told %s times, is looked at again", async (count) => {
     const { address } = await bench.register("alice");
@@ -126,7 +152,9 @@ describe("a database", () => {
       timeoutMs: 20_000,
       what: "the watcher names its problem",
     });
-    expect(readinessOf(running.watcher.status, 20)).toMatchObject({ ready: false });
+    expect(readinessOf(running.watcher.status, 20, performance.now())).toMatchObject({
+      ready: false,
+    });
     await bench.alterDatabase("RESET ALL");
     // The test's own connections were ended, too.
     await until(
