@@ -183,6 +183,9 @@ function pathBytes(path: string): Uint8Array {
   return path === "" ? OUTERMOST : Buffer.from(`/${path}`, "ascii");
 }
 
+/** Bytes of the largest amount that a message can name, of 78 digits: one more than a word. */
+const MOST_AMOUNT_BYTES = 33;
+
 /** Reads a balance change. Throws INVALID_RLP for a reason that there is not. */
 export function readChange(reader: RlpReader): BalanceChange {
   return reader.list(readChangeFields);
@@ -193,7 +196,7 @@ function readChangeFields(reader: RlpReader): BalanceChange {
   if (reason === undefined) throw new ChainError("INVALID_RLP", "unknown balance reason");
   const from = readOptionalAddress(reader);
   const to = readOptionalAddress(reader);
-  const amountAtoken = reader.integer();
+  const amountAtoken = reader.integer(MOST_AMOUNT_BYTES);
   const effective = reader.number() === 1;
   const path = reader.text("ascii");
   const error = reader.text("utf8");

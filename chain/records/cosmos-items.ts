@@ -5,6 +5,7 @@ import type { MinedCosmosTransaction } from "../cosmos/cosmos-result.js";
 import { decodeCosmosTransaction } from "../cosmos/cosmos-transaction.js";
 import type { RlpInput } from "../encoding/rlp-writer.js";
 import type { RlpReader } from "../encoding/rlp-reader.js";
+import { MAX_WORD } from "../hex.js";
 import { changeItem, readAddress, readChange } from "./block-items.js";
 
 const utf8 = (text: string) => Buffer.from(text, "utf8");
@@ -50,7 +51,8 @@ export function readCosmosTransaction(reader: RlpReader): MinedCosmosTransaction
       gasUsed: reader.integer(),
       events: reader.items(readEvent),
     })),
-    changes: reader.items(readChange),
+    // Older releases recorded moves of more than a word, which have failed and are of no use to anybody.
+    changes: reader.items(readChange).filter(({ amountAtoken }) => amountAtoken <= MAX_WORD),
   }));
 }
 

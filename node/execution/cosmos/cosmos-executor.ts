@@ -29,7 +29,7 @@ import {
 import type { CosmosBlockTransaction, CosmosResult } from "../../../chain/cosmos/cosmos-result.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { WeightsVersion } from "../../../chain/evm/compute-weights.js";
-import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
+import { EMPTY_CODE_HASH, MAX_WORD } from "../../../chain/hex.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { isBlockedAccount } from "../../modules/blocked-accounts.js";
@@ -313,8 +313,8 @@ class MessageRun implements WordListener {
       emit: (type, attributes) => void emitted.push(event(type, attributes)),
       moveCoins: (reason, from, to, amountAtoken) => {
         const change = changeOf(reason, from, to, amountAtoken);
-        // Recorded first: a move that fails is shown with its transaction.
-        this.changes.push(change);
+        // Recorded first: a move that fails is shown with its transaction. Records have room for a word.
+        if (amountAtoken <= MAX_WORD) this.changes.push(change);
         moveBalances(state, from, to, amountAtoken);
         emitted.push(...moneyEvents(change));
       },

@@ -16,6 +16,10 @@ import {
 } from "../../../chain/cosmos/field-schema.js";
 import { allSchemas, schemaOf } from "../../../chain/cosmos/message-schemas.js";
 import { ChainError, present } from "../../../chain/errors.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
+import { readRlp } from "../../../chain/encoding/rlp-reader.js";
+import { changeItem, readChange } from "../../../chain/records/block-items.js";
+import type { BalanceChange } from "../../../chain/balance-change.js";
 import { executeCosmosTransaction } from "../../../node/execution/cosmos/cosmos-executor.js";
 import { Proposals } from "../../../node/modules/gov/proposal-record.js";
 import { submitProposal } from "../../../node/modules/gov/proposing.js";
@@ -186,7 +190,15 @@ function codeOf(chain: ModuleChain, one: AnyMessage, from: Address): number | un
   const { params } = chain.genesis;
   const place = { ...params, state: chain.state, timeMs: chain.timeMs, height: chain.height + 1 };
   const outcome = executeCosmosTransaction({ tx, from }, { ...place, isSimulated: true });
-  return outcome.included ? outcome.result.code : outcome.fault.code;
+  if (!outcome.included) return outcome.fault.code;
+  expect(storedChanges(outcome.changes)).toEqual(outcome.changes);
+  return outcome.result.code;
+}
+
+/** What a block's record says of changes. */
+function storedChanges(changes: readonly BalanceChange[]): BalanceChange[] {
+  const record = encodeRlp(changes.map(changeItem));
+  return readRlp(record, (reader) => reader.items(readChange));
 }
 
 describe("odd messages", () => {
