@@ -157,7 +157,7 @@ class Extremes {
   private measure(): Measured {
     const { state, pool } = this.chain;
     const all = [...PEOPLE, MODULE_ACCOUNTS.gov];
-    const touched = { accounts: new Set(all), delegators: new Map<Address, Set<Address>>() };
+    const touched = { leaving: new Set(all), delegators: new Map<Address, Set<Address>>() };
     for (const operator of all) touched.delegators.set(operator, new Set(all));
     return {
       pools: measurePools(state, pool),

@@ -52,8 +52,8 @@ export interface ClaimReads {
   read(query: ClaimQuery, height: Height, signal: AbortSignal): Promise<ClaimRead>;
 }
 
-/** Accounts whose claims one reader of a state reads: each has at most a hundred entries. */
-const ACCOUNTS_AT_ONCE = 50;
+/** Claims that one reader of a state reads: what is leaving has at most a hundred entries of ten words. */
+const CLAIMS_AT_ONCE = 10;
 
 /** Makes the port. @param validatorsPool account that rewards lie on */
 export function createClaimReads(modules: ModulesAt, validatorsPool: Address): ClaimReads {
@@ -143,7 +143,9 @@ export class BlockClaims {
 
   /** Whether more than the mint of this block may have changed claims. */
   private async mayHaveChanged(signal: AbortSignal): Promise<boolean> {
-    if (this.isPoolTouched || this.told.length > 0 || this.touched.accounts.size > 0) return true;
+    const { leaving, delegators } = this.touched;
+    const isTouched = leaving.size > 0 || delegators.size > 0;
+    if (this.isPoolTouched || this.told.length > 0 || isTouched) return true;
     const staking = (height: Height) =>
       this.modules.at(height).read((state) => state.accountNow(MODULE_ACCOUNTS.staking), signal);
     const [was, is] = [await staking(this.height - 1), await staking(this.height)];
@@ -159,8 +161,8 @@ export class BlockClaims {
     const validators = await read(measureValidators);
     const wanted = touchedClaims(this.touched);
     const claims = new Map<string, bigint>();
-    for (let first = 0; first < wanted.length; first += ACCOUNTS_AT_ONCE) {
-      const some = wanted.slice(first, first + ACCOUNTS_AT_ONCE);
+    for (let first = 0; first < wanted.length; first += CLAIMS_AT_ONCE) {
+      const some = wanted.slice(first, first + CLAIMS_AT_ONCE);
       for (const [name, value] of await read((state) => measureClaims(state, some, pool))) {
         claims.set(name, value);
       }

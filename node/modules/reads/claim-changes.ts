@@ -96,11 +96,11 @@ export function measureClaims(
 }
 
 /** The claims of accounts that a block may have changed, in an order of their own. */
-export function touchedClaims({ accounts, delegators }: Touched): Claim[] {
+export function touchedClaims({ leaving, delegators }: Touched): Claim[] {
   const staked = [...delegators]
     .toSorted(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([operator, all]) => [...all].toSorted().map((each) => stakedOf(each, operator)));
-  return [...staked, ...[...accounts].toSorted().map(unbondingOf)];
+  return [...staked, ...[...leaving].toSorted().map(unbondingOf)];
 }
 
 /** Every validator's own delegation: what there is after genesis. */
@@ -111,7 +111,7 @@ export function genesisTouched(state: JournaledState): Touched {
     return [operator, new Set(delegations.delegatorsOf(operator))] as const;
   });
   return {
-    accounts: new Set(delegators.flatMap(([, all]) => [...all])),
+    leaving: new Set(delegators.flatMap(([, all]) => [...all])),
     delegators: new Map(delegators),
   };
 }

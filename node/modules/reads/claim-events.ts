@@ -12,7 +12,11 @@ import { MODULE_ACCOUNTS } from "../system-storage.js";
 
 /** Whose claims a block may have changed. */
 export interface Touched {
-  readonly accounts: Set<Address>;
+  /**
+   * Accounts whose leaving stake may have changed. Reading it is reading all that an account has under way,
+   * up to a hundred entries: whoever brought it here has paid for that, as who delegates or withdraws has not.
+   */
+  readonly leaving: Set<Address>;
   /** Operator -> accounts whose delegation may have changed. */
   readonly delegators: Map<Address, Set<Address>>;
 }
@@ -25,19 +29,18 @@ export interface ToldClaims {
 
 /** Nobody. */
 export function noneTouched(): Touched {
-  return { accounts: new Set(), delegators: new Map() };
+  return { leaving: new Set(), delegators: new Map() };
 }
 
 /** Notes that an account's delegation with a validator may have changed. */
 function touch(touched: Touched, account: Address, operator: Address): void {
-  touched.accounts.add(account);
   const known = touched.delegators.get(operator) ?? new Set();
   touched.delegators.set(operator, known.add(account));
 }
 
 /** Adds what one list of events touched to another. */
-export function touchAll(into: Touched, { accounts, delegators }: Touched): void {
-  for (const account of accounts) into.accounts.add(account);
+export function touchAll(into: Touched, { leaving, delegators }: Touched): void {
+  for (const account of leaving) into.leaving.add(account);
   for (const [operator, all] of delegators) {
     for (const account of all) touch(into, account, operator);
   }
@@ -89,7 +92,7 @@ const READERS: ReadonlyMap<string, (reading: EventReading) => Effect[]> = new Ma
   [
     "unbond",
     (reading: EventReading) => {
-      const { delegator, validator } = pairOf(reading);
+      const { delegator, validator } = leavingOf(reading);
       const amountAtoken = amountOf(reading);
       return [
         effect("UNDELEGATE", stakeOf(validator), -amountAtoken),
@@ -100,7 +103,7 @@ const READERS: ReadonlyMap<string, (reading: EventReading) => Effect[]> = new Ma
   [
     "redelegate",
     (reading: EventReading) => {
-      const source = pairOf(reading, "source_validator");
+      const source = leavingOf(reading, "source_validator");
       const destination = pairOf(reading, "destination_validator");
       const amountAtoken = amountOf(reading);
       return [
@@ -113,7 +116,7 @@ const READERS: ReadonlyMap<string, (reading: EventReading) => Effect[]> = new Ma
   [
     "cancel_unbonding_delegation",
     (reading: EventReading) => {
-      const { delegator, validator } = pairOf(reading);
+      const { delegator, validator } = leavingOf(reading);
       const amountAtoken = amountOf(reading);
       const details = { creation_height: text(reading, "creation_height") };
       return [
@@ -125,7 +128,7 @@ const READERS: ReadonlyMap<string, (reading: EventReading) => Effect[]> = new Ma
   [
     "complete_unbonding",
     (reading: EventReading) => {
-      const { delegator } = pairOf(reading);
+      const { delegator } = leavingOf(reading);
       return moved(effect("UNBOND_COMPLETE", unbondingOf(delegator), -amountOf(reading)));
     },
   ],
@@ -133,7 +136,7 @@ const READERS: ReadonlyMap<string, (reading: EventReading) => Effect[]> = new Ma
     "complete_redelegation",
     (reading: EventReading) => {
       // It may have borne a slash, of which no event tells.
-      pairOf(reading, "destination_validator");
+      leavingOf(reading, "destination_validator");
       return [];
     },
   ],
@@ -211,12 +214,19 @@ export function communityOf(validatorsPool: Address): Claim {
   return { kind: "community", account: validatorsPool, validator: undefined };
 }
 
-/** The account and a validator that an event names; both are touched. */
+/** The account and a validator that an event names; its delegation there is touched. */
 function pairOf(reading: EventReading, key = "validator") {
   const delegator = parseBech32(text(reading, "delegator"));
   const validator = operatorIn(reading, key);
   touch(reading.touched, delegator, validator);
   return { delegator, validator };
+}
+
+/** The same of an event behind which the account's leaving stake may be another one, too. */
+function leavingOf(reading: EventReading, key?: string) {
+  const pair = pairOf(reading, key);
+  reading.touched.leaving.add(pair.delegator);
+  return pair;
 }
 
 function operatorIn(reading: EventReading, key: string): Address {
