@@ -1,7 +1,8 @@
 /**
- * What the calls of gRPC's clients keep in memory, counted with that of all other servers: requests
- * that have not come whole or are being answered, and answers that are not taken. The library bounds
- * neither over its connections.
+ * What stands between the library and the calls of gRPC's clients. What they keep in memory is counted
+ * with that of all other servers: requests that have not come whole or are being answered, and answers
+ * that are not taken. The library bounds neither over its connections. And a status that cannot be sent
+ * costs its call alone.
  */
 import { Duplex } from "node:stream";
 import {
@@ -14,6 +15,7 @@ import {
   ServerListenerBuilder,
 } from "@grpc/grpc-js";
 import { COUNTED_BYTES, type Holding } from "../../../runtime/http/held-bytes.js";
+import type { Logger } from "../../../runtime/process/logger.js";
 import { type ClientMemory, holdMessage, PIECE_BYTES } from "../client-memory.js";
 import { GRPC_CODES } from "../cosmos/errors.js";
 
@@ -22,11 +24,17 @@ const ENCODING = "identity";
 const ENCODINGS_HEADER = "grpc-accept-encoding";
 
 /**
+ * Longest text of a status, in UTF-16 units. It is sent as a header, each unit in nine bytes at most, and
+ * common clients refuse headers beyond 8 KiB. Of 200 kB the caller heard nothing at all.
+ */
+const MAX_DETAILS = 800;
+
+/**
  * Counts what each call holds; who is let go loses the call. Answers have to come as bytes. A call whose
  * messages may come packed is refused before anything of them is read: the library unpacks each before
  * anybody sees it, to the thousandfold, and to the end also where the call is gone.
  */
-export function holdCalls({ unread, unsent }: ClientMemory): ServerInterceptor {
+export function holdCalls({ unread, unsent }: ClientMemory, log: Logger): ServerInterceptor {
   return (_method, call) => {
     if (isPacked(call)) return refusePacked(call);
     const stream = streamOf(call);
@@ -55,27 +63,32 @@ export function holdCalls({ unread, unsent }: ClientMemory): ServerInterceptor {
         next(message);
       })
       .build();
-    return new HeldCall(call, { listener, answered, onAnswer: () => unanswered.shift()?.() });
+    const onAnswer = () => unanswered.shift()?.();
+    const onUnsent = (err: unknown) => {
+      log.error({ err }, "the status of a call could not be sent");
+      letGo();
+    };
+    return new HeldCall(call, { listener, answered, onAnswer, onUnsent });
   };
+}
+
+type Status = Parameters<ServerInterceptingCallInterface["sendStatus"]>[0];
+
+interface HeldParts {
+  readonly listener: ServerListener;
+  readonly answered: Holding;
+  readonly onAnswer: () => void;
+  /** The call ends without a status. */
+  readonly onUnsent: (error: unknown) => void;
 }
 
 /** A call whose answers count until they are taken. */
 class HeldCall extends ServerInterceptingCall {
-  private readonly answered: Holding;
+  private readonly parts: HeldParts;
 
-  private readonly onAnswer: () => void;
-
-  constructor(
-    call: ServerInterceptingCallInterface,
-    parts: {
-      readonly listener: ServerListener;
-      readonly answered: Holding;
-      readonly onAnswer: () => void;
-    },
-  ) {
+  constructor(call: ServerInterceptingCallInterface, parts: HeldParts) {
     super(call, new ResponderBuilder().withStart((next) => next(parts.listener)).build());
-    this.answered = parts.answered;
-    this.onAnswer = parts.onAnswer;
+    this.parts = parts;
   }
 
   override sendMetadata(metadata: Metadata): void {
@@ -86,12 +99,26 @@ class HeldCall extends ServerInterceptingCall {
 
   override sendMessage(message: Uint8Array, taken: () => void): void {
     // A stream of questions may stay open for ever: each is held until it has its own answer.
-    this.onAnswer();
-    if (message.length > COUNTED_BYTES) this.answered.update(message.length);
+    const { answered, onAnswer } = this.parts;
+    onAnswer();
+    if (message.length > COUNTED_BYTES) answered.update(message.length);
     super.sendMessage(message, () => {
-      this.answered.release();
+      answered.release();
       taken();
     });
+  }
+
+  /**
+   * Never throws: what answers a call has nobody left whom it could tell. A text that repeats what a
+   * client sent may end inside a character, of which the library makes no header.
+   */
+  override sendStatus(status: Status): void {
+    try {
+      const details = status.details.slice(0, MAX_DETAILS).toWellFormed();
+      super.sendStatus({ ...status, details });
+    } catch (error) {
+      this.parts.onUnsent(error);
+    }
   }
 }
 

@@ -65,9 +65,9 @@ const STOP_GRACE_MS = 2_000;
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcServer> {
-  const { queries, clock, memory = createClientMemory(clock) } = options;
+  const { queries, clock, log, memory = createClientMemory(clock) } = options;
   const server = new Server({
-    interceptors: [holdCalls(memory)],
+    interceptors: [holdCalls(memory, log)],
     "grpc.max_receive_message_length": MAX_RECEIVED_BYTES,
     "grpc.max_send_message_length": -1,
     "grpc.max_concurrent_streams": MAX_STREAMS,
@@ -83,7 +83,12 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
       const served = queries.find(method.path);
       if (served === undefined) continue;
       definition[method.name] = { path: method.path, ...UNARY };
-      handlers[method.name] = (call, done) => void calls.answer(served, call, done);
+      handlers[method.name] = (call, done) => {
+        calls.answer(served, call, done).catch((err: unknown) => {
+          log.error({ err, method: method.path }, "a call could not be answered");
+          done({ code: GRPC_CODES.INTERNAL, details: INTERNAL });
+        });
+      };
     }
     if (Object.keys(definition).length === 0) throw new RangeError(`${name} serves nothing`);
     server.addService(definition, handlers);
@@ -122,6 +127,9 @@ function addAbsent(server: Server, methods: readonly MethodType[]): void {
   }
   if (Object.keys(definition).length > 0) server.addService(definition, handlers);
 }
+
+/** All that is told of a fault of ours. */
+const INTERNAL = "internal error";
 
 const same = (bytes: Buffer): Buffer => bytes;
 
@@ -184,7 +192,7 @@ class Calls {
       const fault = faultOf(error);
       if (fault === undefined)
         log.error({ err: error, method: served.method.path }, "a query failed");
-      const { code, message } = fault ?? new QueryFault("INTERNAL", "internal error");
+      const { code, message } = fault ?? new QueryFault("INTERNAL", INTERNAL);
       done({ code: GRPC_CODES[code], details: message });
     } finally {
       this.running -= 1;

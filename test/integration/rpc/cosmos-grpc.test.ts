@@ -24,6 +24,11 @@ import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { decodeMessage, encodeMessage } from "../../../chain/protobuf/codec.js";
 import { MessageReader } from "../../../chain/protobuf/values.js";
+import { QueryFault } from "../../../node/rpc/cosmos/errors.js";
+import { QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
+import { startGrpcServer } from "../../../node/rpc/grpc/server.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import {
   faucetText,
   receiverText,
@@ -39,6 +44,10 @@ import {
 
 beforeAll(openInterfaces);
 afterAll(closeInterfaces);
+
+function raise(error: Error): never {
+  throw error;
+}
 
 describe("gRPC", () => {
   it("answers in the bytes of the published messages", async () => {
@@ -95,6 +104,62 @@ describe("gRPC", () => {
     for (const [path, words] of Object.entries(absent)) {
       const details = expect.stringContaining(`this chain has no ${words}`);
       await expect(call(`/cosmos.${path}`)).rejects.toMatchObject({ code: 12, details });
+    }
+  });
+
+  it("refuses a text whose shown part ends inside a character, and answers what comes then", async () => {
+    const account = "/cosmos.auth.v1beta1.Query/Account";
+    // The hundredth unit is the first half of a pair.
+    const text = Buffer.from(`${"a".repeat(99)}\u{1f600}`);
+    const request = Buffer.concat([Buffer.from([10, text.length]), text]);
+    await expect(call(account, request)).rejects.toMatchObject({
+      code: grpc.status.INVALID_ARGUMENT,
+      details: expect.stringContaining(`got "${"a".repeat(99)}\ufffd"`),
+    });
+    const asked = await call("/cosmos.bank.v1beta1.Query/Params");
+    expect(asked.bytes.length).toBeGreaterThan(0);
+  });
+
+  it("tells of a refusal no more than every client takes in a header", async () => {
+    const height = "x".repeat(5_000);
+    const refused = call("/cosmos.bank.v1beta1.Query/Params", undefined, {
+      "x-cosmos-block-height": height,
+    });
+    await expect(refused).rejects.toMatchObject({
+      code: grpc.status.INVALID_ARGUMENT,
+      details: expect.stringMatching(/^invalid height header .{0,780}$/),
+    });
+  });
+
+  it("ends a call that cannot even be refused, and answers the next", async () => {
+    const path = "/cosmos.bank.v1beta1.Query/Params";
+    let asked = 0;
+    const params = () => {
+      asked += 1;
+      if (asked > 1) return {};
+      throw Object.defineProperty(new QueryFault("NOT_FOUND", ""), "message", {
+        get: () => raise(new RangeError("no text")),
+      });
+    };
+    const own = await startGrpcServer({
+      listen: { host: "127.0.0.1", port: 0 },
+      queries: new QueryRegistry(chain.queries.types, { [path]: params }, () => 3),
+      maxConnections: 1,
+      requestsPerSecond: 0,
+      timeoutMs: 20_000,
+      clock: systemClock,
+      log: createLogger({ component: "test", level: "silent" }),
+    });
+    const to = new grpc.Client(`127.0.0.1:${own.address.port}`, grpc.credentials.createInsecure());
+    try {
+      await expect(call(path, undefined, {}, to)).rejects.toMatchObject({
+        code: grpc.status.INTERNAL,
+        details: "internal error",
+      });
+      expect((await call(path, undefined, {}, to)).bytes.length).toBeGreaterThan(0);
+    } finally {
+      to.close();
+      await own.stop();
     }
   });
 

@@ -101,13 +101,14 @@ export function call(
   path: string,
   request: Uint8Array = new Uint8Array(0),
   headers: Record<string, string> = {},
+  to: grpc.Client = rpc,
 ): Promise<{ readonly bytes: Buffer; readonly height: string | undefined }> {
   const metadata = new grpc.Metadata();
   for (const [key, value] of Object.entries(headers)) metadata.set(key, value);
   const same = (bytes: Buffer) => bytes;
   return new Promise((resolve, reject) => {
     let height: string | undefined;
-    const unary = rpc.makeUnaryRequest(
+    const unary = to.makeUnaryRequest(
       path,
       same,
       same,
