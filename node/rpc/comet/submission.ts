@@ -72,8 +72,9 @@ export interface Submission {
 
 /**
  * Hands a transaction to the pool, and answers when that has it on disk or has refused it.
- * Bytes that a block has are known, as they are to CometBFT's cache: told of a wrong sequence instead
- * (code 32), who lost the first answer signs for the next one and pays twice.
+ * Bytes that a block has are known, as they are to CometBFT's cache, also where it took them while they
+ * were on their way into the pool: told of a wrong sequence instead (code 32), who lost the first answer
+ * signs for the next one and pays twice.
  * @throws MempoolFault for bytes that are known or have no place, CometFault for what is wrong with
  *   the pool, not with the transaction
  */
@@ -82,11 +83,14 @@ export async function submitTransaction(
   bytes: Uint8Array,
 ): Promise<Submission> {
   const hash = sha256Hex(bytes);
-  if (view.locateBySdkHash(hash) !== undefined) throw alreadyKnown();
+  const isMined = () => view.locateBySdkHash(hash) !== undefined;
+  if (isMined()) throw alreadyKnown();
   // A Cosmos transaction is read by the pool, in its turn, and nowhere else before.
   const isRead = wrapsEthereum(bytes) || !isCosmosBytes(bytes);
   const transaction = isRead ? readTransaction(bytes) : { raw: bytes };
   if ("code" in transaction) return { hash, refusal: transaction };
   const answer = await submit(transaction.raw);
-  return { hash, refusal: typeof answer === "string" ? undefined : refusalOf(answer) };
+  if (typeof answer === "string") return { hash, refusal: undefined };
+  if (isMined()) throw alreadyKnown();
+  return { hash, refusal: refusalOf(answer) };
 }

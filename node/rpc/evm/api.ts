@@ -35,7 +35,7 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
   const chainId = options.network.evmChainId;
   const json = new BlockJson(view, limits.cacheBytes, options);
   const filters = new FilterRegistry(clock, limits);
-  const submits = new SubmitQueue(pool);
+  const submits = new SubmitQueue(pool, view);
   const waits = new ReceiptWaits(view, bus);
   const hub = new SubscriptionHub({ ...options, json });
   const stopPending = bus.on("pendingTransactions", (list) => filters.addPending(list));

@@ -289,6 +289,25 @@ describe("errors of the pool and the workers", () => {
     expect(await node.call("eth_sendRawTransaction", raw)).toBe(hash);
   });
 
+  it("knows what a block took on its way into the pool, and what was mined before has a used nonce", async () => {
+    const { chain, pool, ask } = createTestNode();
+    const mined = await signLegacy(ALICE, { nonce: 0, to: BOB.address });
+    const rival = await signLegacy(ALICE, { nonce: 0, to: ALICE.address });
+    const tooLow = new AppError("NONCE_TOO_LOW", "nonce too low: next nonce 1, tx nonce 0");
+    pool.answer = () => {
+      if (chain.blocks.length === 1) chain.add([{ raw: mined }]);
+      return tooLow;
+    };
+    const answers = await Promise.all(
+      [mined, rival].map((raw) => ask("eth_sendRawTransaction", raw)),
+    );
+    expect(answers.map(({ error }) => error)).toEqual([
+      { code: -32000, message: "already known", data: { code: 1000, reason: "ALREADY_KNOWN" } },
+      { code: -32000, message: tooLow.message, data: { code: 1, reason: "NONCE_TOO_LOW" } },
+    ]);
+    expect((await ask("eth_sendRawTransaction", mined)).error?.message).toBe(tooLow.message);
+  });
+
   it("maps codes of the workers and the read model", async () => {
     const cases: [string, string, number, string][] = [
       ["CALL_TIMEOUT", "x", -32002, "request timed out"],
