@@ -27,11 +27,11 @@ import { refused } from "../errors.js";
 import { searchBlocks, searchTransactions } from "../search/event-search.js";
 import { isDescending, pageOf } from "../paging.js";
 import type { CometChain } from "../ports.js";
-import { parseQuery } from "../search/query.js";
+import { type EventQuery, parseQuery } from "../search/query.js";
 import { JsonPieces, piecesOfList } from "../json/json-pieces.js";
 import { resultTextSteps } from "../json/results.js";
 import { SearchLane } from "../search/search-lane.js";
-import { type Route, type RouteContext, route } from "../route.js";
+import { type Route, route } from "../route.js";
 import { newestAppVersion } from "./status.js";
 
 /** Bytes of what is on one page: the answer is held whole, and one of blocks is a third larger. */
@@ -58,12 +58,15 @@ export function transactionRoutes(
         await doBreathing(transactionTextSteps(place.height, executed, proofs), signal),
       );
     }),
-    route("tx_search", ["query", "prove", "page", "per_page", "order_by"], (values, context) =>
-      lane.run(context.signal, () => txSearch(chain, values, context)),
-    ),
-    route("block_search", ["query", "page", "per_page", "order_by"], (values, context) =>
-      lane.run(context.signal, () => blockSearch(chain, values, context)),
-    ),
+    // What cannot be read is refused before it waits for others.
+    route("tx_search", ["query", "prove", "page", "per_page", "order_by"], (values, { signal }) => {
+      const query = parseQuery(values.text("query"));
+      return lane.forTransactions(query, signal, () => txSearch(chain, query, values, signal));
+    }),
+    route("block_search", ["query", "page", "per_page", "order_by"], (values, { signal }) => {
+      const query = parseQuery(values.text("query"));
+      return lane.run(signal, () => blockSearch(chain, query, values, signal));
+    }),
     route("abci_info", [], () => {
       const { height, hash } = chain.view.head();
       return {
@@ -123,8 +126,12 @@ function* transactionTextSteps(
   return [text.slice(0, end - "null".length), ...result, text.slice(end)];
 }
 
-async function txSearch(chain: CometChain, values: Arguments, { signal }: RouteContext) {
-  const query = parseQuery(values.text("query"));
+async function txSearch(
+  chain: CometChain,
+  query: EventQuery,
+  values: Arguments,
+  signal: AbortSignal,
+) {
   const isReversed = isDescending(values, "asc");
   const isProved = values.boolean("prove");
   const found = await searchTransactions(chain, query, signal);
@@ -150,8 +157,12 @@ async function txSearch(chain: CometChain, values: Arguments, { signal }: RouteC
   return new JsonPieces(['{"txs":', ...piecesOfList(txs), end]);
 }
 
-async function blockSearch(chain: CometChain, values: Arguments, { signal }: RouteContext) {
-  const query = parseQuery(values.text("query"));
+async function blockSearch(
+  chain: CometChain,
+  query: EventQuery,
+  values: Arguments,
+  signal: AbortSignal,
+) {
   const isReversed = isDescending(values, "desc");
   const found = await searchBlocks(chain, query, signal);
   const page = pageOf(values, isReversed ? found.toReversed() : found);

@@ -249,17 +249,24 @@ function withHashesAsShown(query: EventQuery): EventQuery {
   return { ...query, conditions };
 }
 
+/** Whether a query can match one transaction alone, which is read without a search. */
+export function namesHash({ conditions }: EventQuery): boolean {
+  return conditions.some(isHash);
+}
+
+function isHash({ tag, operator }: Condition): boolean {
+  return HASH_TAGS.includes(tag) && operator === "=";
+}
+
 /** The one transaction that the query can match, when it names a hash; "none" for an unknown. */
 function locatedBy(chain: CometChain, query: EventQuery): FoundTransaction | "none" | undefined {
-  for (const condition of query.conditions) {
-    if (!HASH_TAGS.includes(condition.tag) || condition.operator !== "=") continue;
-    const hash = hashOf(condition.argument?.text ?? "");
-    if (hash === undefined) return "none";
-    const { view } = chain;
-    const isEvmHash = condition.tag === "ethereum_tx.ethereumTxHash";
-    return (isEvmHash ? placeOfEvm(view, hash) : view.locateBySdkHash(hash)) ?? "none";
-  }
-  return undefined;
+  const condition = query.conditions.find(isHash);
+  if (condition === undefined) return undefined;
+  const hash = hashOf(condition.argument?.text ?? "");
+  if (hash === undefined) return "none";
+  const { view } = chain;
+  const isEvmHash = condition.tag === "ethereum_tx.ethereumTxHash";
+  return (isEvmHash ? placeOfEvm(view, hash) : view.locateBySdkHash(hash)) ?? "none";
 }
 
 /** The EVM's own index counts its transactions only. */

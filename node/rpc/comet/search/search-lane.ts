@@ -1,5 +1,8 @@
 /** Few searches at once: each reads many blocks, and together they must not starve the node. */
+import { Turns } from "../../../../runtime/process/turns.js";
 import { busy } from "../errors.js";
+import { namesHash } from "./event-search.js";
+import type { EventQuery } from "./query.js";
 
 /** Searches that run at once; each gives way every few milliseconds. */
 const MAX_RUNNING = 2;
@@ -9,28 +12,31 @@ const MAX_WAITING = 100;
 
 /** The way in for all searches of a server. */
 export class SearchLane {
-  private running = 0;
-  private readonly waiting: (() => void)[] = [];
+  private readonly turns = new Turns({
+    maxRunning: MAX_RUNNING,
+    maxWaiting: MAX_WAITING,
+    full: () => busy("too many searches at once, try again"),
+  });
 
-  /** Runs the work in its turn. Throws INTERNAL when too many wait already. */
+  /**
+   * Runs the work in its turn.
+   * @throws INTERNAL when too many wait already, the signal's reason when the client goes
+   */
   async run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
-    if (this.running < MAX_RUNNING) this.running += 1;
-    else await this.turn();
+    const leave = await this.turns.enter(signal);
     try {
-      signal.throwIfAborted();
       return await work();
     } finally {
-      // The place goes straight to the next in line, so that nobody overtakes it.
-      const next = this.waiting.shift();
-      if (next === undefined) this.running -= 1;
-      else next();
+      leave();
     }
   }
 
-  private turn(): Promise<void> {
-    if (this.waiting.length >= MAX_WAITING) throw busy("too many searches at once, try again");
-    return new Promise((resolve) => {
-      this.waiting.push(resolve);
-    });
+  /** The same for transactions; the one that a query names by its hash is read at once, as `tx` does. */
+  forTransactions<Result>(
+    query: EventQuery,
+    signal: AbortSignal,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    return namesHash(query) ? work() : this.run(signal, work);
   }
 }

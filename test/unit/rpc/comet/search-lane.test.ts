@@ -1,7 +1,33 @@
 /** Searches take turns: two at once, in order, and a full line says so. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
 import { faultOf } from "../../../../node/rpc/cosmos/errors.js";
+import { Arguments } from "../../../../node/rpc/comet/arguments.js";
+import type { CometFault } from "../../../../node/rpc/comet/errors.js";
+import type { CometChain } from "../../../../node/rpc/comet/ports.js";
+import { transactionRoutes } from "../../../../node/rpc/comet/routes/transaction-routes.js";
+import { createSdkTransactions } from "../../../../node/rpc/comet/sdk-transactions.js";
 import { SearchLane } from "../../../../node/rpc/comet/search/search-lane.js";
+import { createGate, type Gate } from "../../../helpers/gate.js";
+
+/** A chain without results, whose index of events answers when the test says so. */
+function slowChain({ opened }: Gate): CometChain {
+  return {
+    view: {
+      head: () => ({ height: 9 }),
+      oldest: () => ({ block: 1, journal: 1, state: 1, proof: 1 }),
+      locateBySdkHash: () => undefined,
+      locate: () => undefined,
+    },
+    consensus: { height: () => 9 },
+    events: {
+      async *heightsOfType() {
+        await opened;
+        yield* [];
+      },
+    },
+  } as unknown as CometChain;
+}
 
 describe("searches", () => {
   it("run two at a time, in the order of their coming, also after one failed", async () => {
@@ -71,5 +97,53 @@ describe("searches", () => {
     await Promise.all(running);
     expect((await settled).every(({ status }) => status === "rejected")).toBe(true);
     expect(ran).toBe(0);
+  });
+
+  it("leave the line when their client goes, and not when their turn comes", async () => {
+    const lane = new SearchLane();
+    const { opened, open } = createGate();
+    const gone = new AbortController();
+    const stay = new AbortController();
+    const running = [1, 2].map(() => lane.run(stay.signal, () => opened));
+    let leftCount = 0;
+    for (let waiting = 0; waiting < 100; waiting++) {
+      lane.run(gone.signal, () => opened).catch(() => (leftCount += 1));
+    }
+    gone.abort();
+    await nextTurn();
+    expect(leftCount).toBe(100);
+    const next = lane.run(stay.signal, async () => "has a place");
+    open();
+    expect(await next).toBe("has a place");
+    await Promise.all(running);
+  });
+
+  it("for one hash, and those that cannot be read, wait for no others", async () => {
+    const gate = createGate();
+    const chain = slowChain(gate);
+    const context = { signal: new AbortController().signal, client: undefined };
+    const routes = new Map(transactionRoutes(chain, undefined as never, "1"));
+    const search = async (query: string) => {
+      const values = new Arguments({ form: "json", values: new Map([["query", query]]) });
+      return String(await routes.get("tx_search")?.run(values, context));
+    };
+    const sdk = createSdkTransactions(chain);
+    const long = "message.module='bank'";
+    const slow: Promise<unknown>[][] = Array.from({ length: 4 }, () => [
+      search(long),
+      sdk.search(long, context.signal),
+    ]);
+    const answers: unknown[] = [];
+    const ask = (asked: Promise<unknown>) => asked.then((answer) => answers.push(answer));
+    for (const tag of ["tx.hash", "ethereum_tx.ethereumTxHash", "ethereum_tx.txHash"]) {
+      const query = `tx.height>1 AND ${tag}='${"ab".repeat(32)}'`;
+      slow.push([search(query), sdk.search(query, context.signal)].map(ask));
+    }
+    slow.push([ask(search("tx.hash=").catch(({ code }: CometFault) => code))]);
+    for (let turn = 0; turn < 10; turn++) await nextTurn();
+    const nothing = '{"txs":[],"total_count":"0"}';
+    expect(answers.toSorted()).toEqual([[], [], [], "INTERNAL", nothing, nothing, nothing]);
+    gate.open();
+    await Promise.all(slow.flat());
   });
 });
