@@ -16,15 +16,19 @@ const MAX_NEWER_BLOCKS = 2;
 const SLICE = 256;
 
 /**
- * A page of accounts, by address.
+ * A page of accounts, by address. Where those that are wanted lie far apart it may have fewer than were asked
+ * for, and goes on all the same; a total that takes too long is left out where only the lack of a limit
+ * has asked for it.
  * @param isWanted whether an account is one of the list
- * @throws FAILED_PRECONDITION for an older height, RESOURCE_EXHAUSTED where there are too many
+ * @throws FAILED_PRECONDITION for an older height, RESOURCE_EXHAUSTED for a total or an offset that takes
+ *   too long
  */
 export async function accountPage(
   sources: Pick<QuerySources, "chain">,
   page: PageRequest,
   { height, signal }: QueryContext,
   isWanted: (address: Address) => Promise<boolean>,
+  mostLookedAt = MAX_LOOKED_AT,
 ): Promise<Page<Address>> {
   const { view } = sources.chain;
   // A block may come between the request and here.
@@ -38,11 +42,17 @@ export async function accountPage(
   let next: Address | undefined;
   let found = 0;
   let looked = 0;
+  let isCut = false;
   for await (const address of view.addresses(from, { isReverse })) {
     if (looked++ % SLICE === 0) await breathe(signal);
-    if (looked > MAX_LOOKED_AT) {
-      const text = `more than ${MAX_LOOKED_AT} accounts: go on by pagination.key and leave count_total`;
-      throw new QueryFault("RESOURCE_EXHAUSTED", text);
+    if (looked > mostLookedAt) {
+      if (page.isTotalAsked || found < offset) {
+        const text = `more than ${mostLookedAt} accounts: go on by pagination.key and leave count_total`;
+        throw new QueryFault("RESOURCE_EXHAUSTED", text);
+      }
+      isCut = true;
+      next ??= address;
+      break;
     }
     if (!(await isWanted(address))) continue;
     const place = found++ - offset;
@@ -54,7 +64,7 @@ export async function accountPage(
     items,
     response: {
       ...(next !== undefined && { next_key: addressToBytes(next) }),
-      ...(isTotalWanted && { total: BigInt(found) }),
+      ...(isTotalWanted && !isCut && { total: BigInt(found) }),
     },
   };
 }
