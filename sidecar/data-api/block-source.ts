@@ -7,6 +7,12 @@ import type { IndexFollower } from "../index/follower.js";
 import type { IndexedBlocks } from "../index/indexed-blocks.js";
 import type { EncodedBlock } from "../rosetta/encoded-block.js";
 
+/**
+ * An answer with parts of many blocks ends early where these have this much together, of which it may need
+ * little: a full block has some 30 MB, and reading them all would take the process from everybody else.
+ */
+export const MAX_READ_BYTES = 128 * 1024 * 1024;
+
 /** What a source reads. */
 export interface BlockSourceOptions {
   readonly client: Pick<EvmClient, "getBlockHeaderByHash">;

@@ -1,13 +1,13 @@
 /**
  * Methods of /call for readers of many blocks who look for a few accounts: which accounts each
  * transaction names, and whole transactions by their positions. Answers are pieces of what the
- * index keeps. They end where they would become too long, and before a second block that has to be made
- * again of the node's journal: whoever asked asks again for the rest.
+ * index keeps. They end where they would become too long or too much would have to be read for them, and before
+ * a second block that has to be made again of the node's journal: whoever asked asks again for the rest.
  */
 import { breathe } from "../../runtime/process/main-thread.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import { fault, inside } from "../rosetta/request-fields.js";
-import type { BlockSource } from "./block-source.js";
+import { type BlockSource, MAX_READ_BYTES } from "./block-source.js";
 import { PARAMETERS, readBlockRange, readWantedTransactions } from "./call-parameters.js";
 
 /** Where the blocks come from. */
@@ -56,14 +56,19 @@ export async function blockTransactions(
   bounds: Bounds,
 ): Promise<Buffer> {
   const answer = new ListAnswer("transactions", bounds);
+  let readBytes = 0;
   for (const [place, { block, positions }] of readWantedTransactions(parameters).entries()) {
+    if (readBytes > MAX_READ_BYTES && !answer.isEmpty) return answer.bytes();
     const identifier = await blocks.resolve(block);
     const kept = blocks.kept(identifier);
     if (kept === undefined && !answer.isEmpty) return answer.bytes({ idempotent: false });
     const encoded = kept ?? (await blocks.block(identifier));
+    readBytes += encoded.sizeBytes;
     for (const [number, position] of positions.entries()) {
       if (position >= encoded.transactionCount) throw noPosition(block, place, number);
-      if (!(await answer.add(encoded.transactionAt(position)))) return answer.bytes();
+      // A copy: a part of the block would keep all of it in memory until the answer is complete.
+      const piece = Buffer.from(encoded.transactionAt(position));
+      if (!(await answer.add(piece))) return answer.bytes();
     }
   }
   return answer.bytes();

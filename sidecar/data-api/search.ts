@@ -52,6 +52,7 @@ import {
   shareCurrency,
 } from "../rosetta/sub-accounts.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
+import { MAX_READ_BYTES } from "./block-source.js";
 
 /** What the route reads. */
 export interface SearchRouteOptions {
@@ -78,12 +79,6 @@ const MAX_PAGE_BYTES = 8 * 1024 * 1024;
  */
 const BLOCKS_AT_ONCE = 8;
 const BYTES_AT_ONCE = 8 * 1024 * 1024;
-
-/**
- * A page ends early, too, where its blocks have this much together, of which it may need little: a full
- * block has some 30 MB, and reading them all would take the process from everybody else.
- */
-const MAX_READ_BYTES = 128 * 1024 * 1024;
 
 /** Statuses of operations as /network/options lists them, by whether they are successful. */
 const STATUS_OF_SUCCESS = { true: "SUCCESS", false: "FAILURE" } as const satisfies Record<

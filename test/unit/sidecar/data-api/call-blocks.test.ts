@@ -1,11 +1,12 @@
 /** `block_accounts` and `block_transactions`: answers that end where they would become too long. */
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { parseHash32 } from "../../../../chain/hex.js";
 import {
   blockAccounts,
   blockTransactions,
   type ReadBlocks,
 } from "../../../../sidecar/data-api/call-blocks.js";
+import { EncodedBlock, encodeBlock } from "../../../../sidecar/rosetta/encoded-block.js";
 import { SidecarError } from "../../../../sidecar/rosetta/errors.js";
 import { hashOf, startFakeChain } from "../../../helpers/chains/journal-chain.js";
 import type { FakeNode } from "../../../helpers/chains/fake-node.js";
@@ -119,6 +120,38 @@ describe("blocks of /call", () => {
     const whole = await call(online.server, "/block", { block_identifier: { index: 1 } });
     expect(result.transactions).toEqual([whole.body.block.transactions[0]]);
     expect([told.idempotent, idempotent]).toEqual([false, false]);
+  });
+
+  it("hold no block for a piece of it, and end where enough of them were read", async () => {
+    const { body } = await call(online.server, "/block", { block_identifier: { index: 1 } });
+    const [small, other] = body.block.transactions;
+    const large = { ...other, metadata: { input: "ab".repeat(2_500_000) } };
+    const { record } = encodeBlock({ ...body.block, transactions: [small, large] });
+    const read: number[] = [];
+    const full: ReadBlocks = {
+      ...blocks,
+      resolve: async ({ index = 0 }) => identifier(index),
+      kept(block) {
+        read.push(block.index);
+        return new EncodedBlock(block, Buffer.from(record));
+      },
+    };
+    const wanted = Array.from({ length: 64 }, (_, index) => ({
+      block_identifier: identifier(index),
+      positions: [0],
+    }));
+    const joined = jest.spyOn(Buffer, "concat");
+    const bounds = { signal, maxResponseBytes: 8 << 20 };
+    const answer = await blockTransactions(full, { blocks: wanted }, bounds);
+    const pieces = joined.mock.calls.at(-1)?.[0] ?? [];
+    joined.mockRestore();
+    const held = new Set(pieces.map(({ buffer }) => buffer));
+    const heldBytes = [...held].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    expect(pieces.length).toBeGreaterThan(read.length);
+    expect(heldBytes).toBeLessThan(record.length);
+    const { result } = JSON.parse(answer.toString("utf8"));
+    expect(result.transactions).toEqual(read.map(() => small));
+    expect(read).toHaveLength(Math.ceil((128 << 20) / record.length));
   });
 
   it("are refused where there is no such block or transaction", async () => {
