@@ -106,12 +106,12 @@ export function createBlockSource(options: BlockSourceOptions): BlockSource {
     genesis: () => indexed(0),
     async resolve({ index, hash }) {
       await follower.whenServing();
-      if (hash !== undefined) {
-        const found = await byHash(hash);
-        if (index === undefined || index === found.index) return found;
-        throw new SidecarError("BLOCK_IDENTIFIER_MISMATCH", { index, hash });
-      }
-      return index === undefined ? tip() : byIndex(index);
+      if (hash === undefined) return index === undefined ? tip() : byIndex(index);
+      // Whether there is such a block is known once its height is there: above the tip it may still come.
+      if (index !== undefined && blocks.heightOf(hash) === undefined) await byIndex(index);
+      const found = await byHash(hash);
+      if (index === undefined || index === found.index) return found;
+      throw new SidecarError("BLOCK_IDENTIFIER_MISMATCH", { index, hash });
     },
     block: ({ index }) => blocks.block(index),
     accountsOf: ({ index }) => blocks.accountsOf(index),

@@ -216,8 +216,11 @@ describe("/block", () => {
 
   it.each([
     ["an index above the tip", { index: 3 }, 202, true],
+    ["a hash above the tip", { index: 3, hash: `0x${"ab".repeat(32)}` }, 202, true],
+    ["an unknown hash at a height", { index: 2, hash: `0x${"ab".repeat(32)}` }, 201, false],
     ["an unknown hash", { hash: `0x${"ab".repeat(32)}` }, 201, false],
     ["index and hash that disagree", { index: 1, hash: hashOf("block 2") }, 203, false],
+    ["a known hash above the tip", { index: 3, hash: hashOf("block 2") }, 203, false],
     ["an empty hash", { hash: "" }, 1, false],
     ["a short hash", { hash: "0xab" }, 1, false],
     ["a negative index", { index: -1 }, 1, false],
