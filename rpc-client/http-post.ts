@@ -3,6 +3,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { urlToHttpOptions } from "node:url";
 import { CollectedBytes } from "../runtime/http/collected-bytes.js";
+import { routeOf } from "../runtime/http/outgoing/route-url.js";
 import { NodeFault } from "./errors.js";
 
 /** Options of a connection to one server. */
@@ -26,7 +27,7 @@ export interface HttpReply {
 /** What one exchange may choose. */
 export interface PostOptions {
   readonly signal: AbortSignal;
-  /** Replaces the URL's path. */
+  /** A route of the server, below the URL's path; without it the URL itself is what is asked. */
   readonly path?: string | undefined;
   /** A bound for this reply, where it is lower than the connection's. */
   readonly maxResponseBytes?: number | undefined;
@@ -92,7 +93,7 @@ export function createHttpPoster(options: HttpPostOptions): HttpPoster {
 class StaleConnection extends NodeFault {}
 
 class HttpExchange {
-  /** The URL taken apart once, not for each request. */
+  /** The URL taken apart once, not for each request that names no route. */
   private readonly target: http.RequestOptions;
 
   constructor(
@@ -109,10 +110,9 @@ class HttpExchange {
     const timeoutMs = Math.min(chosen.timeoutMs ?? Infinity, this.options.timeoutMs);
     return new Promise((resolve, reject) => {
       const request = this.transport.request({
-        ...this.target,
+        ...(path === undefined ? this.target : urlToHttpOptions(routeOf(this.url.href, path))),
         method: "POST",
         agent,
-        ...(path === undefined ? {} : { path }),
         headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) },
       });
       const timer = setTimeout(() => finish(this.timedOut(timeoutMs)), timeoutMs);

@@ -96,6 +96,25 @@ describe("the Data API's client against the real sidecar", () => {
   });
 });
 
+it("reads a Data API below a path, by a key in its query", async () => {
+  const asked: (string | undefined)[] = [];
+  const gate = createServer((request, response) => {
+    asked.push(request.url);
+    response.statusCode = request.url?.startsWith("/rosetta/") ? 200 : 404;
+    response.end(JSON.stringify({ block: null }));
+  });
+  await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
+  const { port } = gate.address() as AddressInfo;
+  for (const base of ["/rosetta", "/rosetta/", "/rosetta?key=a%20b"]) {
+    const below = createDataApiClient({ url: `http://127.0.0.1:${port}${base}`, network: NETWORK });
+    expect(await below.block(1, { signal })).toBeUndefined();
+    below.close();
+  }
+  expect(asked).toEqual(["/rosetta/block", "/rosetta/block", "/rosetta/block?key=a%20b"]);
+  gate.close();
+  gate.closeAllConnections();
+});
+
 const operation = (fields: Record<string, unknown> = {}) => ({
   operation_identifier: { index: 0 },
   type: "CALL",
