@@ -199,7 +199,8 @@ export class IndexStore {
 
   /** Whether the reply of a block tells the hash that validators signed: it never changes. */
   tellsSigned(height: Height): boolean {
-    return height >= Number(this.meta("signedFrom") ?? 0);
+    const isOlder = height < Number(this.meta("signedFrom") ?? 0);
+    return !isOlder && this.get(indexKey("unsigned", heightBytes(height))) === undefined;
   }
 
   hashAt(height: Height): Hash32 | undefined {

@@ -60,6 +60,7 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024;
  */
 const MAX_DROPPED_BLOCKS = 1_000;
 
+const NOTHING = Buffer.alloc(0);
 const NO_CONTRACTS: ReadonlySet<Address> = new Set();
 
 /** The one writer of an index. */
@@ -241,7 +242,7 @@ function storedBytes({ encoded, accounts }: IndexedBlock): number {
   return encoded.record.length + accounts.length;
 }
 
-function blockWrites({ encoded, accounts }: IndexedBlock): LevelWrite[] {
+function blockWrites({ block, encoded, accounts }: IndexedBlock): LevelWrite[] {
   const { identifier, record, transactionCount } = encoded;
   const height = heightBytes(identifier.index);
   const hash = hexToBytes(identifier.hash);
@@ -251,6 +252,10 @@ function blockWrites({ encoded, accounts }: IndexedBlock): LevelWrite[] {
     { key: indexKey("heightHash", height), value: hash },
     { key: indexKey("blockHash", hash), value: height },
   ];
+  if (block.metadata.consensus_block_hash === undefined) {
+    // The node may learn to tell it; the reply, once given, stays as it is.
+    writes.push({ key: indexKey("unsigned", height), value: NOTHING });
+  }
   if (identifier.index === 0) {
     const key = indexKey("meta", Buffer.from("genesisHash"));
     writes.push({ key, value: Buffer.from(identifier.hash) });

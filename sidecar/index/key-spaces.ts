@@ -28,6 +28,8 @@ const INDEX_SPACE = {
   storedBlocks: 0x14,
   /** height -> JSON of the accounts that each of its transactions names (block-accounts.ts) */
   blockAccounts: 0x15,
+  /** height -> "": a block whose node did not tell the hash that validators signed; nor does its reply */
+  unsigned: 0x16,
   /** contract, account, height -> the account's balance after that block, as operations have it */
   tokenBalance: 0x20,
   /** contract, account -> its balance at the index' tip; every account that was ever named */

@@ -77,4 +77,32 @@ describe("an index whose bound of stored replies was lowered", () => {
       await later.rpc.close();
     }
   });
+
+  it("makes replies again as they were where the node did not tell the signed hash yet", async () => {
+    const folder = newFolder();
+    const blocks = journals();
+    extend(blocks, 1);
+    const node = await startNode({}, blocks);
+    const first = start(node, { folder });
+    await first.indexed(3);
+    const heights = [0, 1, 2, 3];
+    const given = await Promise.all(heights.map((height) => replyOf(first, height)));
+    expect(given.map((reply) => reply.includes("consensus_block_hash"))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+    await first.rpc.close();
+    for (const height of heights) {
+      const key = indexKey("block", heightBytes(height));
+      await putRaw(join(folder, "sidecar"), key, undefined);
+    }
+    Object.assign(blocks[3] ?? {}, { consensusBlockHash: hashOf("consensus header 3") });
+    const second = start(node, { folder });
+    await second.indexed(3);
+    for (const height of heights) {
+      expect(await replyOf(second, height)).toBe(given[height]);
+    }
+  });
 });
