@@ -129,6 +129,8 @@ function stakeForm(kind: "delegate" | "undelegate"): CallForm {
   };
 }
 
+const KINDS = Object.keys(FORMS) as readonly StakingCall["kind"][];
+
 const ENCODED = new Map(
   Object.values(FORMS).map((form) => {
     const parameters = form.parameters.map(([name, type]) => abiParameter({ name, type }));
@@ -149,6 +151,18 @@ export function encodeStakingCall(sender: Address, call: StakingCall): ContractC
 }
 
 /**
+ * Which of these functions a call is of, however its arguments are written; undefined for other functions and
+ * other contracts.
+ */
+export function stakingKindOf({ to, data }: ContractCall): StakingCall["kind"] | undefined {
+  const selector = data.slice(0, 10);
+  return KINDS.find((kind) => {
+    const form = FORMS[kind];
+    return form.to === to && encodedForm(form).selector === selector;
+  });
+}
+
+/**
  * What a call without coins does; undefined for all that `encodeStakingCall` would write otherwise:
  * other functions, the account of somebody else, dirty or additional bytes, a vote with metadata.
  */
@@ -156,11 +170,9 @@ export function decodeStakingCall(
   sender: Address,
   { to, data }: ContractCall,
 ): StakingCall | undefined {
-  const selector = data.slice(0, 10);
-  const form = Object.values(FORMS).find(
-    (one) => one.to === to && encodedForm(one).selector === selector,
-  );
-  if (form === undefined) return undefined;
+  const kind = stakingKindOf({ to, data });
+  if (kind === undefined) return undefined;
+  const form = FORMS[kind];
   try {
     const bytes = hexToBytes(`0x${data.slice(10)}`);
     const call = form.read(decodeAbi(encodedForm(form).parameters, bytes));

@@ -103,10 +103,15 @@ function combine(fields: Fields, context: ConstructionContext): object {
   return { signed_transaction: signed };
 }
 
+/** What a transaction does; none that no operations could have made may pass for a CALL. */
 function parse(fields: Fields, context: ConstructionContext): object {
   const text = readText(fields["transaction"], { at: "transaction" });
   const isSigned = readFlag(fields["signed"], { at: "signed" });
   const { intent, facts } = isSigned ? parseSigned(text, context) : parseUnsigned(text, context);
+  if (isSigned && intent.type === "CALL") {
+    const place: Place = { at: "transaction", code: "INVALID_SIGNED_TRANSACTION" };
+    checkChosenData(intent, facts.data, { registry: context.registry, place });
+  }
   return {
     operations: intentOperations(intent),
     account_identifier_signers: isSigned ? [accountIdentifier(intent.from)] : [],

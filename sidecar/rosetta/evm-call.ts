@@ -7,10 +7,10 @@
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { decodeTransfer, encodeTransfer } from "../../chain/evm/erc20.js";
 import type { Hex } from "../../chain/hex.js";
-import { decodeStakingCall, encodeStakingCall } from "../../chain/staking/calls.js";
+import { decodeStakingCall, encodeStakingCall, stakingKindOf } from "../../chain/staking/calls.js";
 import type { Atoken } from "../../chain/units.js";
 import { fault, type Place } from "./request-fields.js";
-import { stakeIntent, type StakeIntent } from "./stake-intent.js";
+import { STAKE_TYPE_OF, stakeIntent, type StakeIntent } from "./stake-intent.js";
 import type { Token, TokenRegistry } from "./token-registry.js";
 
 /** A transfer of native coins, or a call that carries them (possibly none). */
@@ -75,7 +75,8 @@ export function intentOf(from: Address, call: EvmCall, registry: TokenRegistry):
 
 /**
  * Calldata that a caller chose for an intent, checked: only a CALL has any of its own, and none
- * may hide another intent.
+ * may hide another intent. What calls the chain's contracts for stake, rewards or votes is none of a CALL in
+ * any spelling: their functions take many that operations have not.
  * @param data `0x` for none
  * @throws the place's error
  */
@@ -90,7 +91,10 @@ export function checkChosenData(
     if (data !== "0x") throw fault(place, `no data and no memo with ${intent.type}`);
     return;
   }
-  const { type } = intentOf(intent.from, callOf(intent, data), registry);
+  const call = callOf(intent, data);
+  const kind = stakingKindOf(call);
+  const type =
+    kind === undefined ? intentOf(intent.from, call, registry).type : STAKE_TYPE_OF[kind];
   if (type === "CALL") return;
   const what = type === "ERC20_TRANSFER" ? "a transfer of a registered token" : "this call";
   throw fault(place, `${type} operations for ${what}`);

@@ -28,7 +28,8 @@ export interface StakeIntent {
   readonly call: StakingCall;
 }
 
-const TYPES: Readonly<Record<StakingCall["kind"], StakeType>> = {
+/** The type of operations by what a call does. */
+export const STAKE_TYPE_OF: Readonly<Record<StakingCall["kind"], StakeType>> = {
   delegate: "DELEGATE",
   undelegate: "UNDELEGATE",
   redelegate: "REDELEGATE",
@@ -40,7 +41,7 @@ const TYPES: Readonly<Record<StakingCall["kind"], StakeType>> = {
 
 /** The intent of a call that an account makes. */
 export function stakeIntent(from: Address, call: StakingCall): StakeIntent {
-  return { type: TYPES[call.kind], from, call };
+  return { type: STAKE_TYPE_OF[call.kind], from, call };
 }
 
 /** An operation of an intent, without status. */

@@ -1,0 +1,71 @@
+/** Calls of the chain's own contracts that are written otherwise than operations of stake are. */
+import { describe, expect, it } from "@jest/globals";
+import { Interface } from "ethers";
+import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../../chain/address.js";
+import { STAKING_CONTRACTS } from "../../../../chain/staking/calls.js";
+import { offlineServer } from "../servers.js";
+import { stepsOn } from "./construction-client.js";
+import { FACTS, pair, RECIPIENT, WALLET } from "./construction-steps.js";
+
+const server = offlineServer();
+const { post, good, codeOf } = stepsOn(() => server);
+
+const CONTRACTS = new Interface([
+  "function delegate(address sender, string validator, uint256 amount)",
+  "function vote(address sender, uint64 proposalId, uint8 option, string metadata)",
+  "function withdrawValidatorCommission(string validator)",
+  "function allowance(address owner, address spender)",
+]);
+const VALIDATOR = toBech32(parseAddress(RECIPIENT.toLowerCase()), VALIDATOR_PREFIX);
+const { staking, distribution, gov } = STAKING_CONTRACTS;
+
+const canonical = CONTRACTS.encodeFunctionData("delegate", [WALLET.address, VALIDATOR, 5n]);
+const upperCase = CONTRACTS.encodeFunctionData("delegate", [
+  WALLET.address,
+  VALIDATOR.toUpperCase(),
+  5n,
+]);
+const ofSomebodyElse = CONTRACTS.encodeFunctionData("delegate", [RECIPIENT, VALIDATOR, 5n]);
+const commission = CONTRACTS.encodeFunctionData("withdrawValidatorCommission", [VALIDATOR]);
+const withReason = CONTRACTS.encodeFunctionData("vote", [WALLET.address, 1n, 1, "because"]);
+
+describe("a call of stake, rewards or a vote in another spelling", () => {
+  it.each([
+    ["a byte behind it", staking, `${canonical}00`, 0n, "DELEGATE"],
+    ["a byte too few", staking, canonical.slice(0, -2), 0n, "DELEGATE"],
+    ["the selector alone", staking, canonical.slice(0, 10), 0n, "DELEGATE"],
+    ["its validator in upper case", staking, upperCase, 0n, "DELEGATE"],
+    ["the account of somebody else", staking, ofSomebodyElse, 0n, "DELEGATE"],
+    ["coins with it", staking, canonical, 1n, "DELEGATE"],
+    ["another operator's commission", distribution, commission, 0n, "CLAIM"],
+    ["a vote with words", gov, withReason, 0n, "VOTE"],
+  ])("is neither built nor read as a CALL: %s", async (_name, to, data, value, type) => {
+    const operations = pair(WALLET.address, to, value);
+    const expected = `${type} operations for this call`;
+    const { body } = await post("preprocess", { operations, metadata: { data } });
+    expect(body).toMatchObject({ code: 304, details: { field: "metadata.data", expected } });
+    const metadata = { ...FACTS, data };
+    expect(await codeOf("payloads", { operations, metadata })).toBe(304);
+    const { unsigned_transaction } = await good("payloads", { operations, metadata: FACTS });
+    const unsigned = JSON.stringify({ ...JSON.parse(unsigned_transaction), data });
+    expect(await codeOf("parse", { signed: false, transaction: unsigned })).toBe(305);
+    const fields = { type: 0, chainId: 6940, gasLimit: 60_000n, gasPrice: 2n };
+    const transaction = await WALLET.signTransaction({ ...fields, to, data, value });
+    const parsed = await post("parse", { signed: true, transaction });
+    expect(parsed.body).toMatchObject({ code: 306, details: { field: "transaction", expected } });
+    // It is a transaction all the same, and can be found by its hash.
+    expect(await good("hash", { signed_transaction: transaction })).toBeDefined();
+  });
+
+  it("is a CALL where it is another function, or another contract", async () => {
+    for (const [to, data] of [
+      [staking, CONTRACTS.encodeFunctionData("allowance", [WALLET.address, RECIPIENT])],
+      [staking, commission],
+      [RECIPIENT, `${canonical}00`],
+    ] as const) {
+      const operations = pair(WALLET.address, to, 0n);
+      const { options } = await good("preprocess", { operations, metadata: { data } });
+      expect(options).toMatchObject({ value: "0", data });
+    }
+  });
+});
