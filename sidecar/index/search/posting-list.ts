@@ -42,6 +42,8 @@ export interface PostingList {
 
 /** A list that can begin anywhere without reading what lies before. */
 export interface StoredPostingList extends PostingList {
+  /** How many are at or below the height. */
+  countAt(height: Height): Promise<number>;
   /** Where the transactions after the newest `offset` begin; `offset` < `count`. */
   position(offset: number): Promise<PostingPosition>;
 }
@@ -51,6 +53,9 @@ const POSTING_BYTES = 4;
 
 /** A read of a range costs as much as about this many plain entries. */
 const RANGE_READ_POSTINGS = 20;
+
+/** Blocks of which a difference leaves nothing, read one by one before the next that it leaves is looked for. */
+const MAX_PASSED_BLOCKS = 64;
 
 /** Most chunks of one read; 128 bytes each. */
 const MAX_READ_CHUNKS = 64;
@@ -73,10 +78,14 @@ export async function openPostings(
 ): Promise<StoredPostingList> {
   const { maxHeight, budget } = options;
   const reader = new ChunkReader(store, term, budget);
-  const newest = await reader.at(maxHeight);
-  const count = newest === undefined ? 0 : newest.before + countUpTo(newest, maxHeight);
+  const countAt = async (height: Height) => {
+    const newest = await reader.at(height);
+    return newest === undefined ? 0 : newest.before + countUpTo(newest, height);
+  };
+  const count = await countAt(maxHeight);
   return {
     count,
+    countAt,
     cursor: () => new StoredCursor(reader, budget),
     async position(offset) {
       const rank = count - offset;
@@ -128,15 +137,47 @@ export function union(lists: readonly PostingList[]): PostingCursor {
   };
 }
 
-/** Transactions of a list that are not in another one, all of which are in the first. */
-export function difference(all: PostingList, except: PostingList): PostingList {
+/**
+ * Transactions of a list up to a height that are not in another one, all of which are in the first. Where it
+ * leaves none of many blocks, the next one is found by halving: it costs O(log n), however many they are.
+ */
+export function difference(
+  all: StoredPostingList,
+  except: StoredPostingList,
+  maxHeight: Height,
+): StoredPostingList {
+  const count = all.count - except.count;
+  const countAt = async (height: Height) =>
+    (await all.countAt(height)) - (await except.countAt(height));
+  /** The lowest height at or below which there are so many; there are at the highest. */
+  const heightOf = async (rank: number, highest: Height): Promise<Height> => {
+    let [low, high] = [0, highest];
+    while (low < high) {
+      const middle = low + Math.floor((high - low) / 2);
+      if ((await countAt(middle)) >= rank) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  };
   return {
-    count: all.count - except.count,
+    count,
+    countAt,
+    async position(offset) {
+      if (offset === 0) return { height: maxHeight, skip: 0 };
+      const rank = count - offset;
+      const height = await heightOf(rank, maxHeight);
+      return { height, skip: (await countAt(height)) - rank };
+    },
     cursor() {
       const [from, without] = [all.cursor(), except.cursor()];
       return {
         async seek(height) {
-          for (let at = height; at >= 0; ) {
+          for (let [at, passed] = [height, 0]; at >= 0; passed += 1) {
+            if (passed === MAX_PASSED_BLOCKS) {
+              const left = await countAt(at);
+              if (left === 0) return undefined;
+              at = await heightOf(left, at);
+            }
             const entry = await from.seek(at);
             if (entry === undefined) return undefined;
             const left = await without.seek(entry.height);

@@ -15,20 +15,23 @@ import {
   type PostingPosition,
   type PostingStore,
   singleList,
+  type StoredPostingList,
   union,
 } from "./posting-list.js";
 import { countRuns, type IndexRuns } from "./posting-codec.js";
 import { ScanBudget } from "./scan-budget.js";
 import { ANY_TRANSACTION, headKey, type SearchTerm } from "./search-postings.js";
 
+interface TermCondition {
+  readonly kind: "term";
+  readonly term: SearchTerm;
+  /** A property that it must not have, of transactions that all have the first one. */
+  readonly except?: SearchTerm;
+}
+
 /** What a transaction must have: a property, a place (its hash's), or what none has. */
 export type SearchCondition =
-  | {
-      readonly kind: "term";
-      readonly term: SearchTerm;
-      /** A property that it must not have, of transactions that all have the first one. */
-      readonly except?: SearchTerm;
-    }
+  | TermCondition
   | { readonly kind: "place"; readonly place: TransactionPlace }
   | { readonly kind: "never" };
 
@@ -64,6 +67,9 @@ const MAX_KNOWN_SEARCHES = 64;
 /** Matches between two marks: what a page reads at most before it begins. */
 const MARK_MATCHES = 1_000;
 
+/** The condition of a search that has none. */
+const ANY: TermCondition = { kind: "term", term: ANY_TRANSACTION };
+
 /** What is known of a combined search up to a height; final, because blocks are. */
 interface KnownSearch {
   readonly totalCount: number;
@@ -72,8 +78,8 @@ interface KnownSearch {
 }
 
 /**
- * Makes searches over a store. One condition costs O(log n + limit) at any offset; `and` scans its
- * shortest list and `or` all but its longest, once per search and `maxHeight`.
+ * Makes searches over a store. One condition costs O(log n + limit) at any offset, with something excepted
+ * at most O(limit log n); `and` scans its shortest list and `or` all but its longest, once per search and `maxHeight`.
  * @throws SEARCH_TOO_BROAD when that is more than `maxScannedPostings`; the signal's reason
  */
 export function createTransactionSearch(store: PostingStore): TransactionSearch {
@@ -85,12 +91,13 @@ export function createTransactionSearch(store: PostingStore): TransactionSearch 
     const { maxHeight, offset, limit } = query;
     const conditions = query.conditions.map((one) => withoutIdleExcept(store, one));
     const [only, ...more] = distinct(conditions);
-    if (only === undefined || (more.length === 0 && isOneList(only))) {
-      const term = only?.kind === "term" ? only.term : ANY_TRANSACTION;
-      const list = await openPostings(store, term, { maxHeight, budget });
-      if (offset >= list.count || limit === 0) return { totalCount: list.count, places: [] };
+    if (only === undefined || (more.length === 0 && only.kind === "term")) {
+      const list = await openTerm(store, only ?? ANY, { maxHeight, budget });
+      const { count } = list;
+      if (offset >= count || limit === 0) return { totalCount: count, places: [] };
       const begin = await list.position(offset);
-      return { totalCount: list.count, places: await readPage(list.cursor(), begin, limit) };
+      const left = Math.min(limit, count - offset);
+      return { totalCount: count, places: await readPage(list.cursor(), begin, left) };
     }
     const lists: PostingList[] = [];
     for (const condition of [only, ...more]) {
@@ -120,15 +127,21 @@ export function createTransactionSearch(store: PostingStore): TransactionSearch 
   };
 }
 
-function isOneList(condition: SearchCondition): boolean {
-  return condition.kind === "term" && condition.except === undefined;
-}
-
-/** Most accounts never have what is excepted: then the condition is one list. */
+/** Most accounts never have what is excepted, and then it need not be read. */
 function withoutIdleExcept(store: PostingStore, condition: SearchCondition): SearchCondition {
   if (condition.kind !== "term" || condition.except === undefined) return condition;
   const { kind, term, except } = condition;
   return store.get(headKey(except)) === undefined ? { kind, term } : condition;
+}
+
+async function openTerm(
+  store: PostingStore,
+  { term, except }: TermCondition,
+  options: { readonly maxHeight: Height; readonly budget: ScanBudget },
+): Promise<StoredPostingList> {
+  const all = await openPostings(store, term, options);
+  if (except === undefined) return all;
+  return difference(all, await openPostings(store, except, options), options.maxHeight);
 }
 
 async function openCondition(
@@ -136,11 +149,7 @@ async function openCondition(
   condition: SearchCondition,
   options: { readonly maxHeight: Height; readonly budget: ScanBudget },
 ): Promise<PostingList> {
-  if (condition.kind === "term") {
-    const all = await openPostings(store, condition.term, options);
-    if (condition.except === undefined) return all;
-    return difference(all, await openPostings(store, condition.except, options));
-  }
+  if (condition.kind === "term") return openTerm(store, condition, options);
   if (condition.kind === "never") return singleList(undefined);
   const { height, position } = condition.place;
   const isAbove = height > options.maxHeight;

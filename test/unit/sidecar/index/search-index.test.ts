@@ -150,6 +150,14 @@ describe("a search", () => {
       };
     },
     () => {
+      const except = random.pick(TYPES);
+      return {
+        name: `no ${except}`,
+        condition: { kind: "term", term: ANY_TRANSACTION, except: typeTerm(except) },
+        holds: ({ operations }) => operations.every(({ type }) => type !== except),
+      };
+    },
+    () => {
       const status = random.pick(["SUCCESS", "FAILURE"]);
       return {
         name: status,
@@ -196,7 +204,7 @@ describe("a search", () => {
       const operator = random.pick(["and", "or"] as const);
       // Rarely more than three, and rarely the two that narrow to nothing.
       const chosen = Array.from({ length: random.integer(4) }, () =>
-        meanings[random.integer(random.integer(4) === 0 ? 6 : 4)]?.(),
+        meanings[random.integer(random.integer(4) === 0 ? 7 : 5)]?.(),
       ).filter((meaning) => meaning !== undefined);
       const maxHeight = random.integer(3) === 0 ? tip : random.integer(blocks.length);
       const meant = chosen.map(transactionsOf);
@@ -332,6 +340,42 @@ describe("a search", () => {
     const account = { ...query, conditions: [condition] };
     const found = await search(account, { signal, maxScannedPostings: 500 });
     expect(found.places).toHaveLength(1);
+  });
+
+  it("of an account is never too broad, however long it is named by sub-accounts alone", async () => {
+    const quiet = await openLevelStore(join(folder, "quiet"), {
+      cacheBytes: 1 << 20,
+      writeBufferBytes: 1 << 20,
+    });
+    const heights = [0, 1, 2, 9_000, 19_980];
+    const [block] = randomChain(random, { heights: 1, maxTransactions: 1, accounts: 1 });
+    const [transaction] = block?.transactions ?? [];
+    const operation = { ...transaction?.operations[0], account: { address: addressOf(0) } };
+    const long = Array.from({ length: 20_000 }, (_unused, index) => ({
+      ...block,
+      block_identifier: { index },
+      transactions: [
+        { operations: [{ ...operation, type: heights.includes(index) ? "CALL" : "FEE" }] },
+      ],
+    })) as unknown as RosettaBlock[];
+    const writes = postingWrites(long, (key) => quiet.get(key));
+    await quiet.write(writes, { durable: false });
+    const condition = { kind: "term", term: ANY_TRANSACTION, except: typeTerm("FEE") } as const;
+    const newest = heights.toReversed().map((height) => ({ height, position: 0 }));
+    for (const [offset, places] of [
+      [0, newest],
+      [2, newest.slice(2)],
+      [4, newest.slice(4)],
+      [5, []],
+    ] as const) {
+      const query = { operator: "and", conditions: [condition], maxHeight: 19_999 } as const;
+      const found = await createTransactionSearch(quiet)(
+        { ...query, offset, limit: 1_000 },
+        { signal, maxScannedPostings: 5_000 },
+      );
+      expect({ offset, found }).toEqual({ offset, found: { totalCount: 5, places } });
+    }
+    await quiet.close();
   });
 
   it("ends when its client has gone", async () => {
