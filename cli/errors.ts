@@ -20,6 +20,7 @@ export type CliErrorCode =
   | "CLIENT_FAILED"
   | "STEP_FAILED"
   | "NOT_TRUE"
+  | "NOTHING_COMPARED"
   | "OUTPUT_LOST"
   | "USAGE";
 

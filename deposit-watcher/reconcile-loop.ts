@@ -63,7 +63,7 @@ export async function runReconcileLoop(
   );
 }
 
-/** One comparison, written down. Nothing is compared before a block is booked. */
+/** One comparison, written down; nothing is where there was no block to compare at. */
 export async function reconcileOnce(
   parts: Pick<ReconcileLoopParts, "database" | "node" | "log">,
   signal: AbortSignal,
@@ -71,8 +71,12 @@ export async function reconcileOnce(
   const { database, node, log } = parts;
   const chain = createReconcileChain(node, signal);
   const report = await reconcile(database, chain, await listWallets(database));
-  if (report.blockHash === undefined) return;
-  const { height, clean } = report;
+  const { height, blockHash, uncompared, clean } = report;
+  if (uncompared !== undefined) {
+    // Before the first block there is nothing to act on.
+    if (blockHash !== undefined) log.warn({ reason: uncompared }, "ledger and chain not compared");
+    return;
+  }
   const findings = clean ? [] : await findingsOf(report, parts, chain);
   await recordRun(database, { height, clean, findings, assets: reconciledAssets(report) });
   if (!clean) log.error({ height, findings }, "ledger and chain do not match");

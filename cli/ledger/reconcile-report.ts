@@ -35,11 +35,8 @@ function withAtoken(value: unknown): unknown {
   );
 }
 
-/** The report's lines: one per account, what is in flight, and every break with its cause. */
+/** The lines of a report that compared: one per account, what is in flight, every break with its cause. */
 export function renderReport(report: ReconcileReport, behindBlocks: number): readonly string[] {
-  if (report.blockHash === undefined) {
-    return ["The watcher has not booked a block yet; there is nothing to compare."];
-  }
   const { height, blockHash } = report;
   const otherBlock = otherBlockText(report);
   const notes = [

@@ -5,6 +5,7 @@ import { reconcile } from "../../ledger/books/reconcile.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { sleep } from "../../runtime/process/task.js";
+import { CliError } from "../errors.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
 import { encodeReport, renderReport } from "./reconcile-report.js";
 
@@ -23,13 +24,17 @@ const CURSOR_LOOK_MS = 50;
 /**
  * Compares ledger and chain and prints the result.
  * @returns 0 when every account matches to the last atoken, 1 on a break
- * @throws faults of settings, node and database
+ * @throws NOTHING_COMPARED where no block is booked, or the node has not the last one; faults of settings, node and database
  */
 export async function runReconcile(command: LedgerCommand): Promise<number> {
   return withLedger(command, async (opened) => {
     const behindBlocks = await waitForWatcher(opened, command.signal);
     const chain = createReconcileChain(opened.node, command.signal);
     const report = await reconcile(opened.database, chain, opened.wallets);
+    if (report.uncompared !== undefined) {
+      const message = `Nothing was compared: ${report.uncompared}.`;
+      throw new CliError("NOTHING_COMPARED", message, { retriable: true });
+    }
     const divergences = report.clean ? [] : await bisectBreaks(opened.database, chain, report);
     if (command.json) {
       command.print(toJson({ ...encodeReport(report), behindBlocks, divergences }));

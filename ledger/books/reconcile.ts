@@ -11,6 +11,7 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import type { LoggedTransfer } from "../requests/payment-terms.js";
+import type { WatchCursor } from "../watch/watch-cursor.js";
 import type { HotWallet } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES } from "../journal/accounts.js";
 import {
@@ -119,6 +120,8 @@ export interface ReconcileReport {
   readonly blockHash: Hash32 | undefined;
   /** The block that the chain has there, where it is another one: then nothing is clean. */
   readonly otherBlockHash: Hash32 | undefined;
+  /** Why nothing was compared, and what to do; then there are no lines, and nothing is clean. */
+  readonly uncompared: string | undefined;
   readonly clean: boolean;
   readonly lines: readonly AccountLine[];
   readonly internalBreaks: readonly InternalBreak[];
@@ -163,24 +166,27 @@ export async function reconcile(
   const { height, blockHash } = books.cursor;
   const chainHash = blockHash === undefined ? undefined : await chain.blockHash(height);
   const otherBlockHash = chainHash === blockHash ? undefined : chainHash;
+  const uncompared = chainHash === undefined ? missingBlockText(books.cursor) : undefined;
   const { addresses } = books;
   const tokens: TokenReport[] = [];
   for (const token of books.tokens) {
     const { asset, contract, availableUnits, heldUnits, decided, internalBreaks } = token;
     const sides = { database, books: token, addresses, height, chain: tokenSide(chain, contract) };
-    const lines = blockHash === undefined ? [] : await linesOf(sides);
+    const lines = uncompared === undefined ? await linesOf(sides) : [];
     const totals = { availableUnits, heldUnits, decided };
     tokens.push({ asset, contract, lines, internalBreaks, ...totals });
   }
   const sides = { database, books: books.native, addresses, height, chain: nativeSide(chain) };
-  const lines = blockHash === undefined ? [] : await linesOf(sides);
+  const lines = uncompared === undefined ? await linesOf(sides) : [];
   const { incident } = books;
   const { availableUnits, heldUnits, decided, internalBreaks } = books.native;
+  const isSameBlock = uncompared === undefined && otherBlockHash === undefined;
   return {
     height,
     blockHash,
     otherBlockHash,
-    clean: otherBlockHash === undefined && [{ lines, internalBreaks }, ...tokens].every(isEven),
+    uncompared,
+    clean: isSameBlock && [{ lines, internalBreaks }, ...tokens].every(isEven),
     lines,
     internalBreaks,
     tokens,
@@ -190,6 +196,14 @@ export async function reconcile(
     recoveredPayments: books.recoveredPayments,
     halted: incident === undefined ? undefined : `${incident.kind}: ${incident.message}`,
   };
+}
+
+/** In words: there is no block after which both could be compared. */
+function missingBlockText({ height, blockHash }: WatchCursor): string {
+  return blockHash === undefined
+    ? "no block is booked yet: start the deposit watcher, which starts with the kit, and let it read the chain"
+    : `the node has no block ${height}, the last one in the books: let it catch up; where the chain has lost ` +
+        "blocks, see causeway recover";
 }
 
 /** In words: the books and the chain are not of the same block; undefined where they are. */

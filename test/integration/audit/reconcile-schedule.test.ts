@@ -276,7 +276,13 @@ const reportOf = (wallets: number): Parameters<typeof reconciledAssets>[0] => {
     decided: [],
   };
   const nobody = { recoveredPayments: { count: 0, amountUnits: 0n }, halted: undefined };
-  const block = { height: 1, blockHash: undefined, otherBlockHash: undefined, clean: true };
+  const block = {
+    height: 1,
+    blockHash: undefined,
+    otherBlockHash: undefined,
+    uncompared: undefined,
+    clean: true,
+  };
   return { ...books, ...block, ...nobody, tokens: [{ ...books, asset: "USD", contract: HOT }] };
 };
 

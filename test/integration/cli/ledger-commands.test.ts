@@ -71,6 +71,27 @@ describe("causeway reconcile", () => {
     expect(printed.join("\n")).toContain("the watcher has not booked: 1.");
   });
 
+  it("ends with a fault, and no report, where no block is booked", async () => {
+    await expect(runReconcile(command(true))).rejects.toMatchObject({
+      code: "NOTHING_COMPARED",
+      message: expect.stringContaining("no block is booked yet"),
+    });
+    expect(printed).toEqual([]);
+  });
+
+  it("ends with a fault where the node has no block at the cursor's height", async () => {
+    const running = bench.start();
+    bench.chain.mine();
+    await bench.caughtUp();
+    await running.stop();
+    bench.chain.rollBack(0);
+    await expect(runReconcile(command(true))).rejects.toMatchObject({
+      code: "NOTHING_COMPARED",
+      message: expect.stringContaining("the node has no block 1"),
+    });
+    expect(printed).toEqual([]);
+  });
+
   it("refuses a node of another chain", async () => {
     bench.chain.chainId = 6941n;
     await expect(runReconcile(command(false))).rejects.toMatchObject({ code: "FOREIGN_LEDGER" });

@@ -165,6 +165,16 @@ describe("reconcile", () => {
     expect(kept?.findings[0]).toContain(hash);
   });
 
+  it("keeps nothing while the node has not the block of the cursor", async () => {
+    await fund();
+    bench.chain.rollBack(0);
+    await reconcileOnce(
+      { database: bench.ledger.database, node: bench.node, log: silentLog },
+      signal,
+    );
+    expect(await lastRun(bench.ledger.database)).toBeUndefined();
+  });
+
   it("is clean over opening capital, deposits in every state and announced nothing", async () => {
     const address = await fund();
     bench.pay([address, 77n], [HOT, 500n]);
