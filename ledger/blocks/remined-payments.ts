@@ -25,7 +25,7 @@ import { type JournalEntry, type Posting, postJournal, postJournals } from "../j
 import { assertInSuspense } from "../deposits/suspense.js";
 import { fillShort } from "../deposits/deposit-credit.js";
 import { DECIDED, decisionKey, REMINED_KEY } from "../deposits/undone-decisions.js";
-import type { Outflow } from "../watch/flows.js";
+import { type Outflow, payerPlace } from "../watch/flows.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
@@ -91,7 +91,7 @@ export async function bookRemined(
   const bookedOf = await readBooked(tx, mined);
   const entries: JournalEntry[] = [];
   for (const one of mined) {
-    const booked = bookedOf.get(placeOf(one));
+    const booked = bookedOf.get(payerPlace(one));
     if (booked === undefined) continue;
     const postings = differences(one, booked);
     if (postings.length === 0) continue;
@@ -107,7 +107,7 @@ export async function bookRemined(
   }
   await postJournals(tx, entries);
   return flows.outflows.filter(
-    ({ wallet, txHash: hash }) => !bookedOf.has(placeOf({ wallet, hash })),
+    ({ wallet, txHash: hash }) => !bookedOf.has(payerPlace({ wallet, hash })),
   );
 }
 
@@ -174,7 +174,7 @@ function minedOf(outflows: readonly Outflow[]): readonly Mined[] {
   const byPlace = new Map<string, Mined>();
   for (const { role, wallet, txHash: hash, height, asset, amountUnits, feeAtoken } of outflows) {
     if (role !== "hot-wallet") continue;
-    const place = placeOf({ wallet, hash });
+    const place = payerPlace({ wallet, hash });
     const mined = byPlace.get(place) ?? { wallet, hash, height, units: new Map(), feeAtoken: 0n };
     add(mined.units, asset, amountUnits);
     mined.feeAtoken += feeAtoken;
@@ -216,7 +216,7 @@ async function readBooked(tx: Sql, mined: readonly Mined[]): Promise<ReadonlyMap
   for (const { wallet, hash, status, asset, units, ...row } of rows) {
     const { is_fee: isFee } = row;
     const withdrawalId = row.id ?? undefined;
-    const place = placeOf({ wallet, hash });
+    const place = payerPlace({ wallet, hash });
     const missing = row.is_gas ? IN_TRANSIT : BREAK;
     const nothing = { withdrawalId, status, missing, isUnsaid: row.is_unsaid, feeAtoken: 0n };
     const booked = bookedOf.get(place) ?? { ...nothing, units: new Map<string, bigint>() };
@@ -296,10 +296,6 @@ async function readRemined(
     asset: row.asset,
     takenUnits: storedAtoken(row.units),
   }));
-}
-
-function placeOf({ wallet, hash }: { readonly wallet: string; readonly hash: string }): string {
-  return `${wallet} ${hash}`;
 }
 
 function add(sums: Map<string, bigint>, asset: string, units: bigint): void {

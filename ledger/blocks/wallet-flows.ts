@@ -10,7 +10,7 @@ import type { PaidTerms } from "../requests/payment-terms.js";
 import { storePossible } from "../requests/possible-payments.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../requests/signing-freeze.js";
-import type { Outflow, WalletInflow } from "../watch/flows.js";
+import { type Outflow, payerPlace, type WalletInflow } from "../watch/flows.js";
 
 /**
  * Books inflows of hot wallets and records outflows that nothing explains, with what they may have paid;
@@ -119,16 +119,20 @@ export function pastEntry(
 
 /**
  * An attempt is stored before its bytes leave the worker, and a recovery books those that were lost:
- * a transaction that is on the chain and that neither explains was signed by somebody else.
+ * a transaction that is on the chain and that neither explains was signed by somebody else. What explains it
+ * for the wallet that paid explains nothing of another one, of which it may take tokens.
  */
 async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<Outflow[]> {
   if (outflows.length === 0) return [];
-  const rows = await tx.query<{ hash: string }>(
-    `SELECT hash FROM explanations_of($1::text[], $2::text[]) WHERE explanation IS NOT NULL`,
+  const rows = await tx.query<Record<"wallet" | "hash", string>>(
+    `SELECT wallet, hash FROM explanations_of($1::text[], $2::text[]) WHERE explanation IS NOT NULL`,
     [outflows.map((outflow) => outflow.wallet), outflows.map((outflow) => outflow.txHash)],
   );
-  const own = new Set(rows.map((row) => row.hash));
-  return outflows.filter((outflow) => outflow.role !== "hot-wallet" || !own.has(outflow.txHash));
+  const own = new Set(rows.map(payerPlace));
+  return outflows.filter(
+    ({ role, wallet, txHash: hash }) =>
+      role !== "hot-wallet" || !own.has(payerPlace({ wallet, hash })),
+  );
 }
 
 async function recordForeignOutflows(

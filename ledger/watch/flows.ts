@@ -30,3 +30,8 @@ export interface Outflow {
   /** Zero for tokens: the fee stands with the coins of the transaction. */
   readonly feeAtoken: Atoken;
 }
+
+/** Key of one transaction at one of our addresses: it may take of several, each for another reason. */
+export function payerPlace(payer: { readonly wallet: string; readonly hash: string }): string {
+  return `${payer.wallet} ${payer.hash}`;
+}

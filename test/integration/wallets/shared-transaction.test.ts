@@ -1,0 +1,68 @@
+/** One transaction that takes of two hot wallets: who asked for one payment asked for no other. */
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { keccak256Hex } from "../../../chain/hashes.js";
+import { bookWalletFlows } from "../../../ledger/blocks/wallet-flows.js";
+import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
+import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
+
+const PAYER = testAddress(0x407);
+const OTHER = testAddress(0x408);
+const PAYMENT = keccak256Hex(Buffer.from("a payment of one wallet"));
+
+let ledger: TestLedger;
+
+beforeEach(async () => {
+  ledger = await openTestLedger();
+  await registerTestWallets(ledger.database, PAYER, OTHER);
+  const { owner } = ledger;
+  await owner.query(
+    `INSERT INTO asset (symbol, contract, decimals, from_height) VALUES ('GOLD', $1, 6, 0)`,
+    [testAddress(0x601d)],
+  );
+  await owner.query(`INSERT INTO customer (id) VALUES ('alice')`);
+  await owner.query(
+    `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
+                             destination, destination_text, amount_units, status)
+     VALUES ('w1', 'w1', '', 'alice', 'TOKEN', $1, $2, $2, 1000, 'signed')`,
+    [PAYER, testAddress(0x57a)],
+  );
+  await owner.query(`INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, 1)`, [PAYER]);
+  await owner.query(
+    `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken, reserved_atoken)
+     VALUES ($1, 0, 'w1', 21, 1, 0)`,
+    [PAYER],
+  );
+  await owner.query(
+    `INSERT INTO withdrawal_attempt (slot_id, n, raw, hash, gas_limit, gas_price_atoken)
+     SELECT id, 0, '0x00', $1, 21, 1 FROM nonce_slot`,
+    [PAYMENT],
+  );
+});
+afterEach(() => ledger.drop());
+
+it("is explained for the wallet that paid, and for no other", async () => {
+  const place = { role: "hot-wallet" as const, txHash: PAYMENT, height: 7 };
+  const paid = {
+    ...place,
+    asset: NATIVE_ASSET,
+    wallet: PAYER,
+    amountUnits: 1_000n,
+    feeAtoken: 21n,
+  };
+  const lost = { ...place, asset: "GOLD", wallet: OTHER, amountUnits: 5n, feeAtoken: 0n };
+  const flows = { walletInflows: [], outflows: [paid, lost], paidBy: () => [], rewinds: 0 };
+  const foreign = await ledger.owner.transaction((tx) => bookWalletFlows(tx, flows));
+  expect(foreign).toEqual([lost]);
+  const rows = await ledger.owner.query(
+    `SELECT wallet, tx_hash, asset, amount_units::text AS amount FROM foreign_outflow`,
+  );
+  expect(rows).toEqual([{ wallet: OTHER, tx_hash: PAYMENT, asset: "GOLD", amount: "5" }]);
+  expect((await readFreeze(ledger.owner, OTHER)).frozen).toBe(true);
+  expect((await readFreeze(ledger.owner, PAYER)).frozen).toBe(false);
+});
