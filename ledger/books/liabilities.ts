@@ -4,7 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { shareOut } from "../deposits/mined-again.js";
 import { inSuspense } from "../deposits/suspense.js";
-import { readCursor } from "../watch/watch-cursor.js";
+import { readCursor, watchedFromHeight } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { listWallets } from "../wallets/wallet.js";
 import { storedAddress, storedAtoken, storedHash } from "../stored-values.js";
@@ -52,7 +52,7 @@ export interface OpenPayment {
 /**
  * Reads liabilities and addresses in one look. Entries without a block only move coins between a
  * customer's own accounts, or are corrections of former releases (below).
- * @param height a booked block; undefined: the last one
+ * @param height a booked block, or the one that the books began behind; undefined: the last one
  * @throws HEIGHT_NOT_BOOKED; NEGATIVE_LIABILITY where the books owe less than nothing
  */
 export function readLiabilities(
@@ -68,6 +68,12 @@ export function readLiabilities(
     const height = options.height ?? last;
     if (height > last) {
       const message = `block ${height} is not booked yet; the last one is ${last}`;
+      throw new LedgerError("HEIGHT_NOT_BOOKED", message);
+    }
+    // Of earlier blocks nobody knows what was owed: it would look like nothing.
+    const first = (await watchedFromHeight(tx)) - 1;
+    if (height < first) {
+      const message = `these books began behind block ${first}: name that one or a later one, not ${height}`;
       throw new LedgerError("HEIGHT_NOT_BOOKED", message);
     }
     const [identity] = await tx.query<{ ledger_id: string }>(

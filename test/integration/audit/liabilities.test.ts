@@ -1,5 +1,6 @@
 /** What is owed to whom, where names of customers look like the books' own. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { parseHash32 } from "../../../chain/hex.js";
 import {
   customerAccount,
   DEPOSIT_ADDRESSES,
@@ -9,6 +10,7 @@ import {
 } from "../../../ledger/journal/accounts.js";
 import { postJournals } from "../../../ledger/journal/journal.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
+import { beginCursorBehind } from "../../../ledger/watch/watch-cursor.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 
 let ledger: TestLedger;
@@ -61,5 +63,21 @@ describe("liabilities", () => {
       { asset: "TOKEN", customerId: "held:bob", units: 10n },
       { asset: "TOKEN", customerId: "suspense", units: 1n },
     ]);
+  });
+
+  it("are not told of a block before the books began, where nothing is known of them", async () => {
+    const late = await openTestLedger();
+    try {
+      const hash = parseHash32(`0x${"1".repeat(64)}`);
+      await beginCursorBehind(late.owner, { height: 9, hash, holdings: [] });
+      await expect(readLiabilities(late.owner, { height: 8 })).rejects.toMatchObject({
+        code: "HEIGHT_NOT_BOOKED",
+        message: expect.stringContaining("began behind block 9"),
+      });
+      // What was there then is opening capital, and nobody was owed anything.
+      expect((await readLiabilities(late.owner, { height: 9 })).liabilities).toEqual([]);
+    } finally {
+      await late.drop();
+    }
   });
 });
