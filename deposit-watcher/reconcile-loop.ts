@@ -2,7 +2,6 @@
 import { toChecksumAddress } from "../chain/address.js";
 import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
 import { otherBlockText, reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
-import { listWallets } from "../ledger/wallets/wallet.js";
 import {
   type LastRun,
   lastRun,
@@ -70,7 +69,7 @@ export async function reconcileOnce(
 ): Promise<void> {
   const { database, node, log } = parts;
   const chain = createReconcileChain(node, signal);
-  const report = await reconcile(database, chain, await listWallets(database));
+  const report = await reconcile(database, chain);
   const { height, blockHash, uncompared, clean } = report;
   if (uncompared !== undefined) {
     // Before the first block there is nothing to act on.

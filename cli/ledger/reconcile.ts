@@ -4,6 +4,8 @@ import { openIncident } from "../../ledger/incidents.js";
 import { reconcile } from "../../ledger/books/reconcile.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
+import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
+import type { Sql } from "../../runtime/sql/sql.js";
 import { sleep } from "../../runtime/process/task.js";
 import { CliError } from "../errors.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
@@ -30,7 +32,8 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
   return withLedger(command, async (opened) => {
     const behindBlocks = await waitForWatcher(opened, command.signal);
     const chain = createReconcileChain(opened.node, command.signal);
-    const report = await reconcile(opened.database, chain, opened.wallets);
+    const listAll = (tx: Sql) => listKnownWallets(tx, command.home);
+    const report = await reconcile(opened.database, chain, listAll);
     if (report.uncompared !== undefined) {
       const message = `Nothing was compared: ${report.uncompared}.`;
       throw new CliError("NOTHING_COMPARED", message, { retriable: true });

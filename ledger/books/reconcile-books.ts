@@ -26,7 +26,7 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
-import type { HotWallet } from "../wallets/wallet.js";
+import { type HotWallet, listWallets } from "../wallets/wallet.js";
 import { readCursor, type WatchCursor, watchedFromHeight } from "../watch/watch-cursor.js";
 
 /** Mismatches of one kind that a report lists at most; the rest is counted. */
@@ -117,17 +117,22 @@ export interface AssetBooks {
   readonly internalBreaks: readonly InternalBreak[];
 }
 
+/** Lists hot wallets by rows of the same snapshot as the books. */
+export type WalletList = (tx: Sql) => Promise<readonly HotWallet[]>;
+
 /**
  * Reads the books in one REPEATABLE READ snapshot.
- * @param wallets all that there are, the first registered first
+ * @param listAll lists all wallets that there are, the first registered first
  */
 export async function readBooks(
   database: SqlDatabase,
-  wallets: readonly HotWallet[],
+  listAll: WalletList = listWallets,
 ): Promise<Books> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     const cursor = await readCursor(tx);
+    // In here: a wallet's past that is booked meanwhile would count twice.
+    const wallets = await listAll(tx);
     const watchedFrom = await watchedFromHeight(tx);
     const { height } = cursor;
     const native = { asset: NATIVE_ASSET, fromHeight: watchedFrom, height, wallets };

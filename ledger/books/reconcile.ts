@@ -12,7 +12,7 @@ import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import type { LoggedTransfer } from "../requests/payment-terms.js";
 import type { WatchCursor } from "../watch/watch-cursor.js";
-import type { HotWallet } from "../wallets/wallet.js";
+import { listWallets } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES } from "../journal/accounts.js";
 import {
   bookedByTransaction,
@@ -25,6 +25,7 @@ import {
   readBooks,
   type ReconciledAddress,
   type UnsettledAttempt,
+  type WalletList,
 } from "./reconcile-books.js";
 
 /** The chain as the reconciliation asks it. */
@@ -155,14 +156,14 @@ const BALANCE_CHUNK = 5_000;
 /**
  * Compares books and chain at the height of the watcher's cursor. Balances that match after another
  * block than the one that was booked prove nothing.
- * @param wallets all hot wallets, retired ones included, the first registered first
+ * @param listAll lists all hot wallets as of the books, retired ones included, the first registered first
  */
 export async function reconcile(
   database: SqlDatabase,
   chain: ReconcileChain,
-  wallets: readonly HotWallet[],
+  listAll: WalletList = listWallets,
 ): Promise<ReconcileReport> {
-  const books = await readBooks(database, wallets);
+  const books = await readBooks(database, listAll);
   const { height, blockHash } = books.cursor;
   const chainHash = blockHash === undefined ? undefined : await chain.blockHash(height);
   const otherBlockHash = chainHash === blockHash ? undefined : chainHash;

@@ -10,7 +10,6 @@ import {
   walletAccount,
 } from "../../../ledger/journal/accounts.js";
 import { type JournalEntry, postJournals } from "../../../ledger/journal/journal.js";
-import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
 
@@ -54,7 +53,7 @@ it("is the block of an entry whose transaction is not on the chain", async () =>
     ]),
   );
   const chain = createReconcileChain(bench.node, signal);
-  const report = await reconcile(database, chain, await listWallets(database));
+  const report = await reconcile(database, chain);
   expect(report.clean).toBe(false);
   const found = await bisectBreaks(database, chain, report);
   expect(found.map(divergenceText)).toEqual([

@@ -9,7 +9,6 @@ import {
 import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
-import { listWallets } from "../../../ledger/wallets/wallet.js";
 import {
   lastRun,
   listRuns,
@@ -156,11 +155,7 @@ describe("a break", () => {
     const later = bench.chain.mine([second]);
     quiet();
     await bench.caughtUp();
-    const report = await reconcile(
-      bench.ledger.database,
-      chain(),
-      await listWallets(bench.ledger.database),
-    );
+    const report = await reconcile(bench.ledger.database, chain());
     asked = 0;
     const found = await bisectBreaks(bench.ledger.database, chain(), report);
     expect(found).toMatchObject([
@@ -224,17 +219,13 @@ describe("a break", () => {
         "eth_getBalance: pruned history unavailable",
     );
     const { database } = bench.ledger;
-    const report = await reconcile(
-      database,
-      createReconcileChain(node, signal),
-      await listWallets(database),
-    );
+    const report = await reconcile(database, createReconcileChain(node, signal));
     expect(renderReport(report, 0)).toContain(
       "  the node does not tell its transactions: causeway_getAccountJournal: pruned history unavailable",
     );
     // What is wrong with the books themselves passes.
     const broken = { ...createReconcileChain(node, signal), balances: () => Promise.resolve([]) };
-    await expect(reconcile(database, broken, await listWallets(database))).rejects.toThrow();
+    await expect(reconcile(database, broken)).rejects.toThrow();
   });
 
   it("from before the first watched block is said to be that", async () => {

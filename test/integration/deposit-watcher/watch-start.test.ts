@@ -9,7 +9,6 @@ import { reconcile } from "../../../ledger/books/reconcile.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
-import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { HOT, OPENING_ATOKEN, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 /** What the hot wallet holds after its past: 500 came, 200 and a fee of 21 went. */
@@ -38,7 +37,7 @@ const cursorHeight = async () => (await readCursor(bench.ledger.database)).heigh
 
 async function report() {
   const chain = createReconcileChain(bench.node, new AbortController().signal);
-  return reconcile(bench.ledger.database, chain, await listWallets(bench.ledger.database));
+  return reconcile(bench.ledger.database, chain);
 }
 
 describe("a ledger that has seen no block", () => {

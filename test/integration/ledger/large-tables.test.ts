@@ -15,7 +15,6 @@ import { keepSums } from "../../../ledger/treasury/kept-sums.js";
 import { newestColdMoves } from "../../../ledger/treasury/moves.js";
 import { listSweeps, readMovingSweeps } from "../../../ledger/treasury/sweeps.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
-import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { fillDeliveries } from "../../../ledger/webhooks/deliveries.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import {
@@ -146,7 +145,7 @@ describe("the books of a token", () => {
           query: (text, parameters) =>
             text.startsWith("SET TRANSACTION") ? Promise.resolve([]) : tx.query(text, parameters),
         };
-        return readBooks(within(same), await listWallets(tx));
+        return readBooks(within(same));
       };
       const tables = ["posting", "deposit", "customer_balance"];
       const before = await readBy(tx, tables, books);

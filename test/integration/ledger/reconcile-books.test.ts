@@ -64,7 +64,7 @@ it("reads addresses once, and of each asset those alone that have some", async (
         }),
       ),
   });
-  const books = await readBooks(counted, []);
+  const books = await readBooks(counted);
   expect(rows).toBeLessThan(ADDRESSES + 50);
   expect(books.addresses.length).toBe(ADDRESSES);
   expect(books.tokens.length).toBe(TOKENS);

@@ -9,16 +9,20 @@ import {
   NATIVE_ASSET,
   NETWORK_FEE,
   parseCustomerId,
+  walletAccount,
 } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
 import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";
 import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
+import { bookWalletPast } from "../../../ledger/blocks/wallet-flows.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { settleSlots } from "../../../ledger/withdrawals/slot-outcomes.js";
-import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
-import { silentLog } from "../../helpers/services/ledger.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
@@ -31,8 +35,7 @@ const { signal } = new AbortController();
 const alice = parseCustomerId("alice");
 
 async function run(): Promise<ReconcileReport> {
-  const wallets = await listWallets(bench.ledger.owner);
-  return reconcile(bench.ledger.owner, createReconcileChain(bench.node, signal), wallets);
+  return reconcile(bench.ledger.owner, createReconcileChain(bench.node, signal));
 }
 
 /** Credits alice with 1,000 and lets nothing wait. */
@@ -52,8 +55,7 @@ it("never takes a missing balance for zero, or for its neighbour's", async () =>
     ...chain,
     balances: async (queries) => (await chain.balances(queries)).slice(0, -1),
   };
-  const wallets = await listWallets(bench.ledger.database);
-  await expect(reconcile(bench.ledger.database, short, wallets)).rejects.toMatchObject({
+  await expect(reconcile(bench.ledger.database, short)).rejects.toMatchObject({
     code: "MISSING_ANSWER",
   });
 });
@@ -137,6 +139,31 @@ async function settle(id: string, amountAtoken: bigint, hash: Hash32, height: nu
   });
 }
 
+const SECOND = testAddress(0x408);
+
+/**
+ * Parts of a comparison that has begun when something is done: before its first transaction. `SECOND` was
+ * paid 10 in a block that is booked, and no watcher runs any more.
+ */
+async function paidBefore(work: () => Promise<unknown>) {
+  const { database } = bench.ledger;
+  const running = bench.start();
+  bench.pay([SECOND, 10n]);
+  await bench.caughtUp();
+  await running.stop();
+  const late: SqlDatabase = {
+    query: (text, parameters) => database.query(text, parameters),
+    transaction: async (read) => {
+      await work();
+      return database.transaction(read);
+    },
+    snapshot: (read, options) => database.snapshot(read, options),
+    url: database.url,
+    close: () => Promise.resolve(),
+  };
+  return { database: late, node: bench.node, log: silentLog };
+}
+
 describe("reconcile", () => {
   it("is not clean after another block than the booked one, although every balance matches", async () => {
     const { address } = await bench.register("alice");
@@ -173,6 +200,32 @@ describe("reconcile", () => {
       signal,
     );
     expect(await lastRun(bench.ledger.database)).toBeUndefined();
+  });
+
+  it("has a wallet that was registered until the books were read", async () => {
+    const { database } = bench.ledger;
+    await reconcileOnce(await paidBefore(() => registerTestWallets(database, SECOND)), signal);
+    const run = await lastRun(database);
+    const accounts = run?.assets.flatMap((asset) => asset.accounts) ?? [];
+    expect(accounts).toContainEqual({
+      account: walletAccount(SECOND),
+      chainUnits: "10",
+      ledgerUnits: "0",
+      inFlightUnits: "10",
+    });
+    expect(run?.clean).toBe(true);
+  });
+
+  it("counts a wallet's past once that was booked until the books were read", async () => {
+    const { database } = bench.ledger;
+    const parts = await paidBefore(async () => {
+      const { height } = await readCursor(database);
+      const past = { wallet: SECOND, height, amountAtoken: 10n, tokens: [] };
+      await database.transaction((tx) => bookWalletPast(tx, past));
+    });
+    await registerTestWallets(database, SECOND);
+    await reconcileOnce(parts, signal);
+    expect(await lastRun(database)).toMatchObject({ clean: true, findings: [] });
   });
 
   it("is clean over opening capital, deposits in every state and announced nothing", async () => {

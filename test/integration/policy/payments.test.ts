@@ -4,7 +4,6 @@ import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import type { KillSwitchLevel } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
-import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
@@ -35,7 +34,7 @@ houseForEachTest((opened) => {
 const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;
 
 const internalBreaks = async () => {
-  const books = await readBooks(house.database, await listWallets(house.database));
+  const books = await readBooks(house.database);
   return books.native.internalBreaks;
 };
 

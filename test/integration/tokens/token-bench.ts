@@ -40,7 +40,6 @@ import { createMetrics } from "../../../runtime/process/metrics.js";
 import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { listWallets } from "../../../ledger/wallets/wallet.js";
 import {
   openTestLedger,
   registerTestWallets,
@@ -356,7 +355,7 @@ export class TokenBench {
   /** Ledger against chain, as the command does it. */
   async reconcile() {
     const chain = createReconcileChain(this.node, this.#stop.signal);
-    return reconcile(this.ledger.owner, chain, await listWallets(this.ledger.owner));
+    return reconcile(this.ledger.owner, chain);
   }
 
   async stopWatching(): Promise<void> {

@@ -152,7 +152,7 @@ describe("the account of the only hot wallet", () => {
     expect(await balanceOf(HOT_WALLET)).toBe(0n);
     expect(await balanceOf(walletAccount(FIRST))).toBe(1_000n - 30n - FEE);
     expect(await balanceOf(walletAccount(SECOND))).toBe(-30n - FEE - 11n - 4n);
-    const books = await readBooks(ledger, await listWallets(ledger));
+    const books = await readBooks(ledger);
     expect(books.native.internalBreaks).toEqual([]);
     expect(books.native.wallets.map(({ balanceUnits }) => balanceUnits)).toEqual([
       1_000n - 30n - FEE,

@@ -6,7 +6,6 @@ import { expect } from "@jest/globals";
 import { createReconcileChain } from "../../../../rpc-client/reconcile-chain.js";
 import { openLedger } from "../../../../ledger/database.js";
 import { reconcile } from "../../../../ledger/books/reconcile.js";
-import { listWallets } from "../../../../ledger/wallets/wallet.js";
 import { createEvmClient } from "../../../../rpc-client/evm-client.js";
 import { NodeFault } from "../../../../rpc-client/errors.js";
 import { createJsonRpcClient } from "../../../../rpc-client/json-rpc.js";
@@ -71,11 +70,7 @@ async function assertBooks(lab: LabExchange): Promise<void> {
       return Number(row?.height ?? -1) >= head;
     };
     await until(isPassed, { timeoutMs: 60_000, what: "the watcher passes the head" });
-    const report = await reconcile(
-      database,
-      createReconcileChain(node, signal),
-      await listWallets(database),
-    );
+    const report = await reconcile(database, createReconcileChain(node, signal));
     expect({ ...report, clean: report.clean }).toMatchObject({ clean: true });
   } finally {
     await database.close();
