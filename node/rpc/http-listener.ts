@@ -9,7 +9,7 @@ import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { endSocket, sendJson } from "../../runtime/http/http-reply.js";
 import { ambiguityOf, takeOriginForm } from "../../runtime/http/request-checks.js";
-import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
+import { COUNTED_BYTES, type Holding, holdUntilClosed } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 
 /** A listening server; `stop` is safe to call more than once. */
@@ -175,7 +175,7 @@ export function readBody(
       return;
     }
     if (body.sizeBytes <= COUNTED_BYTES) return;
-    holding ??= held(memory.unread, response, () => refuse("no room"));
+    holding ??= holdUntilClosed(memory.unread, response, () => refuse("no room"));
     holding.update(body.sizeBytes);
   });
   request.on("end", () => {
@@ -190,13 +190,6 @@ export interface Exchanged {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly memory: ClientMemory;
-}
-
-/** Holds until the answer is over, or the client is gone. */
-function held(bytes: HeldBytes, response: ServerResponse, letGo: () => void): Holding {
-  const holding = bytes.hold(letGo);
-  response.once("close", () => holding.release());
-  return holding;
 }
 
 /** Sends JSON that lies in pieces; bytes among them are not copied. */
@@ -223,7 +216,7 @@ export function sendPieces(
     response.end();
   }
   if (sizeBytes > COUNTED_BYTES) {
-    held(memory.unsent, response, () => response.destroy()).update(sizeBytes);
+    holdUntilClosed(memory.unsent, response, () => response.destroy()).update(sizeBytes);
   }
 }
 

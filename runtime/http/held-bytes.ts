@@ -4,6 +4,7 @@
  * be thousands. Over the bound whoever has held most for the longest is let go: that is a client
  * that does not read, and not the one that came last.
  */
+import type { ServerResponse } from "node:http";
 import type { Clock } from "../process/clock.js";
 
 /** What is held for one client. */
@@ -35,6 +36,20 @@ export const COUNTED_BYTES = 16 * 1024;
 
 /** How often it is looked for who is overdue, while anything is held. */
 const SWEEP_INTERVAL_MS = 5_000;
+
+/**
+ * Begins to hold what an answer needs, until that is over or the client is gone.
+ * @param letGo as of `HeldBytes.hold`
+ */
+export function holdUntilClosed(
+  bytes: HeldBytes,
+  response: ServerResponse,
+  letGo: () => void,
+): Holding {
+  const holding = bytes.hold(letGo);
+  response.once("close", () => holding.release());
+  return holding;
+}
 
 interface Held {
   sizeBytes: number;

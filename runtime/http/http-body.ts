@@ -1,6 +1,7 @@
 /** Request bodies: bounded reading and strict JSON. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { CollectedBytes } from "./collected-bytes.js";
+import { COUNTED_BYTES, type HeldBytes, type Holding, holdUntilClosed } from "./held-bytes.js";
 import { requestError } from "./http-errors.js";
 
 /** Deeper JSON has no use in any of our APIs and could exhaust the validators' stack. */
@@ -15,29 +16,52 @@ const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
 /** Whole bodies only, so nothing is kept from one to the next. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
+/** Where a body is counted, with those of all other connections, until its answer is over. */
+export interface BodyRoom {
+  readonly unread: HeldBytes;
+  readonly response: ServerResponse;
+}
+
 /**
  * Reads a whole body.
- * @throws INVALID_REQUEST with status 413 beyond `limitBytes`, 400 when the client breaks off
+ * @param room without it the body counts nowhere: the caller bounds how many there are
+ * @throws INVALID_REQUEST with status 413 beyond `limitBytes`, 400 when the client breaks off, 429 where
+ * there is no room for the bodies of all clients
  */
-export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+export async function readBody(
+  request: IncomingMessage,
+  limitBytes: number,
+  room?: BodyRoom,
+): Promise<Buffer> {
   if (Number(request.headers["content-length"] ?? 0) > limitBytes) {
     throw tooLarge(limitBytes);
   }
-  const body = new CollectedBytes();
+  let body = new CollectedBytes();
+  let holding: Holding | undefined;
   return new Promise((resolve, reject) => {
     const onClose = () => reject(requestError(400, "the body broke off"));
+    const refuse = (error: Error) => {
+      request.pause();
+      request.removeAllListeners("data");
+      body = new CollectedBytes();
+      holding?.release();
+      reject(error);
+    };
     request.on("data", (chunk: Buffer) => {
       body.add(chunk);
       if (body.sizeBytes > limitBytes) {
-        request.pause();
-        request.removeAllListeners("data");
-        reject(tooLarge(limitBytes));
+        refuse(tooLarge(limitBytes));
         return;
       }
+      if (room === undefined || body.sizeBytes <= COUNTED_BYTES) return;
+      const { unread, response } = room;
+      holding ??= holdUntilClosed(unread, response, () => refuse(noRoom()));
+      holding.update(body.sizeBytes);
     });
     request.on("end", () => {
       // Every request closes in the end: an error made then would only be thrown away.
       request.removeListener("close", onClose);
+      holding?.pin();
       resolve(body.whole());
     });
     request.on("error", (cause) => reject(requestError(400, "the body broke off", { cause })));
@@ -137,6 +161,10 @@ function checkText(text: string, path: string): void {
   if (text.includes("\u0000")) {
     throw requestError(400, "NUL characters are not allowed", { path });
   }
+}
+
+function noRoom(): Error {
+  return requestError(429, "too many large requests at once, try again", { path: "/body" });
 }
 
 function tooLarge(limitBytes: number): Error {

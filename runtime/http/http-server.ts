@@ -18,7 +18,7 @@ import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js
 import { endServer } from "./http-ending.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
-import type { HeldBytes } from "./held-bytes.js";
+import { CLIENT_PATIENCE, HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
 import { createReaders } from "./readers.js";
 import { checkHeaders, checkNumbers, checkUrl, takeOriginForm } from "./request-checks.js";
@@ -26,6 +26,7 @@ import { boundUnsent } from "./http-unsent.js";
 import { endSocket, sendBytes, sendJson, sendReply, leavingOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
 import type { HttpRoute } from "./http-route.js";
+import { systemClock } from "../process/clock.js";
 import type { LazySignal } from "../process/lazy-signal.js";
 import type { Service } from "../process/lifecycle.js";
 import type { Logger } from "../process/logger.js";
@@ -74,6 +75,8 @@ export interface HttpServerOptions extends ApiDescription {
   readonly log: Logger;
   /** Another bound of what clients do not take than the usual one. */
   readonly unsent?: HeldBytes;
+  /** Another bound of bodies that have not come whole, or are being answered, than the usual one. */
+  readonly unread?: HeldBytes;
   readonly metrics: Metrics;
   /** Figures that `/metrics` adds for those who show the key: what business goes on here. */
   readonly keyedMetrics?: Metrics;
@@ -115,6 +118,9 @@ const DRAIN_TIMEOUT_MS = 2_000;
 /** Connections at once; beyond it new ones are refused instead of starving the rest. */
 const MAX_CONNECTIONS = 4_096;
 
+/** Bodies of all connections: some of the largest, or a thousand of the usual bound. */
+const USUAL_UNREAD_BYTES = 64 * 1024 * 1024;
+
 /** Who has made too many calls may make the next one a second later (`HttpAccess`). */
 const PACE_SECONDS = "1";
 
@@ -151,6 +157,7 @@ class OpenApiServer implements HttpServer {
   readonly #states = new WeakMap<IncomingMessage, RequestState>();
   readonly #timer: ReplyTimer;
   readonly #pipelines = new PipelineBound();
+  readonly #unread: HeldBytes;
   /** Undefined where the API is open. */
   readonly #gate: HttpGate | undefined;
   readonly #lane: DirectLane<HttpRoute>;
@@ -160,6 +167,8 @@ class OpenApiServer implements HttpServer {
   constructor(options: HttpServerOptions) {
     this.name = options.name;
     this.#options = options;
+    const unreadLimits = { maxBytes: USUAL_UNREAD_BYTES, ...CLIENT_PATIENCE };
+    this.#unread = options.unread ?? new HeldBytes(unreadLimits, systemClock);
     this.#isAnswered = createReaders(options.corsOrigins ?? []);
     this.#timer = new ReplyTimer(options.name, options.metrics);
     const apis = [options, ...(options.moreApis ?? [])];
@@ -260,7 +269,9 @@ class OpenApiServer implements HttpServer {
       if (this.#gate !== undefined) {
         state.caller = await this.#gate.admit({ method, path, headers: request.headers });
       }
-      state.rawBody = await readBody(request, this.#options.bodyLimitBytes);
+      const { bodyLimitBytes } = this.#options;
+      const room = { unread: this.#unread, response };
+      state.rawBody = await readBody(request, bodyLimitBytes, room);
       if (state.caller !== undefined) {
         const { rawBody, caller } = state;
         this.#gate?.authenticate(caller, { ...readRequest(request, rawBody), path });

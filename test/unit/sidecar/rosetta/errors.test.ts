@@ -16,6 +16,7 @@ import {
   toErrorResponse,
 } from "../../../../sidecar/rosetta/errors.js";
 import { KIT_VERSION } from "../../../../chain/version.js";
+import { requestError } from "../../../../runtime/http/http-errors.js";
 import { call, offlineServer } from "../servers.js";
 
 describe("the error table", () => {
@@ -33,6 +34,7 @@ describe("the error table", () => {
       "5 coins not supported false",
       "6 endpoint not found false",
       "7 request too large false",
+      "8 server busy true",
       "99 internal error false",
       "101 node unreachable true",
       "102 node timed out true",
@@ -134,6 +136,11 @@ describe("the error table", () => {
     const { body } = toErrorResponse(new Error("secret at /root/key"));
     expect(JSON.stringify(body)).not.toContain("secret");
     expect(body.code).toBe(99);
+  });
+
+  it("says that a large request may be sent again when there is room for it", () => {
+    const fault = requestError(429, "too many large requests at once");
+    expect(toErrorResponse(fault).body.code).toBe(ERROR_TABLE.SERVER_BUSY.number);
   });
 
   it("keeps the numbers that the block reader knows", () => {
