@@ -193,6 +193,7 @@ async function startPart(
         ended: () => undefined,
         restarting: (name, reason) => process.stderr.write(`${name}: ${reason}; again\n`),
         gaveUp: fatal,
+        finished: (name, reason) => process.stderr.write(`${name}: its work is done (${reason})\n`),
       },
       clock: systemClock,
     },

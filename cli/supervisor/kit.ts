@@ -286,6 +286,12 @@ class KitRun implements Kit {
         if (isDispensable(part)) print(`  ${error.message} The kit goes on without it.`);
         else onFatal(error);
       },
+      finished: (name, reason) => {
+        if (this.isStopping) return;
+        print(
+          `  ${name}: its work is done (${reason}); it is not started again, and all others go on`,
+        );
+      },
     };
   }
 }

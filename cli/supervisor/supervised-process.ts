@@ -49,6 +49,8 @@ export interface ProcessEvents {
   restarting(name: string, reason: string): void;
   /** It died too often; the kit has to stop. */
   gaveUp(error: CliError): void;
+  /** It has served, ended because its work is done, and is not started again. */
+  finished(name: string, reason: string): void;
 }
 
 /** Waiting times between deaths and restarts, in milliseconds. */
@@ -76,7 +78,8 @@ export interface SupervisedProcess {
   readonly ready: boolean;
   /**
    * Starts it and resolves when it is ready for the first time.
-   * @throws CHILD_FAILED after too many deaths; the signal's reason when aborted
+   * @throws CHILD_FAILED after too many deaths, or where its work was done before it was ready; the signal's
+   * reason when aborted
    */
   start(options: { readonly signal: AbortSignal }): Promise<void>;
   /** Asks it to end, kills it after `graceMs`, and resolves when it is gone. */
@@ -108,14 +111,18 @@ export function createSupervisedProcess(
 }
 
 /** Whether a child says that something is so: `{"ready":true}`. */
-function says(message: unknown, what: "ready" | "portTaken"): boolean {
+function says(message: unknown, what: "ready" | "portTaken" | "finished"): message is object {
   return typeof message === "object" && message !== null && Reflect.get(message, what) === true;
 }
 
 function spawnOnce(
   spec: ProcessSpec,
   log: LogFile,
-  told: { readonly onReady: () => void; readonly onPortTaken: () => void },
+  told: {
+    readonly onReady: () => void;
+    readonly onPortTaken: () => void;
+    readonly onFinished: (reason: string) => void;
+  },
 ): Incarnation {
   let child: ChildProcess;
   try {
@@ -133,6 +140,7 @@ function spawnOnce(
   child.on("message", (message) => {
     if (says(message, "ready")) told.onReady();
     if (says(message, "portTaken")) told.onPortTaken();
+    if (says(message, "finished")) told.onFinished(String(Reflect.get(message, "reason")));
   });
   const ended = new Promise<string>((resolve) => {
     let reason = "it ended";
@@ -166,6 +174,8 @@ class Supervision implements SupervisedProcess {
   private hasServed = false;
   private isPortTaken = false;
   private portWaits = 0;
+  /** Why there is nothing left to do for it. */
+  private doneReason: string | undefined;
   private readyAtMs = 0;
   private settleFirstReady: { resolve(): void; reject(error: unknown): void };
   private readonly firstReady: Promise<void>;
@@ -213,6 +223,12 @@ class Supervision implements SupervisedProcess {
     while (!this.stopping.signal.aborted) {
       const reason = await this.live(env);
       if (this.stopping.signal.aborted) break;
+      if (this.doneReason !== undefined) {
+        const message = `${this.name} has ended because its work is done: ${this.doneReason}.`;
+        this.settleFirstReady.reject(new CliError("CHILD_FAILED", message));
+        if (this.hasServed) this.dependencies.events.finished(this.name, this.doneReason);
+        return;
+      }
       const { clock, events, log, delays = DEFAULT_DELAYS } = this.dependencies;
       const healthy = this.readyAtMs > 0 && clock.monotonicMs() - this.readyAtMs > HEALTHY_AFTER_MS;
       if (healthy) this.quickDeaths = 0;
@@ -258,8 +274,15 @@ class Supervision implements SupervisedProcess {
     const onPortTaken = (): void => {
       this.isPortTaken = true;
     };
+    const onFinished = (reason: string): void => {
+      this.doneReason = reason;
+    };
     log.begin();
-    const incarnation = spawnOnce({ ...this.spec, env }, log, { onReady, onPortTaken });
+    const incarnation = spawnOnce({ ...this.spec, env }, log, {
+      onReady,
+      onPortTaken,
+      onFinished,
+    });
     const { child } = incarnation;
     const { readyTimeoutMs } = this.spec;
     const onLate = (limitMs: number): void => {

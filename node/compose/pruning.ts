@@ -89,7 +89,7 @@ export function haltAtHeight(parts: {
   if (haltHeight === 0) return false;
   const halt = (height: Height) => {
     log.info({ height, haltHeight }, "halted: halt-height of app.toml is reached");
-    finish("halt-height");
+    finish("halt-height of app.toml is reached: take it out and start again to go on");
   };
   if (parts.height >= haltHeight) {
     halt(parts.height);

@@ -55,7 +55,7 @@ export const PRUNING_SETTINGS = {
     max: Number.MAX_SAFE_INTEGER,
     help:
       "The node commits the block of this height and then ends with exit code 0; it does not " +
-      "start above it. 0 never halts.",
+      "start above it, and a kit does not start it again. 0 never halts.",
   }),
 } as const;
 

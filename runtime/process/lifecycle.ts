@@ -29,7 +29,10 @@ export interface ProcessContext {
    * a loop that died). Returns at once; services are stopped in order.
    */
   readonly fatal: (error: unknown) => void;
-  /** Ends the process with exit code 0 because its work is done; returns at once. */
+  /**
+   * Ends the process with exit code 0 because its work is done; returns at once. A supervisor is told so
+   * with the reason, shows that to people, and does not start the process again.
+   */
   readonly finish: (reason: string) => void;
 }
 
@@ -59,7 +62,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  * `CAUSEWAY_HOME`, else `.causeway` in the working folder). Prints one line
  * `{"ready":true,"name":...}` (through IPC if there is a channel, else on stdout) when all has
  * started. A fault at the start prints one sentence and exits 1; a supervisor is also told through
- * IPC, `{"portTaken":true,"name":...}`, when it was a port that is taken. SIGINT and SIGTERM stop the
+ * IPC, `{"portTaken":true,"name":...}`, when it was a port that is taken, and by
+ * `{"finished":true,"name":...,"reason":...}` when the work is done for good. SIGINT and SIGTERM stop the
  * services in reverse order and exit 0. With `CAUSEWAY_SUPERVISED=1` the process also ends when
  * its IPC channel, or without one its stdin, closes.
  */
@@ -111,7 +115,10 @@ class ProcessRun {
         env: this.#env,
         log: this.#log,
         fatal: (error) => this.#fail(error, "stopping after a fault"),
-        finish: (reason) => this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason }),
+        finish: (reason) => {
+          process.send?.({ finished: true, name: this.#definition.name, reason });
+          this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason });
+        },
       });
       if (!this.#controller.signal.aborted) {
         announce({ ready: true, name: this.#definition.name });

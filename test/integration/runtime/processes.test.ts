@@ -160,6 +160,27 @@ describe("runProcess", () => {
     expect(probe.errors()).toBe("probe: port 8082 is taken\n");
   });
 
+  it("tells its supervisor that its work is done, and exits 0", async () => {
+    const probe = run(
+      lifecycle(`async ({ finish }) => {
+        process.once("SIGUSR2", () => finish("nothing is left to do"));
+        return [service("api")];
+      }`),
+      { ipc: true },
+    );
+    const messages: unknown[] = [];
+    probe.child.on("message", (message) => messages.push(message));
+    await until(() => messages.length > 0, { timeoutMs: 10_000 });
+    probe.child.kill("SIGUSR2");
+    expect(await probe.ended).toEqual([0, null]);
+    await until(() => !probe.child.connected, { timeoutMs: 10_000 });
+    expect(messages).toEqual([
+      { ready: true, name: "probe" },
+      { finished: true, name: "probe", reason: "nothing is left to do" },
+    ]);
+    expect(probe.output()).toContain("stopped api");
+  });
+
   it("tells its supervisor when a port is taken, and people what to do", async () => {
     const start = `async () => {
       throw Object.assign(new Error("port 8082 is taken"), { code: "PORT_TAKEN" });

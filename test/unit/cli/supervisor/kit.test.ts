@@ -67,6 +67,8 @@ async function createTrial(
          const note = (what) => appendFileSync(${JSON.stringify(record)}, what + " " + name + "\\n");
          process.on("SIGTERM", () => { note("stop"); process.exit(0); });
          process.on("disconnect", () => process.exit(0));
+         process.on("SIGUSR2", () =>
+           process.send({ finished: true, reason: "all is done" }, () => process.exit(0)));
          note("start");
          process.send({ ready: true, name: "${part}" });
          setInterval(() => undefined, 1000);`;
@@ -206,6 +208,25 @@ describe("the kit", () => {
       message: expect.stringContaining(words),
     });
     expect([starts("explorer"), starts("withdrawal-worker")]).toEqual([1, 1]);
+  });
+
+  it("goes on without a node whose work is done, and says so", async () => {
+    const { kit, paths, lines, faults, events } = await createTrial();
+    await kit.start();
+    const children: { name: string; pid: number }[] = JSON.parse(
+      readFileSync(paths.children, "utf8"),
+    );
+    process.kill(children.find(({ name }) => name === "node")?.pid ?? 0, "SIGUSR2");
+    const told = () => lines.filter((line) => line.startsWith("  node: "));
+    await until(() => told().length > 0, { timeoutMs: 10_000 });
+    expect(told()).toEqual([
+      "  node: its work is done (all is done); it is not started again, and all others go on",
+    ]);
+    expect(faults).toEqual([]);
+    expect(events().filter((event) => event.startsWith("stop"))).toEqual([]);
+    await kit.stop();
+    expect(events().filter((event) => event === "start node")).toHaveLength(1);
+    expect(events()).toContain("stop withdrawal-worker");
   });
 
   it("says why when a part cannot be started, and can be stopped all the same", async () => {

@@ -20,6 +20,7 @@ interface Seen {
   readonly ended: number[];
   readonly restarts: string[];
   readonly gaveUp: string[];
+  readonly finished: string[];
 }
 
 function supervise(
@@ -32,7 +33,7 @@ function supervise(
   } = {},
 ): { child: SupervisedProcess; seen: Seen; folder: string; changed: () => Promise<void> } {
   const folder = mkdtempSync(join(tmpdir(), "causeway-child-"));
-  const seen: Seen = { spawned: [], ended: [], restarts: [], gaveUp: [] };
+  const seen: Seen = { spawned: [], ended: [], restarts: [], gaveUp: [], finished: [] };
   let wake: (() => void)[] = [];
   const notify = (): void => {
     for (const call of wake) call();
@@ -53,6 +54,10 @@ function supervise(
     },
     gaveUp: (error) => {
       seen.gaveUp.push(error.message);
+      notify();
+    },
+    finished: (_name, reason) => {
+      seen.finished.push(reason);
       notify();
     },
   };
@@ -174,6 +179,28 @@ describe("a supervised process", () => {
     expect(late.seen.spawned).toHaveLength(MAX_QUICK_DEATHS);
     await late.child.stop({ graceMs: 5_000 });
     rmSync(folder, { recursive: true });
+  });
+
+  it("is not started again once its work is done", async () => {
+    const { child, seen, changed } = supervise("finishing-child");
+    await child.start({ signal });
+    process.kill(seen.spawned[0] ?? 0, "SIGUSR2");
+    while (seen.finished.length === 0 && seen.restarts.length === 0) await changed();
+    await child.stop({ graceMs: 5_000 });
+    expect(seen).toMatchObject({ finished: ["all is done"], restarts: [], gaveUp: [] });
+    expect(seen.ended).toEqual(seen.spawned);
+    expect(child.ready).toBe(false);
+  });
+
+  it("is not ready, and says why, where its work was done before", async () => {
+    const { child, seen } = supervise("finishing-child", { env: { AT_ONCE: "1" } });
+    await expect(child.start({ signal })).rejects.toMatchObject({
+      code: "CHILD_FAILED",
+      message: expect.stringContaining("all is done"),
+    });
+    await child.stop({ graceMs: 5_000 });
+    expect(seen.spawned).toHaveLength(1);
+    expect(seen.gaveUp).toEqual([]);
   });
 
   it("is killed when it does not end in time", async () => {
