@@ -9,10 +9,10 @@ import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { unknownTokens } from "../assets/asset-registry.js";
 import { readCursor, watchedFromHeight } from "../watch/watch-cursor.js";
-import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import {
+  assertAllShown,
   type SlotUse,
   transactionsSince,
   useOfSlot,
@@ -176,13 +176,7 @@ async function scanWallet(
         })
       : [];
   const payments = mined.filter(({ nonce }) => nonce >= known.nextNonce);
-  if (BigInt(payments.length) !== nextNonce - known.nextNonce) {
-    throw new LedgerError(
-      "NO_WALLET_TRANSACTION",
-      `the node shows ${payments.length} transactions of ${wallet} where its nonces say ` +
-        `${nextNonce - known.nextNonce}: ask a node with the whole chain`,
-    );
-  }
+  assertAllShown(wallet, payments.length, nextNonce - known.nextNonce);
   return {
     wallet: { ...hotWallet, fromHeight },
     isRegistered,

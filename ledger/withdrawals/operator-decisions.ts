@@ -222,6 +222,23 @@ export async function transactionsSince<Transaction>(
   return from === start ? found : chain.transactions({ from, to });
 }
 
+/**
+ * Refuses what a node shows of a wallet's transactions where its nonces count others: what is not shown may
+ * have paid what waits.
+ * @param shown transactions from one nonce on
+ * @param counted how many its nonces say
+ * @throws NO_WALLET_TRANSACTION
+ */
+export function assertAllShown(wallet: Address, shown: number, counted: bigint): void {
+  if (BigInt(shown) === counted) return;
+  throw new LedgerError(
+    "NO_WALLET_TRANSACTION",
+    `the node shows ${shown} transactions of ${wallet} where its nonces say ${counted}: ask a node with the ` +
+      "whole chain",
+    { retriable: true },
+  );
+}
+
 /** Highest block in which a lower nonce of the wallet is booked. */
 async function heightBelowNonce(
   sql: Sql,

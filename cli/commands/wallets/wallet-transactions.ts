@@ -24,7 +24,7 @@ export const MAX_RECOVERED_BLOCKS = 2_000_000;
 /**
  * Transactions that the wallet signed in blocks `from` to `to`, in order. Every one pays a fee, so
  * the account's journal names all their blocks.
- * @throws USAGE when there are too many blocks; the node's faults
+ * @throws USAGE when there are too many blocks; NODE_UNFIT where one of them is not shown; the node's faults
  */
 export async function readWalletTransactions(
   node: Pick<EvmClient, "accountJournal" | "blockJournal">,
@@ -52,12 +52,22 @@ export async function readWalletTransactions(
   const found: MinedPayment[] = [];
   for (const blockHash of blockHashes) {
     const block = await node.blockJournal(blockHash, { signal });
-    for (const transaction of block?.transactions ?? []) {
-      if (transaction.from !== wallet || block === undefined) continue;
-      found.push(toMinedPayment(transaction, block));
+    if (block === undefined) throw blockMissing(blockHash);
+    for (const transaction of block.transactions) {
+      if (transaction.from === wallet) found.push(toMinedPayment(transaction, block));
     }
   }
   return found;
+}
+
+/** Of nodes behind a balancer one may have named a block that another one does not have yet. */
+function blockMissing(block: Hash32 | Height): CliError {
+  return new CliError(
+    "NODE_UNFIT",
+    `The node names the block ${block} of the wallet's transactions and does not show it: ask a node with ` +
+      "the whole chain, then type this again.",
+    { retriable: true },
+  );
 }
 
 /**

@@ -19,6 +19,7 @@ import {
 } from "../foreign-transactions.js";
 import {
   adoptPayment,
+  assertAllShown,
   type FrozenWithdrawal,
   readFrozenWithdrawals,
   resumeSlot,
@@ -71,7 +72,8 @@ function begin(context: ReleaseContext): Release {
 /**
  * Looks at every frozen withdrawal again and releases signing. Every transaction of the wallet that
  * nobody asked for keeps it frozen until an operator acknowledges it by its hash.
- * @throws NO_WALLET_TRANSACTION when a hash is acknowledged that is no foreign transaction
+ * @throws NO_WALLET_TRANSACTION when a hash is acknowledged that is no foreign transaction, and while the
+ * node shows fewer transactions than the wallet's nonces count
  */
 export async function releaseWallet(
   context: ReleaseContext,
@@ -255,6 +257,7 @@ async function findForeignNonces(release: Release): Promise<ForeignNonces | "pen
     return BigInt(foreign(found).length) >= minedNonce - row.nextNonce;
   });
   const transactions = foreign(all);
+  assertAllShown(wallet, transactions.length, minedNonce - row.nextNonce);
   return { nextNonce: minedNonce, transactions };
 }
 
