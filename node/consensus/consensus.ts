@@ -159,7 +159,8 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     // Later on the last signatures are this process' own.
     if (!this.hasTakenPart) this.assertMaySign();
     this.hasTakenPart = true;
-    const { wal, tail, keptFile } = await Wal.open(path.join(options.home, "data", "cs.wal"));
+    const logFolder = path.join(options.home, "data", "cs.wal");
+    const { wal, tail, keptFile } = await Wal.open(logFolder, tip.height);
     if (keptFile !== undefined) {
       const { damagedBytes, hasGap } = tail;
       options.log.error(

@@ -2,7 +2,13 @@
  * Records of the log of consensus and their frames: crc32c (4 bytes) | length (4) | data, as in
  * CometBFT.
  */
-import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
+import {
+  encodeVarint,
+  invalidMessage,
+  ProtoReader,
+  ProtoWriter,
+  varintBytes,
+} from "../../../chain/protobuf/wire.js";
 import { readInt32 } from "../../../chain/consensus/vote.js";
 import { ChainError } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
@@ -84,6 +90,21 @@ export function looksLikeFrame(bytes: Buffer, at: number): boolean {
   // The first byte of the data is the tag of its one field.
   const tag = bytes[at + FRAME_HEAD_BYTES];
   return tag !== undefined && TAGS.has(tag) && frameEnd(bytes, at) !== undefined;
+}
+
+/**
+ * Whether a record of ours begins at a place and the bytes end before it does. Two lengths say so, the
+ * frame's and that of the one field in it, and no flipped bit makes them agree.
+ */
+export function isCutShort(bytes: Buffer, at: number): boolean {
+  const dataAt = at + FRAME_HEAD_BYTES;
+  const tag = bytes[dataAt];
+  if (tag === undefined || !TAGS.has(tag)) return false;
+  const sizeBytes = bytes.readUInt32BE(at + 4);
+  const isBeyond = dataAt + sizeBytes > bytes.length && sizeBytes <= MAX_RECORD_BYTES;
+  if (!isBeyond || sizeBytes < 2) return false;
+  const length = encodeVarint(sizeBytes - 1 - varintBytes(sizeBytes - 2));
+  return length.equals(bytes.subarray(dataAt + 1, dataAt + 1 + length.length));
 }
 
 /** Height that a record is about. */

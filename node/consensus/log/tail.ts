@@ -10,6 +10,7 @@ import {
   frameEnd,
   frameOf,
   heightOf,
+  isCutShort,
   looksLikeFrame,
   MAX_RECORD_BYTES,
   recordAt,
@@ -32,14 +33,23 @@ export interface WalTail {
 
 /**
  * Reads a whole log.
+ * @param storedHeight newest height in the store: behind damage nothing is believed that goes beyond
  * @returns the tail, and the content of a file that says the same without damage or cut
  */
-export function readTail(bytes: Buffer): { readonly tail: WalTail; readonly content: Buffer } {
-  const reading = new TailReading();
+export function readTail(
+  bytes: Buffer,
+  storedHeight: Height,
+): { readonly tail: WalTail; readonly content: Buffer } {
+  const reading = new TailReading(storedHeight);
   let at = 0;
   let cutBytes = 0;
   let search: RecordSearch | undefined;
   while (at < bytes.length) {
+    // Not searched: what is there of a torn record is what others proposed, and may look like records.
+    if (isCutShort(bytes, at)) {
+      cutBytes = bytes.length - at;
+      break;
+    }
     const next = search === undefined ? recordAt(bytes, at) : search.recordAt(at);
     if (next === undefined) search ??= new RecordSearch(bytes, at);
     const resumeAt = next === undefined ? search?.resumeAfter(at) : next.end;
@@ -73,8 +83,12 @@ class TailReading {
   private hasGap = false;
   private damagedBytes = 0;
 
-  /** False for a mark that cannot follow: it is no record of ours. */
+  constructor(private readonly storedHeight: Height) {}
+
+  /** False for a record that cannot follow: it is none of ours. */
   take(record: WalRecord): boolean {
+    // What a search found may be of a block's bytes.
+    if (this.damagedBytes > 0 && this.isBeyondStore(record)) return false;
     if (record.type === "end-height") {
       if (this.endHeight !== undefined && record.height <= this.endHeight) return false;
       this.begin(record.height, false);
@@ -105,6 +119,12 @@ class TailReading {
     if (endHeight !== undefined) marks.push({ type: "end-height", height: endHeight });
     if (hasGap) marks.push({ type: "gap", height: (endHeight ?? 0) + 1 });
     return Buffer.concat([...marks, ...records].map(frameOf));
+  }
+
+  /** Heights end when they are stored, and only the one after the newest is in progress. */
+  private isBeyondStore(record: WalRecord): boolean {
+    const inProgress = record.type === "end-height" ? record.height + 1 : heightOf(record);
+    return inProgress > this.storedHeight + 1;
   }
 
   private begin(endHeight: Height, hasGap: boolean): void {
@@ -151,8 +171,8 @@ class RecordSearch {
 
 /** Whether the rest is what a crash leaves: a frame that is not all there, or nothing but zeros. */
 function isTorn(bytes: Buffer, at: number): boolean {
-  const isCutShort =
+  const isPart =
     at + FRAME_HEAD_BYTES > bytes.length ||
     (frameEnd(bytes, at) === undefined && bytes.readUInt32BE(at + 4) <= MAX_RECORD_BYTES);
-  return isCutShort || bytes.subarray(at).every((byte) => byte === 0);
+  return isPart || bytes.subarray(at).every((byte) => byte === 0);
 }

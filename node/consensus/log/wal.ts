@@ -48,15 +48,16 @@ export class Wal {
   /**
    * Opens `<folder>/wal`, making it where missing, and reads what is to be replayed. A damaged file
    * is kept aside, and one that says the same without the damage takes its place.
+   * @param storedHeight newest height in the store
    * @throws WAL_WRITE_FAILED
    */
-  static async open(folder: string): Promise<OpenedWal> {
+  static async open(folder: string, storedHeight: Height): Promise<OpenedWal> {
     const file = path.join(folder, "wal");
     try {
       ensureFolder(folder);
       await (await open(file, "a", SECRET_MODE)).close();
       await syncFolder(folder);
-      const read = readTail(await readWhole(file));
+      const read = readTail(await readWhole(file), storedHeight);
       const { tail } = read;
       const keptFile = tail.damagedBytes > 0 ? await keepAside(file) : undefined;
       // Also for a torn tail: what is appended must not follow half a record.

@@ -141,7 +141,7 @@ describe("a validator alone", () => {
 
 /** The log of a process that died while it wrote its first proposal of two parts: one is there. */
 async function writeHalfProposal(home: string): Promise<void> {
-  const { wal } = await Wal.open(path.join(home, "data", "cs.wal"));
+  const { wal } = await Wal.open(path.join(home, "data", "cs.wal"), 0);
   const { header, parts } = splitIntoParts(Buffer.alloc(100_000, 7));
   const [part] = parts;
   if (part === undefined) throw new RangeError("a part is missing");

@@ -286,7 +286,7 @@ describe("a halt", () => {
     const { genesis, seeds } = validatorGenesis(1);
     const node = await ValidatorNode.open({ genesis, seed: seeds[0] });
     cleanUp.push(() => node.stop());
-    const { wal } = await Wal.open(path.join(node.home, "data", "cs.wal"));
+    const { wal } = await Wal.open(path.join(node.home, "data", "cs.wal"), 5);
     await wal.endHeight(5);
     await wal.close();
     node.start(() => undefined);

@@ -108,7 +108,7 @@ describe("a validator with a part of its log", () => {
   it("decides the same block from every record on, and contradicts itself nowhere", async () => {
     const wal = fs.readFileSync(walOf(template));
     const ends = recordEnds(wal);
-    const { tail } = await reopen(template);
+    const { tail } = await reopen(template, 0);
     // Timeout, proposal, part, two own votes and those that came in were all written.
     expect(ends.length - 1).toBeGreaterThanOrEqual(8);
     expect(tail.cutBytes).toBe(0);
@@ -128,7 +128,7 @@ describe("a validator with a part of its log", () => {
       await node.stop({ keep: true });
       const atHeight1 = said.filter(({ height }) => height === 1);
       const contradicts = atHeight1.filter((one) => !isAmong(one));
-      const after = await reopen(home);
+      const after = await reopen(home, 1);
       expect({ index, contradicts, halts: node.halts, tail: after.tail }).toMatchObject({
         index,
         contradicts: [],
@@ -149,8 +149,8 @@ function isAmong({ type, round, blockId, signature }: Vote): boolean {
   });
 }
 
-async function reopen(home: string) {
-  const opened = await Wal.open(path.dirname(walOf(home)));
+async function reopen(home: string, storedHeight: number) {
+  const opened = await Wal.open(path.dirname(walOf(home)), storedHeight);
   await opened.wal.close();
   return opened;
 }

@@ -138,20 +138,20 @@ describe("a validator", () => {
 
   it("finds in its log what was synced, and the end of a height", async () => {
     watch();
-    const { wal } = await Wal.open(path.join(root, "data", "cs.wal"));
+    const { wal } = await Wal.open(path.join(root, "data", "cs.wal"), 4);
     await wal.endHeight(4);
     await wal.append({ type: "timeout", height: 5, round: 0, step: 1 });
     await wal.sync();
-    const { wal: again, tail } = await Wal.open(await after("data", "cs.wal"));
+    const { wal: again, tail } = await Wal.open(await after("data", "cs.wal"), 4);
     expect(tail).toMatchObject({ endHeight: 4, records: [{ type: "timeout", height: 5 }] });
     await Promise.all([wal.close(), again.close()]);
   });
 
   it("finds the end of a height in its log, without another record behind it", async () => {
     watch();
-    const { wal } = await Wal.open(path.join(root, "cs.wal"));
+    const { wal } = await Wal.open(path.join(root, "cs.wal"), 4);
     await wal.endHeight(4);
-    const { wal: again, tail } = await Wal.open(await after("cs.wal"));
+    const { wal: again, tail } = await Wal.open(await after("cs.wal"), 4);
     expect(tail).toMatchObject({ endHeight: 4, records: [], hasGap: false });
     await Promise.all([wal.close(), again.close()]);
   });
@@ -161,12 +161,12 @@ describe("a validator", () => {
     fs.mkdirSync(folder);
     fs.writeFileSync(path.join(folder, "wal"), Buffer.alloc(17 * 1_048_576, 0xee));
     watch();
-    const { wal, tail } = await Wal.open(folder);
+    const { wal, tail } = await Wal.open(folder, 4);
     expect(tail.hasGap).toBe(true);
     await wal.endHeight(4);
     await wal.append({ type: "timeout", height: 5, round: 0, step: 1 });
     await wal.sync();
-    const opened = await Wal.open(await after("cs.wal"));
+    const opened = await Wal.open(await after("cs.wal"), 4);
     expect(opened.tail).toMatchObject({ endHeight: 4, hasGap: false, records: [{ height: 5 }] });
     expect(opened.keptFile).toBeUndefined();
     await Promise.all([wal.close(), opened.wal.close()]);

@@ -36,6 +36,10 @@ function partMessage(bytes: Uint8Array): RoundMessage {
   return { type: "part", height: 3, round: 1, header, part };
 }
 
+function partOf(bytes: Uint8Array): WalRecord {
+  return { type: "message", isOwn: false, message: partMessage(bytes) };
+}
+
 const messages: readonly RoundMessage[] = [
   {
     type: "proposal",
@@ -75,13 +79,13 @@ const plain = (value: unknown) =>
   );
 
 async function write(list: readonly WalRecord[]): Promise<void> {
-  const { wal } = await Wal.open(folder);
+  const { wal } = await Wal.open(folder, 2);
   for (const record of list) await wal.append(record);
   await wal.close();
 }
 
 async function reopen() {
-  const { wal, tail } = await Wal.open(folder);
+  const { wal, tail } = await Wal.open(folder, 2);
   await wal.close();
   return tail;
 }
@@ -111,7 +115,7 @@ describe("the log", () => {
   });
 
   it("has on disk what was forced there, and not before", async () => {
-    const { wal } = await Wal.open(folder);
+    const { wal } = await Wal.open(folder, 2);
     const [record] = records;
     if (record === undefined) throw new Error("no record");
     await wal.append(record);
@@ -168,7 +172,7 @@ describe("the log", () => {
     const handle = await fs.promises.open(file(), "r");
     const reads = jest.spyOn(Object.getPrototypeOf(handle), "read");
     await handle.close();
-    const { wal, tail } = await Wal.open(folder);
+    const { wal, tail } = await Wal.open(folder, 2);
     const lengths = reads.mock.calls.map(([, , length]) => Number(length));
     reads.mockRestore();
     await wal.close();
@@ -182,7 +186,7 @@ describe("the log", () => {
   });
 
   it("takes no record that it would read back as damage (WALWrite)", async () => {
-    const { wal } = await Wal.open(folder);
+    const { wal } = await Wal.open(folder, 2);
     const message = partMessage(Buffer.from("a block"));
     if (message.type !== "part") throw new Error("no part");
     const ofLength = (length: number): WalRecord => {
@@ -197,7 +201,7 @@ describe("the log", () => {
   });
 
   it("starts anew at the end of a height when it has become large", async () => {
-    const { wal } = await Wal.open(folder);
+    const { wal } = await Wal.open(folder, 2);
     const message = partMessage(Buffer.alloc(65_536, 1));
     for (let height = 1; height <= 3; height++) {
       for (let index = 0; index < 140; index++) {
@@ -216,7 +220,7 @@ describe("the log", () => {
   });
 
   it("starts anew also where the end mark would fill the buffer", async () => {
-    const { wal } = await Wal.open(folder);
+    const { wal } = await Wal.open(folder, 2);
     const message = partMessage(Buffer.from("a block"));
     if (message.type !== "part") throw new Error("no part");
     const ofLength = (length: number): WalRecord => {
@@ -245,7 +249,7 @@ describe("the log", () => {
 
   it("says when it cannot be written", async () => {
     fs.writeFileSync(path.join(folder, "not-a-folder"), "");
-    await expect(Wal.open(path.join(folder, "not-a-folder"))).rejects.toMatchObject({
+    await expect(Wal.open(path.join(folder, "not-a-folder"), 2)).rejects.toMatchObject({
       code: "WAL_WRITE_FAILED",
     });
   });
@@ -263,6 +267,12 @@ const heightTwo: readonly WalRecord[] = [
   { type: "timeout", height: 2, round: 0, step: STEP.propose },
 ];
 
+/** What a proposer may write into a block: records of heights that nobody decided. */
+const forgedBeyond = Buffer.concat([
+  frameOf({ type: "end-height", height: 1_000 }),
+  frameOf({ type: "timeout", height: 1_001, round: 0, step: STEP.propose }),
+]);
+
 describe("a flipped bit in the log", () => {
   it("at any byte costs at most its record, is told, and never hides the height in progress", async () => {
     const before: WalRecord[] = [...heightTwo, { type: "end-height", height: 2 }];
@@ -273,7 +283,7 @@ describe("a flipped bit in the log", () => {
     const markEnd = ends[before.length] ?? 0;
     for (let at = 0; at < whole.length; at++) {
       const damaged = withFlippedBit(whole, at * 8 + (at % 8));
-      const { tail, content } = readTail(damaged);
+      const { tail, content } = readTail(damaged, 2);
       const isBefore = at < markStart;
       const hit = ends.findIndex((end) => at < end) - 1;
       const lost = at < markEnd ? -1 : hit - before.length;
@@ -287,7 +297,7 @@ describe("a flipped bit in the log", () => {
         cutBytes: looksTorn ? expect.any(Number) : 0,
         damagedBytes: looksTorn ? 0 : expect.any(Number),
       });
-      const again = readTail(content).tail;
+      const again = readTail(content, 2).tail;
       expect({ ...again, records: plain(again.records) }).toEqual({
         ...tail,
         records: plain(tail.records),
@@ -302,7 +312,7 @@ describe("a flipped bit in the log", () => {
     const [, , , vote] = records;
     if (vote === undefined) throw new Error("no record");
     const forged = Buffer.concat([frameOf({ type: "end-height", height: 2 }), frameOf(vote)]);
-    const part: WalRecord = { type: "message", isOwn: false, message: partMessage(forged) };
+    const part = partOf(forged);
     const [first] = records;
     if (first === undefined) throw new Error("no record");
     await write([...heightTwo, { type: "end-height", height: 2 }, first, part, first]);
@@ -318,14 +328,26 @@ describe("a flipped bit in the log", () => {
     }
   });
 
+  it("lets nothing follow that the store knows nothing of", async () => {
+    const [first] = records;
+    if (first === undefined) throw new Error("no record");
+    const part = partOf(forgedBeyond);
+    await write([...heightTwo, { type: "end-height", height: 2 }, first, part, first]);
+    const whole = fs.readFileSync(file());
+    fs.writeFileSync(file(), withFlippedBit(whole, ((frameEnds(whole)[4] ?? 0) + 6) * 8));
+    const tail = await reopen();
+    expect(tail).toMatchObject({ endHeight: 2, hasGap: true, cutBytes: 0 });
+    expect(plain(tail.records)).toEqual(plain([first, first]));
+  });
+
   it("leaves the file as it was beside the one that goes on, ten times and no more", async () => {
     await write(records);
     const damaged = withFlippedBit(fs.readFileSync(file()), 100);
     fs.writeFileSync(file(), damaged);
-    const { wal, keptFile, tail } = await Wal.open(folder);
+    const { wal, keptFile, tail } = await Wal.open(folder, 2);
     await wal.close();
     expect(fs.readFileSync(keptFile ?? "").equals(damaged)).toBe(true);
-    const again = await Wal.open(folder);
+    const again = await Wal.open(folder, 2);
     await again.wal.close();
     expect(again.keptFile).toBeUndefined();
     expect(plain(again.tail.records)).toEqual(plain(tail.records));
@@ -337,6 +359,34 @@ describe("a flipped bit in the log", () => {
     }
     const kept = fs.readdirSync(folder).filter((name) => name.startsWith("wal.damaged-"));
     expect(kept).toHaveLength(10);
+  });
+});
+
+describe("a record that is not all there", () => {
+  it("is cut off, whatever records the block in it holds", () => {
+    const [first] = records;
+    if (first === undefined) throw new Error("no record");
+    const before = Buffer.concat([frameOf({ type: "end-height", height: 2 }), frameOf(first)]);
+    const latest: WalRecord = {
+      type: "timeout",
+      height: 3,
+      round: 2 ** 31 - 2,
+      step: STEP.propose,
+    };
+    const forged = Buffer.concat([forgedBeyond, frameOf(latest)]);
+    const whole = Buffer.concat([before, frameOf(partOf(forged))]);
+    const forgedEnd = whole.indexOf(forged) + forged.length;
+    for (let length = forgedEnd; length < whole.length; length++) {
+      const { tail } = readTail(whole.subarray(0, length), 2);
+      expect({ length, ...tail, records: plain(tail.records) }).toEqual({
+        length,
+        endHeight: 2,
+        records: plain([first]),
+        hasGap: false,
+        cutBytes: length - before.length,
+        damagedBytes: 0,
+      });
+    }
   });
 });
 
@@ -353,11 +403,11 @@ describe("the search for the next record behind damage", () => {
     }
     const whole = Buffer.concat(records.map(frameOf));
     const mark = frameOf({ type: "end-height", height: 2 });
-    const { tail, content } = readTail(Buffer.concat([bait, mark, bait, whole]));
+    const { tail, content } = readTail(Buffer.concat([bait, mark, bait, whole]), 2);
     expect(tail).toMatchObject({ endHeight: 2, hasGap: true, cutBytes: 0 });
     expect(tail.damagedBytes).toBe(2 * bait.length);
     expect(plain(tail.records)).toEqual(plain(records));
-    expect(plain(readTail(content).tail.records)).toEqual(plain(records));
+    expect(plain(readTail(content, 2).tail.records)).toEqual(plain(records));
   });
 
   it("knows the checksum of any stretch from one pass over the bytes", () => {
