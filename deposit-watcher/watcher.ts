@@ -107,7 +107,7 @@ export interface WatcherStatus {
   readonly incident: Incident | undefined;
   /** Why the last round did not come through; undefined when it did. */
   readonly problem: string | undefined;
-  /** When the present round last came further, on the clock that never goes back; undefined between rounds. */
+  /** When the round last came further, on the clock that never goes back; undefined between rounds. */
   readonly stepMs: number | undefined;
 }
 

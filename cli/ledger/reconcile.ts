@@ -26,7 +26,8 @@ const CURSOR_LOOK_MS = 50;
 /**
  * Compares ledger and chain and prints the result.
  * @returns 0 when every account matches to the last atoken, 1 on a break
- * @throws NOTHING_COMPARED where no block is booked, or the node has not the last one; faults of settings, node and database
+ * @throws NOTHING_COMPARED where no block is booked, or the node has not the last one; faults of
+ *   settings, node and database
  */
 export async function runReconcile(command: LedgerCommand): Promise<number> {
   return withLedger(command, async (opened) => {

@@ -202,9 +202,10 @@ export async function reconcile(
 /** In words: there is no block after which both could be compared. */
 function missingBlockText({ height, blockHash }: WatchCursor): string {
   return blockHash === undefined
-    ? "no block is booked yet: start the deposit watcher, which starts with the kit, and let it read the chain"
-    : `the node has no block ${height}, the last one in the books: let it catch up; where the chain has lost ` +
-        "blocks, see causeway recover";
+    ? "no block is booked yet: start the deposit watcher, which starts with the kit, and let it read " +
+        "the chain"
+    : `the node has no block ${height}, the last one in the books: let it catch up; where the chain has ` +
+        "lost blocks, see causeway recover";
 }
 
 /** In words: the books and the chain are not of the same block; undefined where they are. */

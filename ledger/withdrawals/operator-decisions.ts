@@ -233,8 +233,8 @@ export function assertAllShown(wallet: Address, shown: number, counted: bigint):
   if (BigInt(shown) === counted) return;
   throw new LedgerError(
     "NO_WALLET_TRANSACTION",
-    `the node shows ${shown} transactions of ${wallet} where its nonces say ${counted}: ask a node with the ` +
-      "whole chain",
+    `the node shows ${shown} transactions of ${wallet} where its nonces say ${counted}: ask a node ` +
+      "with the whole chain",
     { retriable: true },
   );
 }

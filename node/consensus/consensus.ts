@@ -154,8 +154,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   async start(broadcast: ConsensusBroadcast, signal: AbortSignal): Promise<ConsensusEnd> {
     if (this.isApplying) throw new RangeError("blocks are still being followed");
     if (this.driver !== undefined) throw new RangeError("consensus has started");
-    const { options, store, archive, evidence } = this;
-    const tip = this.followed;
+    const { options, store, archive, evidence, followed: tip } = this;
     // Later on the last signatures are this process' own.
     if (!this.hasTakenPart) this.assertMaySign();
     this.hasTakenPart = true;

@@ -1,8 +1,9 @@
 /**
  * Methods of /call for readers of many blocks who look for a few accounts: which accounts each
  * transaction names, and whole transactions by their positions. Answers are pieces of what the
- * index keeps. They end where they would become too long or too much would have to be read for them, and before
- * a second block that has to be made again of the node's journal: whoever asked asks again for the rest.
+ * index keeps. They end where they would become too long or too much would have to be read for them, and
+ * before a second block that has to be made again of the node's journal: whoever asked asks again for the
+ * rest.
  */
 import { breathe } from "../../runtime/process/main-thread.js";
 import type { BlockIdentifier } from "../rosetta/identifiers.js";

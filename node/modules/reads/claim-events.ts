@@ -13,8 +13,8 @@ import { MODULE_ACCOUNTS } from "../system-storage.js";
 /** Whose claims a block may have changed. */
 export interface Touched {
   /**
-   * Accounts whose leaving stake may have changed. Reading it is reading all that an account has under way,
-   * up to a hundred entries: whoever brought it here has paid for that, as who delegates or withdraws has not.
+   * Accounts whose leaving stake may have changed. Reading it is reading all that an account has under
+   * way, up to a hundred entries: who undelegates has paid for that, who delegates or withdraws has not.
    */
   readonly leaving: Set<Address>;
   /** Operator -> accounts whose delegation may have changed. */

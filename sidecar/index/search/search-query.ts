@@ -79,7 +79,8 @@ interface KnownSearch {
 
 /**
  * Makes searches over a store. One condition costs O(log n + limit) at any offset, with something excepted
- * at most O(limit log n); `and` scans its shortest list and `or` all but its longest, once per search and `maxHeight`.
+ * at most O(limit log n); `and` scans its shortest list and `or` all but its longest, once per search and
+ * `maxHeight`.
  * @throws SEARCH_TOO_BROAD when that is more than `maxScannedPostings`; the signal's reason
  */
 export function createTransactionSearch(store: PostingStore): TransactionSearch {
