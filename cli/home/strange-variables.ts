@@ -1,5 +1,6 @@
 /** Variables that look like Causeway's and are none: a misspelt one has no effect, and says nothing. */
 import { type Environment, environmentName } from "../../runtime/config/config.js";
+import { kubernetesVariables } from "../../runtime/config/kubernetes-variables.js";
 import { LOG_LEVEL_VARIABLE } from "../../runtime/config/log-level.js";
 import { KIT_CONFIG_NAMES } from "./kit-config.js";
 
@@ -16,16 +17,18 @@ const OF_TESTS = /^CAUSEWAY_(TEST|SIM|FUZZ|FAULT|SOAK)_|^CAUSEWAY_(INTENTS|PROGR
 
 /**
  * Names of such variables. One that begins as those of a settings file do is that file's to refuse;
- * the others are no faults, because systems set variables of their own (Kubernetes: CAUSEWAY_PORT
- * beside a service of that name).
+ * the others are no faults, because systems may set variables of their own. Those that Kubernetes sets are
+ * none of them.
  */
 export function strangeVariables(env: Environment): readonly string[] {
   const prefixes = KIT_CONFIG_NAMES.map((name) => environmentName(name, ""));
+  const ofKubernetes = kubernetesVariables(env);
   return Object.keys(env).filter(
     (name) =>
       name.toUpperCase().startsWith("CAUSEWAY_") &&
       env[name] !== undefined &&
       !KNOWN.has(name) &&
+      !ofKubernetes.has(name) &&
       !OF_TESTS.test(name) &&
       !prefixes.some((prefix) => name.startsWith(prefix)),
   );

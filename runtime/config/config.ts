@@ -14,6 +14,7 @@ import {
   tomlString,
 } from "./config-values.js";
 import { type ForeignKeys, judgeForeignKey, type NeutralValues } from "./foreign-keys.js";
+import { kubernetesVariables } from "./kubernetes-variables.js";
 
 /** Environment variables as the process got them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -445,8 +446,10 @@ function reportUnknown(reader: SettingReader): void {
   }
   const prefix = environmentName(file.name, "");
   const variables = new Set(known.map((key) => environmentName(file.name, key)));
+  const others = kubernetesVariables(sources.env);
   for (const [name, value] of Object.entries(sources.env)) {
-    if (name.startsWith(prefix) && !variables.has(name) && value !== undefined) {
+    const isKnown = variables.has(name) || others.has(name);
+    if (name.startsWith(prefix) && !isKnown && value !== undefined) {
       faults.push({ file: "environment", key: name, value: "***", allowed: "no such setting" });
     }
   }

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { strangeVariables } from "../../../../cli/home/strange-variables.js";
 import {
   ConfigError,
   defineConfigFile,
@@ -206,6 +207,37 @@ describe("settings", () => {
     });
     expect(String(error)).toContain('one of "full", "seed"');
     expect(String(error)).not.toContain("S3CRET");
+  });
+
+  describe("variables that Kubernetes puts into every pod for a Service causeway-worker", () => {
+    const ofService = {
+      CAUSEWAY_WORKER_SERVICE_HOST: "10.0.0.11",
+      CAUSEWAY_WORKER_SERVICE_PORT: "8083",
+      CAUSEWAY_WORKER_SERVICE_PORT_HTTP: "8083",
+      CAUSEWAY_WORKER_PORT: "tcp://10.0.0.11:8083",
+      CAUSEWAY_WORKER_PORT_8083_TCP: "tcp://10.0.0.11:8083",
+      CAUSEWAY_WORKER_PORT_8083_TCP_PROTO: "tcp",
+      CAUSEWAY_WORKER_PORT_8083_TCP_PORT: "8083",
+      CAUSEWAY_WORKER_PORT_8083_TCP_ADDR: "10.0.0.11",
+    };
+
+    it("are no settings, and nobody's mistake", () => {
+      expect(load({ env: ofService }).api.listen.port).toBe(8083);
+      const others = Object.entries(ofService).map(([name, value]) => [
+        name.replace("_WORKER", ""),
+        value,
+      ]);
+      expect(strangeVariables({ ...ofService, ...Object.fromEntries(others) })).toEqual([]);
+    });
+
+    it("are still refused where no such Service is told, or they are not of its names", () => {
+      const { CAUSEWAY_WORKER_SERVICE_HOST: _host, ...rest } = ofService;
+      expect(() => load({ env: rest })).toThrow(/CAUSEWAY_WORKER_PORT = /);
+      expect(() => load({ env: { CAUSEWAY_WORKER_PORT: "8083" } })).toThrow(ConfigError);
+      for (const name of ["CAUSEWAY_WORKER_PORTS", "CAUSEWAY_WORKER_SERVICE_HOSTS"]) {
+        expect(() => load({ env: { ...ofService, [name]: "x" } })).toThrow(`${name} = `);
+      }
+    });
   });
 
   it("reports a file that is no TOML with its line", () => {
