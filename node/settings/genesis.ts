@@ -5,6 +5,7 @@ import { z } from "zod";
 import { type Address, BURN_ADDRESS, parseAddress } from "../../chain/address.js";
 import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import { validatorAddress } from "../../chain/consensus/validator-set.js";
+import { hasRepeatedField } from "../../chain/encoding/json-fields.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import { type Hash32, type Hex, MAX_WORD, parseHash32, parseHex } from "../../chain/hex.js";
 import {
@@ -321,7 +322,13 @@ const genesisSchema = z.strictObject({
  */
 export function parseGenesis(text: string): Genesis {
   try {
-    const parsed = genesisSchema.parse(JSON.parse(text));
+    const json: unknown = JSON.parse(text);
+    const parsed = genesisSchema.parse(json);
+    if (hasRepeatedField(Buffer.from(text), json)) {
+      throw new Error(
+        "a field is written twice, of which one would be lost: an account, or a setting",
+      );
+    }
     const network = NETWORKS[parsed.network];
     if (parsed.evmChainId !== network.evmChainId) {
       throw new Error(`evmChainId must be ${network.evmChainId} on ${network.name}`);

@@ -1,5 +1,6 @@
 /** Request bodies: bounded reading and strict JSON. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { hasRepeatedField } from "../../chain/encoding/json-fields.js";
 import { CollectedBytes } from "./collected-bytes.js";
 import { COUNTED_BYTES, type HeldBytes, type Holding, holdUntilClosed } from "./held-bytes.js";
 import { requestError } from "./http-errors.js";
@@ -9,9 +10,6 @@ const MAX_JSON_DEPTH = 64;
 
 /** Of a refused body this much is read all the same; sending more is no mistake of a client. */
 const MAX_DISCARDED_BYTES = 64 * 1024 * 1024;
-
-/** Bytes that are no part of any other character in UTF-8. */
-const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
 
 /** Whole bodies only, so nothing is kept from one to the next. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
@@ -115,28 +113,14 @@ export function parseJsonBody(body: Uint8Array): unknown {
   } catch (cause) {
     throw requestError(400, "the body is not valid JSON", { path: "/body", cause });
   }
-  if (checkValue(value, "/body", 0) !== countColons(body)) {
+  checkValue(value, "/body", 0);
+  if (hasRepeatedField(body, value)) {
     throw requestError(400, "the body has a field twice", { path: "/body" });
   }
   return value;
 }
 
-/** Fields that well-formed JSON writes: each has one colon outside of texts. */
-function countColons(body: Uint8Array): number {
-  let count = 0;
-  let isText = false;
-  for (let place = 0; place < body.length; place += 1) {
-    const byte = body[place];
-    if (byte === QUOTE) isText = !isText;
-    else if (byte === BACKSLASH) place += 1;
-    else if (byte === COLON && !isText) count += 1;
-  }
-  return count;
-}
-
-/** @returns how many fields it has, those of its parts included */
-function checkValue(value: unknown, path: string, depth: number): number {
-  let fields = 0;
+function checkValue(value: unknown, path: string, depth: number): void {
   if (depth > MAX_JSON_DEPTH) {
     throw requestError(400, `the body is nested deeper than ${MAX_JSON_DEPTH}`, { path: "/body" });
   }
@@ -147,14 +131,11 @@ function checkValue(value: unknown, path: string, depth: number): number {
       throw requestError(400, "numbers beyond 2^53 - 1 are not exact", { path });
     }
   } else if (typeof value === "object" && value !== null) {
-    const entries = Object.entries(value);
-    if (!Array.isArray(value)) fields = entries.length;
-    for (const [key, item] of entries) {
+    for (const [key, item] of Object.entries(value)) {
       checkText(key, path);
-      fields += checkValue(item, `${path}/${key}`, depth + 1);
+      checkValue(item, `${path}/${key}`, depth + 1);
     }
   }
-  return fields;
 }
 
 function checkText(text: string, path: string): void {

@@ -1,5 +1,7 @@
 /** What is on disk: restart, proofs at heights, refused stores, the pool's journal. */
-import fs from "node:fs";
+import fs, { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { createMPTFromProof, verifyMerkleProof } from "@ethereumjs/mpt";
 import { Wallet } from "ethers";
@@ -8,7 +10,7 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
-import { encodeGenesis, parseGenesis } from "../../../node/settings/genesis.js";
+import { encodeGenesis, loadGenesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
 import {
   OLDEST_FORMAT_VERSION,
@@ -194,6 +196,34 @@ describe("the genesis", () => {
       "balances of alloc are more than 2^255 - 1 atoken together",
     );
     expect(read({ [account]: half }).alloc.size).toBe(testGenesis(wallet.address).alloc.size + 1);
+  });
+});
+
+describe("a genesis with a field that is written twice", () => {
+  const text = encodeGenesis(testGenesis(wallet.address));
+  const account = `0x${"da".repeat(20)}`;
+  const entry = (amountAtoken: bigint) => `"${account}":{"balanceAtoken":"${amountAtoken}"}`;
+  const alloc = /"alloc":\s*\{/;
+
+  it("is refused, as JSON would lose the first", () => {
+    const once = text.replace(alloc, (start) => `${start}${entry(7n)},`);
+    expect(parseGenesis(once).alloc.get(parseAddress(account))?.balanceAtoken).toBe(7n);
+    const twice = text.replace(alloc, (start) => `${start}${entry(7n)},${entry(5n)},`);
+    const odd = text.replace(/"network"/, '"network":"mainnet","network"');
+    for (const wrong of [twice, odd]) {
+      expect(() => parseGenesis(wrong)).toThrow("genesis is not valid: a field is written twice");
+    }
+  });
+
+  it("is refused by the name of its file", () => {
+    const folder = mkdtempSync(join(tmpdir(), "causeway-genesis-"));
+    const file = join(folder, "genesis.json");
+    writeFileSync(
+      file,
+      text.replace(alloc, (start) => `${start}${entry(7n)},${entry(7n)},`),
+    );
+    expect(() => loadGenesis(file)).toThrow(`${file}: genesis is not valid: a field`);
+    rmSync(folder, { recursive: true });
   });
 });
 
