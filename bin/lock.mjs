@@ -95,8 +95,13 @@ function isStale(path, owner) {
   return !isAlive(owner.pid) || startTicks(owner.pid) !== owner.startTicks;
 }
 
-/** Renamed before it is removed: of several waiting starts only one can win the rename. */
-function removeStale(path) {
+/**
+ * Renamed before it is removed: of several waiting starts only one can win the rename. Another one may have
+ * taken the lock over since it was judged stale, so what was renamed is judged again, and given back if it
+ * is held.
+ * @param {string} path lock folder
+ */
+export function removeStale(path) {
   const aside = `${path}.stale-${process.pid}`;
   try {
     renameSync(path, aside);
@@ -104,6 +109,21 @@ function removeStale(path) {
     if (error.code !== "ENOENT") {
       throw error;
     }
+    return;
+  }
+  if (!isStale(aside, readOwner(aside))) {
+    giveBack(aside, path);
   }
   rmSync(aside, { recursive: true, force: true });
+}
+
+/** Where a third start has made a lock meanwhile, that one stays. */
+function giveBack(aside, path) {
+  try {
+    renameSync(aside, path);
+  } catch (error) {
+    if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") {
+      throw error;
+    }
+  }
 }
