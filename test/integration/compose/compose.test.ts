@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -246,6 +247,27 @@ describe("docker-compose.yml", () => {
     const database = serviceNamed("postgres");
     expect(database.command).toEqual(["postgres", "-c", "restart_after_crash=off"]);
     expect(database.restart).toBe("unless-stopped");
+  });
+
+  it.each([
+    ["is ready where the owner gets in and the superuser does not", "echo f", 0],
+    ["is not ready where the first start left the superuser's login", "echo t", 1],
+    ["is not ready where the first start made no owner", "exit 2", 1],
+  ])("asks the database itself: it %s", (_name, psql, status) => {
+    const folder = mkdtempSync(join(tmpdir(), "causeway-psql-"));
+    // It stands in for the image's, and knows what it must have been given.
+    const asked =
+      '[ "$PGPASSWORD" = hush ] || exit 3; case "$*" in *--username=causeway*) ;; *) exit 3;; esac';
+    writeFileSync(join(folder, "psql"), `#!/bin/sh\n${asked}\n${psql}\n`, { mode: 0o755 });
+    writeFileSync(join(folder, "password"), "hush\n");
+    const [kind, script = ""] = serviceNamed("postgres").healthcheck?.test ?? [];
+    expect(kind).toBe("CMD-SHELL");
+    const words = script
+      .replaceAll("$$", "$")
+      .replace("/run/causeway/config/postgres.password", join(folder, "password"));
+    const env = { PATH: `${folder}:${process.env["PATH"]}` };
+    expect(spawnSync("sh", ["-c", words], { env }).status).toBe(status);
+    rmSync(folder, { recursive: true });
   });
 
   it("gives Redis its password by files", () => {
