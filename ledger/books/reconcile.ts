@@ -261,12 +261,11 @@ function tokenSide(chain: ReconcileChain, contract: Address): AssetSide {
       // A contract that does not tell has nothing of ours: with books of it, that is a break.
       return balances.map((units) => units ?? 0n);
     },
+    // What the transaction gave back is an inflow, which the watcher has booked with its block.
     taken: ({ transfers }, { wallet }) =>
       transfers
-        .filter((one) => one.contract === contract)
-        .reduce((sum, { from, to, units }) => {
-          return sum + (from === wallet ? units : 0n) - (to === wallet ? units : 0n);
-        }, 0n),
+        .filter((one) => one.contract === contract && one.from === wallet && one.to !== wallet)
+        .reduce((sum, { units }) => sum + units, 0n),
     movements: (address, range) => chain.tokenMovements(contract, address, range),
     minedCosts: (hashes) => chain.minedCosts(hashes),
   };

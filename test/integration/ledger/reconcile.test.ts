@@ -23,6 +23,7 @@ import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
+import { storeSigned } from "../../helpers/services/signed-payment.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
@@ -69,33 +70,13 @@ async function sign(
   cancelHash?: Hash32,
 ): Promise<void> {
   await bench.ledger.owner.transaction(async (tx) => {
-    await tx.query(
-      `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
-                               destination, destination_text, amount_units, status)
-       VALUES ($1, $1, '', 'alice', 'TOKEN', $2, $3, $3, $4, 'signed')`,
-      [id, HOT, STRANGER, amountAtoken.toString()],
-    );
-    await tx.query(
-      `INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, 0)
-                    ON CONFLICT DO NOTHING`,
-      [HOT],
-    );
-    const [slot] = await tx.query<{ id: string }>(
-      `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
-                               reserved_atoken)
-       VALUES ($1, $2, $3, 21, 1, 0) RETURNING id`,
-      [HOT, nonce, id],
-    );
-    await tx.query(
-      `INSERT INTO withdrawal_attempt (slot_id, n, raw, hash, gas_limit, gas_price_atoken)
-       VALUES ($1, 0, '0x00', $2, 21, 1)`,
-      [slot?.id, hash],
-    );
+    const payment = { id, asset: NATIVE_ASSET, wallet: HOT, destination: STRANGER, nonce, hash };
+    const slot = await storeSigned(tx, { ...payment, amountUnits: amountAtoken });
     if (cancelHash !== undefined) {
       await tx.query(
         `INSERT INTO withdrawal_attempt (slot_id, n, kind, raw, hash, gas_limit, gas_price_atoken)
          VALUES ($1, 1, 'cancel', '0x01', $2, 21, 2)`,
-        [slot?.id, cancelHash],
+        [slot, cancelHash],
       );
     }
     await postJournal(tx, {

@@ -10,6 +10,7 @@ import {
   registerTestWallets,
   type TestLedger,
 } from "../../helpers/services/ledger.js";
+import { storeSigned } from "../../helpers/services/signed-payment.js";
 
 const PAYER = testAddress(0x407);
 const OTHER = testAddress(0x408);
@@ -26,23 +27,15 @@ beforeEach(async () => {
     [testAddress(0x601d)],
   );
   await owner.query(`INSERT INTO customer (id) VALUES ('alice')`);
-  await owner.query(
-    `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
-                             destination, destination_text, amount_units, status)
-     VALUES ('w1', 'w1', '', 'alice', 'TOKEN', $1, $2, $2, 1000, 'signed')`,
-    [PAYER, testAddress(0x57a)],
-  );
-  await owner.query(`INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, 1)`, [PAYER]);
-  await owner.query(
-    `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken, reserved_atoken)
-     VALUES ($1, 0, 'w1', 21, 1, 0)`,
-    [PAYER],
-  );
-  await owner.query(
-    `INSERT INTO withdrawal_attempt (slot_id, n, raw, hash, gas_limit, gas_price_atoken)
-     SELECT id, 0, '0x00', $1, 21, 1 FROM nonce_slot`,
-    [PAYMENT],
-  );
+  await storeSigned(owner, {
+    id: "w1",
+    asset: NATIVE_ASSET,
+    wallet: PAYER,
+    destination: testAddress(0x57a),
+    amountUnits: 1_000n,
+    nonce: 0,
+    hash: PAYMENT,
+  });
 });
 afterEach(() => ledger.drop());
 
