@@ -5,7 +5,12 @@ import { ownParts } from "./block-parts.js";
 import type { CheckedNodes } from "./chain-check.js";
 import { type MatchBlock, matchBlocks, type MatchResult } from "./deposit-match.js";
 import type { TokenBook } from "./tokens/token-book.js";
-import { readTokenRun, type TokenNodes, type TokenRun } from "./tokens/token-run.js";
+import {
+  readTokenRun,
+  type TokenNodes,
+  type TokenRun,
+  type TokenRunInput,
+} from "./tokens/token-run.js";
 
 /** A run that is matched, its verification under way. */
 export interface PreparedRun extends Followed {
@@ -40,6 +45,7 @@ export interface PrepareParts {
   readonly listed: Pick<TokenBook, "tokens">;
   /** As of `TokenRunInput`. */
   readonly mostListed?: number | undefined;
+  readonly explained: TokenRunInput["explained"];
 }
 
 /**
@@ -51,7 +57,7 @@ export async function prepareRun(
   run: readonly DataBlock[],
   options: { readonly signal: AbortSignal },
 ): Promise<PreparedRun> {
-  const { nodes, tokenNodes, book, listed, mostListed } = parts;
+  const { nodes, tokenNodes, book, listed, mostListed, explained } = parts;
   let followed = followedBy(parts);
   let { own, fault } = await ownParts(run, book, options);
   // What is followed since the blocks were asked is not in what they told: they are asked again.
@@ -67,7 +73,7 @@ export async function prepareRun(
   verified.catch(() => undefined);
   const contracts = listed.tokens.map(({ contract }) => contract);
   const input = { run: run.slice(0, own.length), sides: tokenSides, contracts, mostListed };
-  const tokens = readTokenRun(tokenNodes, book, input, options);
+  const tokens = readTokenRun(tokenNodes, book, { ...input, explained }, options);
   tokens.catch(() => undefined);
   return { run, own, last, matched, tokens, verified, fault, ...followed };
 }

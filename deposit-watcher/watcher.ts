@@ -8,6 +8,7 @@ import { errorCode, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { type BlockStepResult, commitBlockStep } from "../ledger/blocks/block-step.js";
+import { explainedPlaces } from "../ledger/blocks/wallet-flows.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
 import { type WatchLease, WatchLeaseLostError } from "../ledger/watch/watch-lease.js";
@@ -27,7 +28,7 @@ import { touchTest } from "./block-parts.js";
 import { type CatchUpClient, CatchUpSource } from "./catch-up-source.js";
 import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
 import { paidIn } from "./deposit-match.js";
-import { type PreparedRun, prepareRun } from "./prepared-run.js";
+import { type PreparedRun, type PrepareParts, prepareRun } from "./prepared-run.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import type { TokenNode } from "./tokens/token-run.js";
 import { RunTooLong } from "./tokens/wanted-logs.js";
@@ -302,10 +303,11 @@ export class Watcher {
 
   /** Matches a run and starts to verify it. */
   #prepare(run: readonly DataBlock[], signal: AbortSignal): Promise<PreparedRun> {
-    const { node, secondNode, book, tokens: listed, options } = this.#parts;
+    const { database, node, secondNode, book, tokens: listed, options } = this.#parts;
     const { mostListed } = options;
     const tokenNodes = { first: node, second: secondNode };
-    const parts = { nodes: this.#nodes, tokenNodes, book, listed, mostListed };
+    const explained: PrepareParts["explained"] = (payers) => explainedPlaces(database, payers);
+    const parts = { nodes: this.#nodes, tokenNodes, book, listed, mostListed, explained };
     return prepareRun(parts, run, { signal });
   }
 

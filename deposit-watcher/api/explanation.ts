@@ -260,6 +260,11 @@ function ofSighting(sighting: StoredSighting): [ExplanationCode, string] {
         "TOKEN_NOT_ARRIVED",
         "The token does not tell the balance of the address: nothing proves that anything came.",
       ];
+    case "NOT_LEFT":
+      return [
+        "NOTHING_ARRIVED",
+        `The token claims that ${claimed ?? 0n} units left a wallet of ours, whose balance did not fall by them.`,
+      ];
     case "NOT_ARRIVED":
     case "SHORTFALL":
       return [

@@ -12,10 +12,13 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";
 import { IncidentFound } from "../errors.js";
+import { payerPlace } from "../../ledger/watch/flows.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
+  doubtfulPayers,
   judgeTouch,
   noVerdicts,
+  type Payer,
   touchKey,
   type TokenTouch,
   type TokenVerdicts,
@@ -41,6 +44,8 @@ export interface TokenRunInput {
   readonly contracts: readonly Address[];
   /** Transfers of listed tokens that are held at once; see `RunTooLong`. */
   readonly mostListed?: number | undefined;
+  /** Keys (`payerPlace`) of those of these transactions that the ledger explains. */
+  readonly explained: (payers: readonly Payer[]) => Promise<ReadonlySet<string>>;
 }
 
 /** What the tokens of a run come to. */
@@ -60,7 +65,7 @@ export interface TokenRun extends TokenVerdicts {
 export async function readTokenRun(
   { first: node, second }: TokenNodes,
   watched: Watched & { has(address: Address): boolean },
-  { run, sides, contracts, mostListed }: TokenRunInput,
+  { run, sides, contracts, mostListed, explained }: TokenRunInput,
   options: { readonly signal: AbortSignal },
 ): Promise<TokenRun> {
   const verdicts = noVerdicts();
@@ -90,10 +95,19 @@ export async function readTokenRun(
     touches.filter((_, index) => balances[2 * index] === undefined),
     options,
   );
-  touches.forEach((touch, index) => {
+  const judged = touches.map((touch, index) => {
     const beforeUnits = isNew.has(touch) ? 0n : balances[2 * index];
-    judgeTouch(touch, { beforeUnits, afterUnits: balances[2 * index + 1] }, watched, verdicts);
+    return { touch, around: { beforeUnits, afterUnits: balances[2 * index + 1] } };
   });
+  const own = await explained(
+    judged.flatMap(({ touch, around }) => doubtfulPayers(touch, around, watched)),
+  );
+  const owners = {
+    customerOf: (address: Address) => watched.customerOf(address),
+    walletFrom: (address: Address) => watched.walletFrom(address),
+    isExplained: (payer: Payer) => own.has(payerPlace(payer)),
+  };
+  for (const { touch, around } of judged) judgeTouch(touch, around, owners, verdicts);
   return { ...verdicts, codes, receivers: kept, leftOut: kept.leftOut };
 }
 

@@ -1,6 +1,7 @@
 /**
  * Pure: what contracts claim against what the balances of our addresses did. Only what arrived is a
- * deposit; what a contract claimed beyond it is recorded, and what came unsaid goes to suspense.
+ * deposit, and only what left a hot wallet is an outflow that nobody asked for; what a contract claimed beyond
+ * it is recorded, and what came unsaid goes to suspense.
  */
 import type { Address } from "../../chain/address.js";
 import { atMostWord, type Hash32, type Height } from "../../chain/hex.js";
@@ -42,6 +43,14 @@ export interface TokenOwners {
   customerOf(address: Address): CustomerId | undefined;
   /** See `Watched`; undefined for an address that is no hot wallet. */
   walletFrom(address: Address): Height | undefined;
+  /** Whether something explains what a transaction took of a hot wallet; asked of `doubtfulPayers` alone. */
+  isExplained(payer: Payer): boolean;
+}
+
+/** A transaction that is said to have taken of a hot wallet. */
+export interface Payer {
+  readonly wallet: Address;
+  readonly hash: Hash32;
 }
 
 /** What a side is part of: one token at one of our addresses in one block. */
@@ -80,7 +89,8 @@ export interface Arrivals {
 
 /**
  * Gives what came to those who claim it, one after the other. Who takes is taken at its word: what it
- * took beyond it, or not, shows as too little or too much that arrived, or in the reconciliation.
+ * took beyond it, or not, shows as too little or too much that arrived, or in the reconciliation. What is only
+ * said to have left a hot wallet is taken out before.
  * @param moves signed, all of one token at one address in one block, in the order of the block
  * @param changeUnits balance after the block less the one before it
  */
@@ -99,6 +109,21 @@ export function arrivalsOf(
   return { arrivedUnits, leftUnits };
 }
 
+/**
+ * Transactions that are said to have taken more of a hot wallet than its balance fell by, counting what came
+ * in. None where the contract does not tell the balance.
+ */
+export function doubtfulPayers(
+  { sides, address: wallet }: TokenTouch,
+  { beforeUnits, afterUnits }: TokenBalances,
+  owners: Pick<TokenOwners, "walletFrom">,
+): readonly Payer[] {
+  if (beforeUnits === undefined || afterUnits === undefined) return [];
+  if (owners.walletFrom(wallet) === undefined) return [];
+  if (arrivalsOf(sides, afterUnits - beforeUnits).leftUnits <= 0n) return [];
+  return sides.filter(({ units }) => units < 0n).map(({ txHash: hash }) => ({ wallet, hash }));
+}
+
 /** Adds what a touch comes to. */
 export function judgeTouch(
   touch: TokenTouch,
@@ -106,15 +131,16 @@ export function judgeTouch(
   owners: TokenOwners,
   verdicts: TokenVerdicts,
 ): void {
-  const incoming = touch.sides.filter(({ units }) => units > 0n);
-  const outgoing = touch.sides.filter(({ units }) => units < 0n);
-  addOutflows(touch, outgoing, owners, verdicts);
   if (beforeUnits === undefined || afterUnits === undefined) {
+    const incoming = touch.sides.filter(({ units }) => units > 0n);
+    addOutflows(touch, touch.sides, owners, verdicts);
     for (const side of incoming) verdicts.sightings.push(sightingOf(side, "UNREADABLE"));
     return;
   }
-  const { arrivedUnits: arrivals, leftUnits } = arrivalsOf(touch.sides, afterUnits - beforeUnits);
-  for (const [index, side] of touch.sides.entries()) {
+  const sides = withoutUnmoved(touch, { beforeUnits, afterUnits }, owners, verdicts);
+  addOutflows(touch, sides, owners, verdicts);
+  const { arrivedUnits: arrivals, leftUnits } = arrivalsOf(sides, afterUnits - beforeUnits);
+  for (const [index, side] of sides.entries()) {
     const arrivedUnits = arrivals[index] ?? 0n;
     if (arrivedUnits > 0n) addInflow({ ...side, units: arrivedUnits }, owners, verdicts);
     if (side.units <= 0n || arrivedUnits === side.units) continue;
@@ -137,6 +163,28 @@ export function judgeTouch(
   }
 }
 
+/**
+ * The sides of a touch without what is only said to have left a hot wallet, which is recorded: a contract that
+ * logs it at will would freeze all payments. A payment of ours is settled by its log, and stays as it is.
+ */
+function withoutUnmoved(
+  touch: TokenTouch,
+  balances: { readonly beforeUnits: bigint; readonly afterUnits: bigint },
+  owners: TokenOwners,
+  verdicts: TokenVerdicts,
+): readonly TokenSide[] {
+  if (doubtfulPayers(touch, balances, owners).length === 0) return touch.sides;
+  let { leftUnits } = arrivalsOf(touch.sides, balances.afterUnits - balances.beforeUnits);
+  return touch.sides.map((side) => {
+    const { address: wallet, txHash: hash, units } = side;
+    if (units >= 0n || leftUnits === 0n || owners.isExplained({ wallet, hash })) return side;
+    const unmoved = leftUnits < -units ? leftUnits : -units;
+    leftUnits -= unmoved;
+    verdicts.sightings.push(sightingOf({ ...side, units: unmoved }, "NOT_LEFT"));
+    return { ...side, units: units + unmoved };
+  });
+}
+
 function addInflow(side: TokenSide, owners: TokenOwners, verdicts: TokenVerdicts): void {
   const { asset, address, units: amountUnits, height, blockHash, txHash, txIndex, opIndex } = side;
   const place = { asset, amountUnits, height, txHash, txIndex, opIndex };
@@ -152,12 +200,13 @@ function addInflow(side: TokenSide, owners: TokenOwners, verdicts: TokenVerdicts
 /** One outflow for each transaction, as with coins. */
 function addOutflows(
   { asset, address: wallet, height }: TokenTouch,
-  outgoing: readonly TokenSide[],
+  sides: readonly TokenSide[],
   owners: TokenOwners,
   verdicts: TokenVerdicts,
 ): void {
   const byTransaction = new Map<Hash32, bigint>();
-  for (const { txHash, units } of outgoing) {
+  for (const { txHash, units } of sides) {
+    if (units >= 0n) continue;
     byTransaction.set(txHash, (byTransaction.get(txHash) ?? 0n) - units);
   }
   const role = owners.walletFrom(wallet) === undefined ? "deposit-address" : "hot-wallet";

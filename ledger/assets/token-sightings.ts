@@ -1,6 +1,6 @@
 /**
  * Tokens that came to our addresses and are not credited: of contracts that nobody listed, NFTs, and
- * what listed contracts claimed without delivering. Recorded and never booked; of one block, of contracts
+ * what listed contracts claimed without delivering or taking. Recorded and never booked; of one block, of contracts
  * that nobody listed, as many as `deposit-watcher/tokens/wanted-logs.ts` says.
  */
 import type { Address } from "../../chain/address.js";
@@ -25,7 +25,8 @@ export type TokenStandard = (typeof TOKEN_STANDARDS)[number];
 /**
  * Why it is not credited. UNKNOWN_TOKEN: no listed contract. NFT: no fungible token. MALFORMED: not
  * written as the standard has it. NOT_ARRIVED: the balance did not rise by any of it. SHORTFALL: it
- * rose by less; what came is a deposit. UNREADABLE: the contract does not tell the balance.
+ * rose by less; what came is a deposit. UNREADABLE: the contract does not tell the balance. NOT_LEFT: it
+ * says that units left a hot wallet, and the balance did not fall by them; no payment of ours asked for it.
  */
 const SIGHTING_REASONS = [
   "UNKNOWN_TOKEN",
@@ -34,12 +35,13 @@ const SIGHTING_REASONS = [
   "NOT_ARRIVED",
   "SHORTFALL",
   "UNREADABLE",
+  "NOT_LEFT",
 ] as const;
 
 /** One of `SIGHTING_REASONS`. */
 export type SightingReason = (typeof SIGHTING_REASONS)[number];
 
-/** Something that a contract says came to one of our addresses. */
+/** Something that a contract says came to one of our addresses, or left it. */
 export interface NewSighting {
   readonly height: Height;
   readonly blockHash: Hash32;
@@ -51,7 +53,7 @@ export interface NewSighting {
   readonly standard: TokenStandard;
   /** Ours. */
   readonly address: Address;
-  /** Undefined for a mint. */
+  /** Undefined for a mint; of what did not leave, who is said to have it, undefined for a burn. */
   readonly sender: Address | undefined;
   /** Units, or the id of an NFT; undefined where the log names several or none. */
   readonly claimed: bigint | undefined;

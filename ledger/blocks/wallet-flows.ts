@@ -123,16 +123,30 @@ export function pastEntry(
  * for the wallet that paid explains nothing of another one, of which it may take tokens.
  */
 async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<Outflow[]> {
-  if (outflows.length === 0) return [];
-  const rows = await tx.query<Record<"wallet" | "hash", string>>(
-    `SELECT wallet, hash FROM explanations_of($1::text[], $2::text[]) WHERE explanation IS NOT NULL`,
-    [outflows.map((outflow) => outflow.wallet), outflows.map((outflow) => outflow.txHash)],
+  const own = await explainedPlaces(
+    tx,
+    outflows.map(({ wallet, txHash: hash }) => ({ wallet, hash })),
   );
-  const own = new Set(rows.map(payerPlace));
   return outflows.filter(
     ({ role, wallet, txHash: hash }) =>
       role !== "hot-wallet" || !own.has(payerPlace({ wallet, hash })),
   );
+}
+
+/**
+ * Those of these transactions of wallets that a payment, a recovery or a person explains.
+ * @returns their keys, as of `payerPlace`
+ */
+export async function explainedPlaces(
+  sql: Sql,
+  payers: readonly { readonly wallet: Address; readonly hash: Hash32 }[],
+): Promise<ReadonlySet<string>> {
+  if (payers.length === 0) return new Set();
+  const rows = await sql.query<Record<"wallet" | "hash", string>>(
+    `SELECT wallet, hash FROM explanations_of($1::text[], $2::text[]) WHERE explanation IS NOT NULL`,
+    [payers.map(({ wallet }) => wallet), payers.map(({ hash }) => hash)],
+  );
+  return new Set(rows.map(payerPlace));
 }
 
 async function recordForeignOutflows(

@@ -61,6 +61,7 @@ it("asks again for what concerns an address that was registered while it was ask
     tokenNodes: { first: node, second: undefined },
     book,
     listed: { tokens: [] },
+    explained: async () => new Set<string>(),
   };
   const prepared = await prepareRun(parts, [block], { signal });
   await prepared.verified;

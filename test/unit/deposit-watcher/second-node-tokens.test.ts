@@ -47,7 +47,9 @@ const read = (first: bigint, second: bigint | undefined) => {
     second: second === undefined ? undefined : nodeWith(second),
   };
   const { signal } = new AbortController();
-  return readTokenRun(nodes, watched, { run, sides: [side], contracts: [] }, { signal });
+  const explained = async () => new Set<string>();
+  const input = { run, sides: [side], contracts: [], explained };
+  return readTokenRun(nodes, watched, input, { signal });
 };
 
 describe("tokens that one node shows", () => {

@@ -17,6 +17,7 @@ const hashOf = (text: string) => keccak256Hex(Buffer.from(text));
 const owners = {
   walletFrom: (address: Address) => (address === hotWallet ? 0 : undefined),
   customerOf: (address: Address) => (address === alice ? parseCustomerId("alice") : undefined),
+  isExplained: ({ hash }: { readonly hash: string }) => hash === hashOf("payment of ours"),
 };
 
 let opIndex = 0;
@@ -106,5 +107,38 @@ describe("what a token's balances say of its claims", () => {
 
   it("is the exchange's own at the hot wallet", () => {
     expect(judge([side(8n, hotWallet)], 0n, 8n)).toEqual({ ...nothing, wallet: [8n] });
+  });
+
+  it("is an outflow of the hot wallet as far as its balance fell", () => {
+    const claim = (units: bigint, tx = "claim") => side(units, hotWallet, tx);
+    expect(judge([claim(-5n)], 100n, 100n)).toEqual({ ...nothing, sightings: ["NOT_LEFT 5"] });
+    expect(judge([claim(-5n)], 100n, 95n)).toEqual({ ...nothing, outflows: [5n] });
+    expect(judge([claim(-5n)], 100n, 98n)).toEqual({
+      ...nothing,
+      outflows: [2n],
+      sightings: ["NOT_LEFT 3"],
+    });
+    // What came in the same block is counted.
+    expect(judge([claim(5n), claim(-5n)], 100n, 100n)).toEqual({
+      ...nothing,
+      wallet: [5n],
+      outflows: [5n],
+    });
+    // Behind what is gone nobody knows which claim was true.
+    expect(judge([claim(-5n)], undefined, 100n)).toEqual({ ...nothing, outflows: [5n] });
+  });
+
+  it("is an outflow of the hot wallet in full where it is a payment of ours", () => {
+    const sides = [side(-5n, hotWallet, "payment of ours"), side(-7n, hotWallet, "claim")];
+    expect(judge(sides, 100n, 95n)).toEqual({
+      ...nothing,
+      outflows: [5n],
+      sightings: ["NOT_LEFT 7"],
+    });
+    expect(judge(sides.slice(0, 1), 100n, 100n)).toEqual({
+      ...nothing,
+      outflows: [5n],
+      surpluses: [5n],
+    });
   });
 });

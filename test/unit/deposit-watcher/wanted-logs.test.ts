@@ -141,7 +141,8 @@ describe("transfers of a run", () => {
     };
     const { signal } = new AbortController();
     const nodes = { first: node, second: undefined };
-    const input = { run: run as never, sides: [], contracts: [listed] };
+    const explained = async () => new Set<string>();
+    const input = { run: run as never, sides: [], contracts: [listed], explained };
     const { sightings, leftOut } = await readTokenRun(nodes, watched, input, { signal });
     expect([sightings.length, leftOut]).toEqual([1_000, 4_000]);
     expect(sightings[0]).toMatchObject({ reason: "UNKNOWN_TOKEN", address: alice, claimed: 1n });
