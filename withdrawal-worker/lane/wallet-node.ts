@@ -53,21 +53,27 @@ export interface PaymentEstimate extends PaymentTerms {
   readonly gasMax: bigint;
 }
 
+/** A question about the state that a view shows: a node that is behind would answer by an older one. */
+interface AtView extends RpcOptions {
+  readonly at: Height;
+}
+
 /** Calls throw NodeFault or WorkerError when nothing the node says can be used. */
 export interface WalletNode {
   /** @throws WRONG_NODE, NODE_BEHIND */
   view(wallet: Address, options: RpcOptions): Promise<WalletView>;
   /** In the order of the addresses, whether a payment to them runs code. */
-  haveCode(addresses: readonly Address[], options: RpcOptions): Promise<boolean[]>;
+  haveCode(addresses: readonly Address[], options: AtView): Promise<boolean[]>;
   /**
    * Meanings in the order of the payments; undefined for those that there was no time to ask for.
-   * A destination that burns gas costs its own answer, never those of others.
+   * A destination that burns gas costs its own answer, never those of others. `unknown` is also what a node
+   * says that does not have the block.
    * @param options.perCall estimates asked for at once; a few where code may burn gas
    */
   estimate(
     wallet: Address,
     payments: readonly PaymentEstimate[],
-    options: RpcOptions & { readonly perCall?: number },
+    options: AtView & { readonly perCall?: number },
   ): Promise<(EstimateMeaning | undefined)[]>;
   /**
    * The wallet's balances of tokens after a block, in the order of their contracts; undefined where a
@@ -204,18 +210,21 @@ export function createWalletNode(
   const evm = createEvmClient(rpc);
   return {
     view: (wallet, { signal }) => readView(rpc, { wallet, identity, chainAccounts, signal }),
-    async haveCode(addresses, { signal }) {
-      const calls = addresses.map((to) => ({ method: "eth_getCode", params: [to, "latest"] }));
+    async haveCode(addresses, { signal, at }) {
+      const calls = addresses.map((to) => ({
+        method: "eth_getCode",
+        params: [to, toQuantity(at)],
+      }));
       const outcomes = await rpc.batch(calls, { signal });
       return outcomes.map((outcome) => readHex(resultOf(outcome), "code") !== "0x");
     },
-    async estimate(wallet, payments, { signal, perCall = ESTIMATES_PER_CALL }) {
+    async estimate(wallet, payments, { signal, at, perCall = ESTIMATES_PER_CALL }) {
       const calls = payments.map((payment) => ({
         method: "eth_estimateGas",
-        params: [messageOf(wallet, payment)],
+        params: [messageOf(wallet, payment), toQuantity(at)],
       }));
       const meanings = await estimateInParts(rpc, calls, { signal, perCall, budgetMs });
-      return withoutRefusedTransfers(rpc, { wallet, payments, meanings, signal, budgetMs });
+      return withoutRefusedTransfers(rpc, { wallet, payments, meanings, signal, at, budgetMs });
     },
     tokenBalances: (account, tokens, at, { signal }) =>
       evm.tokenBalances(
@@ -253,10 +262,11 @@ async function withoutRefusedTransfers(
     readonly payments: readonly PaymentEstimate[];
     readonly meanings: readonly (EstimateMeaning | undefined)[];
     readonly signal: AbortSignal;
+    readonly at: Height;
     readonly budgetMs: number;
   },
 ): Promise<(EstimateMeaning | undefined)[]> {
-  const { wallet, payments, meanings } = asked;
+  const { wallet, payments, meanings, at } = asked;
   const transfers = payments.flatMap((payment, index) => {
     const isPayable = payment.transfer !== undefined && meanings[index]?.kind === "payable";
     return isPayable ? [{ payment, index }] : [];
@@ -264,7 +274,7 @@ async function withoutRefusedTransfers(
   if (transfers.length === 0) return [...meanings];
   const calls = transfers.map(({ payment }) => ({
     method: "eth_call",
-    params: [messageOf(wallet, payment), "latest"],
+    params: [messageOf(wallet, payment), toQuantity(at)],
   }));
   const outcomes = await callInTime(rpc, calls, asked);
   const checked = [...meanings];

@@ -385,7 +385,7 @@ export class Sweeper {
   async #gasOfTokens(
     unitsOf: ReadonlyMap<DueSweep, bigint | undefined>,
     wallet: Address,
-    { rules, signal }: Round,
+    { view, rules, signal }: Round,
   ): Promise<ReadonlyMap<DueSweep, bigint | "refused">> {
     const { node, settings } = this.#context;
     const worth = [...unitsOf].flatMap(([entry, units = 0n]) => {
@@ -409,7 +409,7 @@ export class Sweeper {
                 gasMax: settings.gas.limitMax,
               },
             ],
-            { signal },
+            { signal, at: view.height },
           ),
         ),
       );

@@ -65,7 +65,7 @@ it("learns of each payment by itself where the answers about several are too lar
   const asked = [refusing, refusing, verbose, payable].map((to) => {
     return { to, valueAtoken: 1n, gasPriceAtoken: 1n, gasMax: 1_000_000n };
   });
-  expect(await node.estimate(WALLET, asked, { signal })).toEqual([
+  expect(await node.estimate(WALLET, asked, { signal, at: 7 })).toEqual([
     { kind: "refused-by-destination", reason: "execution reverted" },
     { kind: "refused-by-destination", reason: "execution reverted" },
     { kind: "unknown", reason: "the node's answer is too large" },

@@ -87,7 +87,7 @@ async function correctPayments(
       gasPriceAtoken: (slot.attempts.at(-1) ?? slot).gasPriceAtoken,
       gasMax: estimateCeiling(gasOf(context, round)),
     })),
-    { signal: round.signal },
+    { signal: round.signal, at: round.view.height },
   );
   const room = await FeeRoom.read(context);
   refused.forEach((entry, index) => {

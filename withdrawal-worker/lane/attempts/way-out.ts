@@ -174,7 +174,7 @@ export class WayOut {
         gasPriceAtoken: price,
         gasMax: estimateCeiling(gas),
       })),
-      { signal: round.signal },
+      { signal: round.signal, at: round.view.height },
     );
     const room = await FeeRoom.read(this.#context);
     return wanted.flatMap(({ slot, price }, index) => {

@@ -92,7 +92,10 @@ export async function fillSlots(
   const { coins, tokens } = await shareOf(context, round, await withoutOwn(context, round, queued));
   if (coins.length + tokens.requests.length === 0) return none;
   const destinations = coins.map(({ destination }) => destination);
-  const haveCode = await node.haveCode(destinations, { signal: round.signal });
+  const haveCode = await node.haveCode(destinations, {
+    signal: round.signal,
+    at: round.view.height,
+  });
   const runsCode = (index: number) =>
     haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
   const plain = coins.filter((_, index) => !runsCode(index));
@@ -256,7 +259,7 @@ async function sortRequests(
   const meanings = await context.node.estimate(
     context.signer.address,
     asked.map(({ payment }) => payment),
-    { signal: round.signal, ...options },
+    { signal: round.signal, at: round.view.height, ...options },
   );
   const isRefused = meanings.some((meaning) => meaning?.kind === "refused-by-destination");
   const certain = isRefused ? await readCertain(context, round) : undefined;
@@ -279,7 +282,10 @@ interface CertainBalances {
   readonly tokenUnits: ReadonlyMap<string, bigint>;
 }
 
-/** The round's balances without what is on its way: estimates are made on the state of a later block. */
+/**
+ * The round's balances without what is on its way: a node may estimate on its newest state, whatever block it
+ * is asked for.
+ */
 async function readCertain(
   { ledger, signer }: LaneContext,
   { view, tokenUnits = new Map() }: Round,

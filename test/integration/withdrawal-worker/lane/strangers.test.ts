@@ -177,7 +177,7 @@ describe("requests to code that take the node long", () => {
     const payment = { valueAtoken: 1n, gasPriceAtoken: 1n, gasMax: 1_000_000n };
     const payments = [freshAddress(), freshAddress()].map((to) => ({ ...payment, to }));
     const { signal } = house;
-    const meanings = await node.estimate(WALLET, payments, { signal });
+    const meanings = await node.estimate(WALLET, payments, { signal, at: 1 });
     expect(meanings[0]).toEqual({ kind: "unknown", reason: "the node gave no answer in time" });
     expect(sizes.slice(0, 2)).toEqual([2, 1]);
   });

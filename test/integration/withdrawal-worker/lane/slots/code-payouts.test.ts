@@ -1,5 +1,6 @@
 /** Payouts that enter code: what they may cost, whom they may keep waiting, and what failures cost. */
 import { describe, expect, it } from "@jest/globals";
+import { toQuantity } from "../../../../../chain/hex.js";
 import { parseCustomerId } from "../../../../../ledger/journal/accounts.js";
 import { cancelWithdrawal } from "../../../../../ledger/withdrawals/cancellation.js";
 import { listEvents } from "../../../../../ledger/events.js";
@@ -68,6 +69,30 @@ describe("payouts to code", () => {
     expect([status, reason]).toEqual(["accepted", expect.stringContaining("free balance")]);
     await lane.runRound(house.signal);
     expect((await house.read(first)).status).toBe("settled");
+  });
+
+  it("do not fail by the state of a node that lacks the block of the view: they wait for it", async () => {
+    const { id, to } = await house.acceptTo();
+    house.chain.gasOf.set(to, 300_000n);
+    const { head } = house.chain;
+    let asked = 0;
+    house.chain.override = (method, [, block]) => {
+      if (method !== "eth_estimateGas") return undefined;
+      asked += 1;
+      // Before the refill there was nothing that the wallet could pay with.
+      return block === toQuantity(head)
+        ? { error: { code: -32000, message: "header not found" } }
+        : { error: { code: 3, message: "execution reverted: no", data: "0x" } };
+    };
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    const waiting = await house.read(id);
+    expect([asked > 0, waiting.status]).toEqual([true, "accepted"]);
+    expect(waiting.reason).toContain("header not found");
+    house.chain.override = () => undefined;
+    await house.database.query(`UPDATE withdrawal SET next_try_at = now()`);
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("broadcast");
   });
 
   it("get nonces behind plain payments, and no more gas at once than their share", async () => {
