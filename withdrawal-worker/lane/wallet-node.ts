@@ -21,6 +21,7 @@ import type { KnownAccounts } from "../../rpc-client/chain-accounts.js";
 import { headerCall } from "../../rpc-client/whole-range.js";
 import {
   type JsonRpcClient,
+  MAX_BATCH_CALLS,
   resultOf,
   type RpcCall,
   type RpcOptions,
@@ -86,7 +87,7 @@ export interface WalletNode {
     options: RpcOptions,
   ): Promise<(bigint | undefined)[]>;
   send(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
-  /** Receipts and the height of the node that gave them, read in one exchange. */
+  /** Receipts, and the lowest height of the exchanges that gave them: each asks for its node's own. */
   receipts(hashes: readonly Hash32[], options: RpcOptions): Promise<ReceiptsAtHeight>;
   headers(
     heights: readonly Height[],
@@ -99,11 +100,14 @@ export interface WalletNode {
 /** What a second node is asked: it says whether it has seen the same. */
 export type SecondNode = Pick<WalletNode, "receipts" | "headers" | "assertChain">;
 
-/** Receipts by hash; a missing one was unknown to a node at `height`. */
+/** Receipts by hash; a missing one was unknown to a node at `height` or above. */
 export interface ReceiptsAtHeight {
   readonly height: Height;
   readonly byHash: ReadonlyMap<Hash32, NodeReceipt>;
 }
+
+/** Receipts of one exchange, in which their node's height is asked for, too. */
+const RECEIPTS_PER_CALL = MAX_BATCH_CALLS - 1;
 
 /** Estimates asked for at once: with the gas cap even the dearest fit the client's time-out. */
 const ESTIMATES_PER_CALL = 8;
@@ -408,25 +412,32 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
+/** A node behind a balancer may answer each part: what all of them have seen is what the lowest has. */
 async function readReceipts(
   rpc: JsonRpcClient,
   hashes: readonly Hash32[],
   signal: AbortSignal,
 ): Promise<ReceiptsAtHeight> {
-  const [blockNumber, ...outcomes] = await rpc.batch(
-    [
-      { method: "eth_blockNumber", params: [] },
-      ...hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
-    ],
-    { signal },
-  );
+  const heights: Height[] = [];
   const byHash = new Map<Hash32, NodeReceipt>();
-  hashes.forEach((hash, index) => {
-    const result = resultOf(outcomes[index]);
-    if (result === null) return;
-    const receipt = parseNodeReceipt(result);
-    if (receipt.transactionHash !== hash) throw badAnswer("receipt of another transaction");
-    byHash.set(hash, receipt);
-  });
-  return { height: readSafeQuantity(resultOf(blockNumber), "block number"), byHash };
+  // Once at least: the height is asked for, too.
+  for (let start = 0; start === 0 || start < hashes.length; start += RECEIPTS_PER_CALL) {
+    const part = hashes.slice(start, start + RECEIPTS_PER_CALL);
+    const [blockNumber, ...outcomes] = await rpc.batch(
+      [
+        plain("eth_blockNumber"),
+        ...part.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
+      ],
+      { signal },
+    );
+    heights.push(readSafeQuantity(resultOf(blockNumber), "block number"));
+    part.forEach((hash, index) => {
+      const result = resultOf(outcomes[index]);
+      if (result === null) return;
+      const receipt = parseNodeReceipt(result);
+      if (receipt.transactionHash !== hash) throw badAnswer("receipt of another transaction");
+      byHash.set(hash, receipt);
+    });
+  }
+  return { height: Math.min(...heights), byHash };
 }

@@ -2,7 +2,7 @@
 import { afterEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { USUAL_ACCOUNTS } from "../../../chain/chain-accounts.js";
-import { parseHash32 } from "../../../chain/hex.js";
+import { parseHash32, toQuantity } from "../../../chain/hex.js";
 import { KnownAccounts } from "../../../rpc-client/chain-accounts.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
@@ -71,4 +71,22 @@ it("learns of each payment by itself where the answers about several are too lar
     { kind: "unknown", reason: "the node's answer is too large" },
     { kind: "payable", gas: 50_000n },
   ]);
+});
+
+it("tells the lowest height where receipts are more than one exchange holds", async () => {
+  let looks = 0;
+  chain = await startFakeNode({
+    eth_blockNumber: () => {
+      looks += 1;
+      return toQuantity(looks === 1 ? 100 : 95);
+    },
+    eth_getTransactionReceipt: () => null,
+  });
+  const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+  const node = createWalletNode(rpc, IDENTITY);
+  const hashes = Array.from({ length: 600 }, (_, index) => {
+    return parseHash32(`0x${index.toString(16).padStart(64, "0")}`);
+  });
+  const { height, byHash } = await node.receipts(hashes, { signal });
+  expect([height, byHash.size, looks]).toEqual([95, 0, 2]);
 });
