@@ -13,7 +13,7 @@ import { createSdkTransactions } from "../rpc/comet/sdk-transactions.js";
 import { withEvmSimulation } from "../rpc/cosmos/evm-simulation.js";
 import { createQueries } from "../rpc/cosmos/queries.js";
 import type { QueryRegistry } from "../rpc/cosmos/registry.js";
-import type { ModuleAccount } from "../rpc/cosmos/sources.js";
+import type { ModuleAccount, QuerySources } from "../rpc/cosmos/sources.js";
 import type { AppConfig, NodeConfig } from "../settings/config.js";
 import type { Genesis } from "../settings/genesis.js";
 import type { OpenStores } from "../store/open-store.js";
@@ -34,7 +34,7 @@ export interface QueryParts {
 export function createNodeQueries(parts: QueryParts): QueryRegistry {
   const { genesis, config, app, comet, calls, nodeId, stores } = parts;
   const pruning = app[""];
-  return createQueries({
+  const sources: QuerySources = {
     types: loadDescriptors(),
     chain: comet,
     transactions: withEvmSimulation(createSdkTransactions(comet), comet, calls),
@@ -60,7 +60,8 @@ export function createNodeQueries(parts: QueryParts): QueryRegistry {
       readerAt: (height) => stores.state.readerAt(height),
       timeMsAt: (height) => timeMsAt(comet.view, height),
     }),
-  });
+  };
+  return createQueries(sources, app.api["query-timeout-ms"]);
 }
 
 /** Time of a block, Unix milliseconds; blocks of a state that is there are there, too. */

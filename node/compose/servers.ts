@@ -144,7 +144,6 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
   ];
   const shared = {
     queries: parts.queries,
-    timeoutMs: app.api["query-timeout-ms"],
     clock: systemClock,
     log,
   };

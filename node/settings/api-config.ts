@@ -51,7 +51,7 @@ export const API_SECTION = {
     min: 100,
     max: 600_000,
     unit: "ms",
-    help: "Time after which a query over REST or gRPC is given up.",
+    help: "Time after which a query over REST, gRPC or abci_query is given up.",
   }),
 };
 

@@ -45,10 +45,33 @@ const NAMES: Readonly<Record<QueryFault["code"], string>> = {
   UNAVAILABLE: "Unavailable",
 };
 
-/** Answers a query as of a height; what is wrong with it is a code, never an exception. */
+/** A query as it comes. */
+interface AbciQuery {
+  readonly path: string;
+  readonly data: Uint8Array;
+  readonly height: Height;
+}
+
+/**
+ * Answers a query as of a height; what is wrong with it is a code, never an exception, and so is that
+ * it takes too long, or that too many are asked at once.
+ */
 export async function abciAnswer(
   queries: QueryRegistry,
-  query: { readonly path: string; readonly data: Uint8Array; readonly height: Height },
+  query: AbciQuery,
+  signal: AbortSignal,
+): Promise<AbciAnswer> {
+  try {
+    return await queries.bounded(signal, (limited) => nestedAnswer(queries, query, limited));
+  } catch (error) {
+    return refusedAnswer(queries, query, error);
+  }
+}
+
+/** The same for a query inside of another one, which is bounded as a whole. */
+export async function nestedAnswer(
+  queries: QueryRegistry,
+  query: AbciQuery,
   signal: AbortSignal,
 ): Promise<AbciAnswer> {
   const { path, data, height } = query;
@@ -68,10 +91,15 @@ export async function abciAnswer(
     const value = await answerBytes(served.output, answer, signal);
     return { code: 0, log: "", codespace: "", value, height: told };
   } catch (error) {
-    const fault = faultOf(error);
-    if (fault === undefined) throw error;
-    return failureOf(fault, height, queries.latestHeight());
+    return refusedAnswer(queries, query, error);
   }
+}
+
+/** What was thrown as an answer; throws a fault of ours again. */
+function refusedAnswer(queries: QueryRegistry, { height }: AbciQuery, error: unknown): AbciAnswer {
+  const fault = faultOf(error);
+  if (fault === undefined) throw error;
+  return failureOf(fault, height, queries.latestHeight());
 }
 
 function failureOf(fault: QueryFault, height: Height, latest: Height): AbciAnswer {

@@ -16,8 +16,11 @@ import { upgradeQueries } from "./modules/upgrade.js";
 import { type QueryHandlers, QueryRegistry } from "./registry.js";
 import type { QuerySources } from "./sources.js";
 
-/** The registry; every face of the node gets the same one. */
-export function createQueries(sources: QuerySources): QueryRegistry {
+/**
+ * The registry; every face of the node gets the same one.
+ * @param timeoutMs time after which a query is given up
+ */
+export function createQueries(sources: QuerySources, timeoutMs: number): QueryRegistry {
   const registry: QueryRegistry = new QueryRegistry(
     sources.types,
     {
@@ -32,6 +35,7 @@ export function createQueries(sources: QuerySources): QueryRegistry {
       ...moduleQueries(sources),
     },
     () => latestHeight(sources.chain),
+    timeoutMs,
   );
   return registry;
 }

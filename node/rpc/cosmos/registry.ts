@@ -12,6 +12,7 @@ import type { Descriptors } from "../../../chain/protobuf/descriptors.js";
 import { decodeRequest } from "../../../chain/protobuf/codec.js";
 import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values.js";
 import type { Height } from "../../../chain/hex.js";
+import { limitedSignal } from "../../../runtime/process/task.js";
 import { invalidArgument, QueryFault } from "./errors.js";
 
 /** Where state is read, and for how long somebody waits for it. */
@@ -58,20 +59,26 @@ export interface ServedMethod {
 /** Height of a request: digits; 0 and "" mean the newest. */
 const HEIGHT_TEXT = /^[0-9]{1,15}$/;
 
+/** Queries that are answered at once, of all faces; more are told to come back. */
+const MAX_RUNNING = 256;
+
 /** The methods of a node. */
 export class QueryRegistry {
   private readonly methods = new Map<string, ServedMethod>();
   private readonly served: readonly ServiceType[];
+  private running = 0;
 
   /**
    * @param types what the methods and messages are
    * @param handlers every path has to be in `types`
    * @param latest newest committed height
+   * @param timeoutMs time after which a query is given up
    */
   constructor(
     readonly types: Descriptors,
     handlers: QueryHandlers,
     private readonly latest: () => Height,
+    private readonly timeoutMs: number,
   ) {
     for (const [path, handler] of Object.entries(handlers)) {
       this.methods.set(path, this.servedMethod(path, handler));
@@ -98,6 +105,27 @@ export class QueryRegistry {
   /** Newest committed height. */
   latestHeight(): Height {
     return this.latest();
+  }
+
+  /**
+   * All that a face does for one query, from the reading of it to the answer.
+   * @param gone fires when nobody waits for the answer any more
+   * @param work ends with its signal, which fires with a TimeoutError when the query takes too long
+   * @throws UNAVAILABLE where too many run already
+   */
+  async bounded<Result>(
+    gone: AbortSignal,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.running >= MAX_RUNNING) {
+      throw new QueryFault("UNAVAILABLE", "too many queries at once, try again");
+    }
+    this.running += 1;
+    try {
+      return await work(limitedSignal([gone], this.timeoutMs));
+    } finally {
+      this.running -= 1;
+    }
   }
 
   /**

@@ -18,7 +18,6 @@ import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { readInTurn } from "../../../runtime/process/resting-lane.js";
-import { limitedSignal } from "../../../runtime/process/task.js";
 import { answerBytes } from "../cosmos/answers.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
 import { type QueryRegistry, readRequest, type ServedMethod } from "../cosmos/registry.js";
@@ -36,7 +35,6 @@ export interface GrpcServerOptions {
   readonly maxConnections: number;
   /** Requests that one address may make a second; 0 sets no bound. */
   readonly requestsPerSecond: number;
-  readonly timeoutMs: number;
   /** What the clients of all servers together may make the node keep; by default its own bounds. */
   readonly memory?: ClientMemory;
   readonly clock: Clock;
@@ -48,9 +46,8 @@ const HEIGHT_KEY = "x-cosmos-block-height";
 /** Largest request, as the SDK's default; a transaction is far smaller. */
 const MAX_RECEIVED_BYTES = 10 * 1024 * 1024;
 
-/** Calls at once of one connection, and of all together. */
+/** Calls at once of one connection. */
 const MAX_STREAMS = 100;
-const MAX_RUNNING = 256;
 
 /** Connections that do nothing, and such that do not answer, are closed. */
 const MAX_IDLE_MS = 10 * 60_000;
@@ -152,7 +149,6 @@ async function stop(server: Server): Promise<void> {
 
 class Calls {
   private readonly limit: RateLimit;
-  private running = 0;
 
   constructor(private readonly options: GrpcServerOptions) {
     this.limit = new RateLimit(options.requestsPerSecond, options.clock);
@@ -168,34 +164,29 @@ class Calls {
     call: ServerUnaryCall<Buffer, Buffer>,
     done: sendUnaryData<Buffer>,
   ): Promise<void> {
-    const { queries, log, timeoutMs } = this.options;
+    const { queries, log } = this.options;
     const gone = new AbortController();
     call.once("cancelled", () => gone.abort(new DOMException("the client is gone", "AbortError")));
-    this.running += 1;
     try {
       if (!this.mayAsk(call.getPeer())) throw new QueryFault("RESOURCE_EXHAUSTED", TOO_OFTEN);
-      if (this.running > MAX_RUNNING) {
-        throw new QueryFault("UNAVAILABLE", "too many queries at once, try again");
-      }
-      const height = queries.heightOf(call.metadata.get(HEIGHT_KEY)[0]?.toString());
-      const signal = limitedSignal([gone.signal], timeoutMs);
-      const { request } = call;
-      const read = () => readRequest(served, request);
-      const message = await readInTurn(request.length, signal, read);
-      const { answer, height: told } = await served.run(message, { height, signal });
-      const bytes = await answerBytes(served.output, answer, signal);
-      const metadata = new Metadata();
-      metadata.set(HEIGHT_KEY, told.toString());
-      call.sendMetadata(metadata);
-      done(null, bytes);
+      await queries.bounded(gone.signal, async (signal) => {
+        const height = queries.heightOf(call.metadata.get(HEIGHT_KEY)[0]?.toString());
+        const { request } = call;
+        const read = () => readRequest(served, request);
+        const message = await readInTurn(request.length, signal, read);
+        const { answer, height: told } = await served.run(message, { height, signal });
+        const bytes = await answerBytes(served.output, answer, signal);
+        const metadata = new Metadata();
+        metadata.set(HEIGHT_KEY, told.toString());
+        call.sendMetadata(metadata);
+        done(null, bytes);
+      });
     } catch (error) {
       const fault = faultOf(error);
       if (fault === undefined)
         log.error({ err: error, method: served.method.path }, "a query failed");
       const { code, message } = fault ?? new QueryFault("INTERNAL", INTERNAL);
       done({ code: GRPC_CODES[code], details: message });
-    } finally {
-      this.running -= 1;
     }
   }
 }

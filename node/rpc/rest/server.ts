@@ -11,7 +11,6 @@ import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { readInTurn } from "../../../runtime/process/resting-lane.js";
-import { limitedSignal } from "../../../runtime/process/task.js";
 import type { ClientMemory } from "../client-memory.js";
 import { statusText } from "../cosmos/abci-answer.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
@@ -41,7 +40,6 @@ export interface RestServerOptions {
   readonly maxBodyBytes: number;
   /** Requests that one address may make a second; 0 sets no bound. */
   readonly requestsPerSecond: number;
-  readonly timeoutMs: number;
   readonly memory: ClientMemory;
   readonly clock: Clock;
   readonly log: Logger;
@@ -63,9 +61,6 @@ const HTTP_STATUS: Readonly<Record<QueryFault["code"], number>> = {
   INTERNAL: 500,
   UNAVAILABLE: 503,
 };
-
-/** Queries that are answered at once; more are told to come back. */
-const MAX_RUNNING = 256;
 
 /**
  * Starts the server.
@@ -94,7 +89,6 @@ class Rest {
   private readonly writer: JsonWriter;
   private readonly limit: RateLimit;
   private readonly swagger: SwaggerPage | undefined;
-  private running = 0;
 
   constructor(private readonly options: RestServerOptions) {
     const { queries, clock, requestsPerSecond } = options;
@@ -174,36 +168,30 @@ class Rest {
     body: string | undefined,
   ): Promise<void> {
     const { request, response } = exchanged;
-    const { queries, log, timeoutMs } = this.options;
+    const { queries, log } = this.options;
     const gone = new AbortController();
     response.once("close", () => gone.abort(new DOMException("the client is gone", "AbortError")));
-    const signal = limitedSignal([gone.signal], timeoutMs);
-    this.running += 1;
+    const { served } = match;
     try {
-      if (this.running > MAX_RUNNING) {
-        throw new QueryFault("UNAVAILABLE", "too many queries at once, try again");
-      }
-      const height = queries.heightOf(heightNamed(request));
-      const { served } = match;
-      const message = await readInTurn(query.length + (body?.length ?? 0), signal, () =>
-        requestOf(match, this.reader, query, body),
-      );
-      const { answer, height: told } = await served.run(message, { height, signal });
-      const pieces = await this.writer.pieces(served.output, answer, () => breathe(signal));
-      if (response.destroyed) return;
-      sendPieces(exchanged, 200, joined(pieces), {
-        ...cors,
-        [HEIGHT_HEADER]: told.toString(),
-        "Grpc-Metadata-X-Cosmos-Block-Height": told.toString(),
+      await queries.bounded(gone.signal, async (signal) => {
+        const height = queries.heightOf(heightNamed(request));
+        const message = await readInTurn(query.length + (body?.length ?? 0), signal, () =>
+          requestOf(match, this.reader, query, body),
+        );
+        const { answer, height: told } = await served.run(message, { height, signal });
+        const pieces = await this.writer.pieces(served.output, answer, () => breathe(signal));
+        if (response.destroyed) return;
+        sendPieces(exchanged, 200, joined(pieces), {
+          ...cors,
+          [HEIGHT_HEADER]: told.toString(),
+          "Grpc-Metadata-X-Cosmos-Block-Height": told.toString(),
+        });
       });
     } catch (error) {
       const fault = faultOf(error);
       if (fault === undefined) log.error({ err: error, url: request.url }, "a query failed");
-      const { served } = match;
       const shown = fault ?? new QueryFault("INTERNAL", "internal error");
       this.refuse(exchanged, cors, moduleFault(served.service, shown));
-    } finally {
-      this.running -= 1;
     }
   }
 

@@ -8,6 +8,7 @@ import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startCometServer } from "../../../node/rpc/comet/server.js";
 import { createSdkTransactions } from "../../../node/rpc/comet/sdk-transactions.js";
 import { createQueries } from "../../../node/rpc/cosmos/queries.js";
+import type { QuerySources } from "../../../node/rpc/cosmos/sources.js";
 import { startRestServer } from "../../../node/rpc/rest/server.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -73,7 +74,7 @@ export async function askNode(node: ValidatorNode, genesis: Genesis): Promise<As
     rpcListenAddress: "tcp://127.0.0.1:26657",
     version: "0.0.0-test",
   };
-  const queries = createQueries({
+  const sources: QuerySources = {
     types: loadDescriptors(),
     chain,
     transactions: createSdkTransactions(chain),
@@ -91,7 +92,8 @@ export async function askNode(node: ValidatorNode, genesis: Genesis): Promise<As
     burnAddress: genesis.params.burnAddress,
     inflationPercent,
     vesting: { account: async () => undefined, lockedSupplyAtoken: () => 0n },
-  });
+  };
+  const queries = createQueries(sources, 240_000);
   const comet = await startCometServer({
     ...places,
     view,
@@ -111,7 +113,6 @@ export async function askNode(node: ValidatorNode, genesis: Genesis): Promise<As
     maxConnections: 10,
     maxBodyBytes: 100_000,
     requestsPerSecond: 0,
-    timeoutMs: 240_000,
     memory: createClientMemory(systemClock),
     clock: systemClock,
     log,

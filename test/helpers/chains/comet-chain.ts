@@ -64,6 +64,7 @@ import { inflationPercent } from "../../../node/blocks/fees.js";
 import { createSdkTransactions } from "../../../node/rpc/comet/sdk-transactions.js";
 import { withEvmSimulation } from "../../../node/rpc/cosmos/evm-simulation.js";
 import { createQueries } from "../../../node/rpc/cosmos/queries.js";
+import type { QuerySources } from "../../../node/rpc/cosmos/sources.js";
 import type { QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
 import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { startCometServer } from "../../../node/rpc/comet/server.js";
@@ -303,7 +304,7 @@ export class CometTestChain {
     const noCalls = { call: unserved, estimateGas: unserved, createAccessList: unserved };
     const noTraces = { traceBlock: unserved, traceCall: unserved, simulate: unserved };
     const calls = { ...noCalls, ...noTraces };
-    return createQueries({
+    const sources: QuerySources = {
       types: loadDescriptors(),
       chain,
       transactions: withEvmSimulation(createSdkTransactions(chain), chain, calls),
@@ -326,7 +327,8 @@ export class CometTestChain {
       burnAddress: genesis.params.burnAddress,
       inflationPercent,
       vesting: { account: async () => undefined, lockedSupplyAtoken: () => 0n },
-    });
+    };
+    return createQueries(sources, 20_000);
   }
 
   private portsOf(genesis: Genesis, pool: MempoolPorts): CometChain {

@@ -41,7 +41,6 @@ function start(limits: { readonly requestsPerSecond?: number; readonly clock?: C
     queries: chain.queries,
     maxConnections: MAX_CONNECTIONS,
     requestsPerSecond: 0,
-    timeoutMs: 20_000,
     memory,
     clock: systemClock,
     log: createLogger({ component: "test", level: "silent" }),

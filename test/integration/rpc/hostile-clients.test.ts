@@ -160,7 +160,7 @@ describe("pages of the node", () => {
     const types = loadDescriptors();
     const methods = types.services().flatMap((service) => [...service.methods.values()]);
     const handlers = Object.fromEntries(methods.map(({ path }) => [path, () => ({})]));
-    const queries = new QueryRegistry(types, handlers, () => 1);
+    const queries = new QueryRegistry(types, handlers, () => 1, 20_000);
     const shared = { listen: LISTEN, memory, log };
     const rest = await startRestServer({
       ...shared,
@@ -170,7 +170,6 @@ describe("pages of the node", () => {
       maxConnections: 10,
       maxBodyBytes: 1_000,
       requestsPerSecond: 0,
-      timeoutMs: 20_000,
       clock,
     });
     const page = await startMetricsServer({ ...shared, metrics });

@@ -74,7 +74,6 @@ export function restOptions(): RestServerOptions {
     maxConnections: 100,
     maxBodyBytes: 100_000,
     requestsPerSecond: 0,
-    timeoutMs: 20_000,
     memory: createClientMemory(systemClock),
     clock: systemClock,
     log,
@@ -142,7 +141,6 @@ export async function openInterfaces(): Promise<void> {
     queries: chain.queries,
     maxConnections: 100,
     requestsPerSecond: 0,
-    timeoutMs: 20_000,
     clock: systemClock,
     log,
   });

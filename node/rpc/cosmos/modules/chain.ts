@@ -10,7 +10,7 @@ import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/val
 import { appVersion, FIRST_APP_VERSION } from "../../../modules/reads/gov-reads.js";
 import { latestHeight } from "../../comet/chain-reads.js";
 import { COMET_VERSION } from "../../comet/routes/status.js";
-import { abciAnswer, INVALID_REQUEST, queryFailure } from "../abci-answer.js";
+import { INVALID_REQUEST, nestedAnswer, queryFailure } from "../abci-answer.js";
 import { decidedBlock, decidedOutline, needHeight } from "../decided-block.js";
 import { notFound } from "../errors.js";
 import { consensusText } from "../module-values.js";
@@ -133,7 +133,7 @@ async function abciQuery(
   const refusal = refusalOf(request);
   const answer =
     refusal === undefined
-      ? await abciAnswer(queries, query, signal)
+      ? await nestedAnswer(queries, query, signal)
       : queryFailure(INVALID_REQUEST, `${refusal}: invalid request`);
   const { code, log, codespace, value } = answer;
   return { code, log, codespace, value, height: BigInt(answer.height) };

@@ -25,6 +25,7 @@ const queries = new QueryRegistry(
     ].map((path) => [path, nothing]),
   ),
   () => 7,
+  20_000,
 );
 const routes = new Routes(queries);
 const reader = new JsonReader(types);

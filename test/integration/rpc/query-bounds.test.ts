@@ -1,0 +1,99 @@
+/** Queries of all faces together are bounded in number and in time. */
+import { afterEach, expect, it } from "@jest/globals";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import * as grpc from "@grpc/grpc-js";
+import { createClientMemory } from "../../../node/rpc/client-memory.js";
+import { abciAnswer } from "../../../node/rpc/cosmos/abci-answer.js";
+import { QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
+import { startGrpcServer } from "../../../node/rpc/grpc/server.js";
+import { startRestServer } from "../../../node/rpc/rest/server.js";
+import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createGate, type Gate } from "../../helpers/gate.js";
+import { inVirtualTime } from "../../helpers/virtual-time.js";
+
+const PATH = "/cosmos.bank.v1beta1.Query/Params";
+const MOST = 256;
+const LISTEN = { host: "127.0.0.1", port: 0 };
+const NOTHING = new Uint8Array(0);
+const types = loadDescriptors();
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+/** A registry whose one method answers when the gate opens, or not at all when its time is over. */
+function slowQueries({ opened }: Gate) {
+  const state = { running: 0 };
+  const answer = async (_request: unknown, { signal }: { readonly signal: AbortSignal }) => {
+    state.running += 1;
+    const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
+    await Promise.race([opened, over]);
+    state.running -= 1;
+    signal.throwIfAborted();
+    return {};
+  };
+  const queries = new QueryRegistry(types, { [PATH]: answer }, () => 1, 20_000);
+  const ask = (signal = new AbortController().signal) =>
+    abciAnswer(queries, { path: PATH, data: NOTHING, height: 1 }, signal);
+  return { queries, state, ask };
+}
+
+it("no more run at once, whichever way they come", async () => {
+  const gate = createGate();
+  const { queries, state, ask } = slowQueries(gate);
+  const log = createLogger({ component: "test", level: "silent" });
+  const shared = {
+    listen: LISTEN,
+    queries,
+    maxConnections: 10,
+    requestsPerSecond: 0,
+    memory: createClientMemory(systemClock),
+    clock: systemClock,
+    log,
+  };
+  const own = { allowedOrigins: [], isSwaggerServed: false, maxBodyBytes: 1_000 };
+  const rest = await startRestServer({ ...shared, ...own });
+  const server = await startGrpcServer(shared);
+  const client = new grpc.Client(
+    `127.0.0.1:${server.address.port}`,
+    grpc.credentials.createInsecure(),
+  );
+  cleanups.push(rest.stop, server.stop, () => client.close());
+  const held = Array.from({ length: MOST }, () => ask());
+  const late = ask();
+  for (let turn = 0; turn < 10; turn++) await nextTurn();
+  expect(state.running).toBe(MOST);
+  expect(await late).toMatchObject({
+    code: 6,
+    codespace: "sdk",
+    log: "rpc error: code = Unavailable desc = too many queries at once, try again: unknown request",
+  });
+  const url = `http://127.0.0.1:${rest.address.port}/cosmos/bank/v1beta1/params`;
+  const refused = await fetch(url);
+  expect(refused.status).toBe(503);
+  expect(await refused.json()).toMatchObject({ code: 14 });
+  const call = new Promise((_resolve, reject) => {
+    const same = (bytes: Buffer) => bytes;
+    client.makeUnaryRequest(PATH, same, same, Buffer.alloc(0), (error) => reject(error));
+  });
+  await expect(call).rejects.toMatchObject({ code: 14 });
+  gate.open();
+  expect((await Promise.all(held)).map(({ code }) => code)).toEqual(Array(MOST).fill(0));
+  expect((await fetch(url)).status).toBe(200);
+});
+
+it("over abci_query, too, one that takes too long is given up", () =>
+  inVirtualTime(async () => {
+    const { state, ask } = slowQueries(createGate());
+    const gone = new AbortController();
+    setTimeout(() => gone.abort(), 60_000);
+    const { code, log } = await ask(gone.signal);
+    expect([code, log]).toEqual([
+      6,
+      "rpc error: code = DeadlineExceeded desc = the query took too long: unknown request",
+    ]);
+    expect(state.running).toBe(0);
+  }));
