@@ -27,7 +27,8 @@ export interface BlockRecordBytes {
   readonly outline: Uint8Array;
   /** Changes that no transaction made. */
   readonly changes: Uint8Array;
-  readonly cosmos: readonly Uint8Array[];
+  /** Transactions of the Cosmos side; as the pages, they are read when they come to their turn. */
+  readonly cosmos: Iterable<Uint8Array>;
   readonly pages: Iterable<PageRecordBytes>;
 }
 
@@ -58,7 +59,7 @@ export function* recordedBlockSteps(bytes: BlockRecordBytes): Steps<RecordedBloc
     addPage(transactions, page);
     yield;
   }
-  const cosmos = bytes.cosmos.map((record) => readRlp(record, readCosmosTransaction));
+  const cosmos = Array.from(bytes.cosmos, (record) => readRlp(record, readCosmosTransaction));
   const isWhole =
     transactions.length === outline.transactionCount &&
     cosmos.length === outline.cosmosPlaces.length;

@@ -197,16 +197,21 @@ export class BlockRecords {
     return readRlp(raw, (reader) => reader.bytes());
   }
 
-  /** The records of a block as they are, the pages one after the other. */
+  /** The records of a block as they are; pages and Cosmos transactions are read one after the other. */
   stored(height: Height): BlockRecordBytes {
     const at = heightBytes(height);
     const outline = this.outline(height);
     return {
       outline: this.need(storeKey("outline", at), height),
       changes: this.need(storeKey("blockChanges", at), height),
-      cosmos: outline.cosmosPlaces.map((_, item) => this.need(cosmosKey(at, item), height)),
+      cosmos: this.storedCosmos(height, outline),
       pages: this.storedPages(height, outline),
     };
+  }
+
+  private *storedCosmos(height: Height, { cosmosPlaces }: StoredOutline): Generator<Uint8Array> {
+    const at = heightBytes(height);
+    for (const item of cosmosPlaces.keys()) yield this.need(cosmosKey(at, item), height);
   }
 
   private *storedPages(height: Height, { starts }: StoredOutline): Generator<PageRecordBytes> {

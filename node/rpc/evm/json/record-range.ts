@@ -69,16 +69,26 @@ async function blockTexts(
     sizeBytes += bytes.length;
     return `"${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64")}"`;
   };
-  const listText = (records: readonly Uint8Array[]) => `[${records.map(recordText).join(",")}]`;
-  const texts = [
-    `{"outline":${recordText(outline)},"changes":${recordText(changes)},` +
-      `"cosmos":${listText(cosmos)},"pages":[`,
-  ];
-  for (const page of pages) {
-    texts.push(`${texts.length === 1 ? "" : ","}${listText(page)}`);
+  function* parts(): Generator<string> {
+    yield `{"outline":${recordText(outline)},"changes":${recordText(changes)},"cosmos":[`;
+    let lead = "";
+    for (const record of cosmos) {
+      yield lead + recordText(record);
+      lead = ",";
+    }
+    yield '],"pages":[';
+    lead = "";
+    for (const page of pages) {
+      yield `${lead}[${page.map(recordText).join(",")}]`;
+      lead = ",";
+    }
+    yield "]}";
+  }
+  const texts: string[] = [];
+  for (const text of parts()) {
+    texts.push(text);
     if (sizeBytes > MAX_BLOCK_BYTES) return undefined;
     await breathe(signal);
   }
-  texts.push("]}");
   return { texts, sizeBytes };
 }
