@@ -7,6 +7,7 @@ import {
   type Hex,
   toQuantity,
 } from "../../../../chain/hex.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { invalidParams, RpcFault } from "../errors.js";
@@ -81,13 +82,16 @@ export function stateMethods(view: ChainView, pool: TransactionPool): MethodEntr
       const height = stateHeight(view, params.optional(2, parseBlockRef));
       return bytesToHex(bigintToWord(await view.storageAt(address, slot, height)));
     }),
-    method("eth_getStorageValues", 2, async (params) => {
+    method("eth_getStorageValues", 2, async (params, { signal }) => {
       const wanted = params.required(0, parseSlotsByAccount);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
       const found: Record<Address, Hex[]> = {};
       for (const [address, slots] of wanted) {
         const values = [];
-        for (const slot of slots) values.push(await view.storageAt(address, slot, height));
+        for (const slot of slots) {
+          await breathe(signal);
+          values.push(await view.storageAt(address, slot, height));
+        }
         found[address] = values.map((value) => bytesToHex(bigintToWord(value)));
       }
       return found;

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
 import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, parseHash32, ZERO_HASH } from "../../../../chain/hex.js";
+import { turnsOf } from "../../../helpers/turns.js";
 import { ALICE, BOB, createTestNode } from "./fixture.js";
 
 const node = createTestNode();
@@ -101,6 +102,12 @@ describe("state", () => {
       const { error } = await node.ask("eth_getStorageAt", BOB.address, value);
       expect(error).toEqual({ code: -32602, message: "invalid argument 1: non-string" });
     }
+  });
+
+  it("gives others their turns while many slots are read", async () => {
+    const slots = Array.from({ length: 1_024 }, (_, slot) => `0x${slot.toString(16)}`);
+    const read = () => node.call("eth_getStorageValues", { [BOB.address]: slots });
+    expect(await turnsOf(read)).toBeGreaterThan(200);
   });
 
   it("proves accounts, repeating the form of each key", async () => {
