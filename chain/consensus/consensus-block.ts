@@ -37,7 +37,7 @@ export const PART_BYTES = 65_536;
 export const MAX_BLOCK_BYTES = 22_020_096;
 
 /** More transactions than fit into the largest block. */
-const MAX_TRANSACTIONS = 200_000;
+export const MAX_TRANSACTIONS = 200_000;
 
 /** Most bytes of evidence in any block, as CometBFT's default. */
 export const MAX_EVIDENCE_BYTES = 1_048_576;

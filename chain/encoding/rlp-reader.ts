@@ -126,11 +126,14 @@ export class RlpReader {
     this.at = this.start;
   }
 
-  /** A list of items of one kind. */
-  items<T>(read: (reader: this) => T): T[] {
+  /** A list of items of one kind, at most so many. */
+  items<T>(read: (reader: this) => T, mostItems = Number.POSITIVE_INFINITY): T[] {
     return this.list(() => {
       const items: T[] = [];
-      while (this.at < this.end) items.push(read(this));
+      while (this.at < this.end) {
+        if (items.length === mostItems) throw refused("there are too many items");
+        items.push(read(this));
+      }
       return items;
     });
   }

@@ -21,6 +21,9 @@ import { ChainError } from "../errors.js";
 
 const NOTHING = new Uint8Array(0);
 
+/** Most topics of a log. */
+const MAX_TOPICS = 4;
+
 /** Bytes of a position in a bloom. */
 const POSITION_BYTES = 2;
 
@@ -113,16 +116,29 @@ export function receiptFields(receipt: Receipt): RlpInput[] {
 export function readLog(reader: RlpReader): Log {
   return reader.list(() => ({
     address: readAddress(reader),
-    topics: reader.items(readHash),
+    topics: reader.items(readHash, MAX_TOPICS),
     data: reader.bytes(),
   }));
 }
 
-/** Reads all receipts of a block and works out their blooms. */
-export function decodeReceipts(bytes: Uint8Array): Receipt[] {
-  return readRlp(bytes, (all) =>
-    all.items((reader) => reader.list(() => readReceiptFields(reader, logsToBloom))),
-  );
+/**
+ * Reads all receipts of a block, whose blooms follow from their logs.
+ * @param bounds how many receipts there may be, and how many logs in all of them
+ * @throws INVALID_RLP
+ */
+export function decodeReceipts(
+  bytes: Uint8Array,
+  bounds: { readonly receipts: number; readonly logs: number },
+): Receipt[] {
+  let logsLeft = bounds.logs;
+  const logsOf = (reader: RlpReader) => {
+    const logs = reader.items(readLog, logsLeft);
+    logsLeft -= logs.length;
+    return logs;
+  };
+  const readReceipt = (reader: RlpReader) =>
+    reader.list(() => readReceiptFields(reader, logsToBloom, logsOf));
+  return readRlp(bytes, (all) => all.items(readReceipt, bounds.receipts));
 }
 
 /** Reads a receipt's logs, all of them. */

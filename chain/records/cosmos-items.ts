@@ -37,8 +37,17 @@ export function eventItem({ type, attributes }: AbciEvent): RlpInput {
   ];
 }
 
-/** Reads a Cosmos transaction of a block. */
+/** Reads a Cosmos transaction of a block as it is stored. */
 export function readCosmosTransaction(reader: RlpReader): MinedCosmosTransaction {
+  return readMined(reader, Number.POSITIVE_INFINITY);
+}
+
+/** The same without events and balance changes; refuses one that has some. Throws INVALID_RLP. */
+export function readProvableCosmosTransaction(reader: RlpReader): MinedCosmosTransaction {
+  return readMined(reader, 0);
+}
+
+function readMined(reader: RlpReader, mostUnproven: number): MinedCosmosTransaction {
   return reader.list(() => ({
     tx: decodeCosmosTransaction(reader.bytes(), { isTaken: true }),
     from: readAddress(reader),
@@ -49,10 +58,12 @@ export function readCosmosTransaction(reader: RlpReader): MinedCosmosTransaction
       log: reader.text("utf8"),
       data: reader.bytes(),
       gasUsed: reader.integer(),
-      events: reader.items(readEvent),
+      events: reader.items(readEvent, mostUnproven),
     })),
     // Older releases recorded moves of more than a word, which have failed and are of no use to anybody.
-    changes: reader.items(readChange).filter(({ amountAtoken }) => amountAtoken <= MAX_WORD),
+    changes: reader
+      .items(readChange, mostUnproven)
+      .filter(({ amountAtoken }) => amountAtoken <= MAX_WORD),
   }));
 }
 

@@ -1,11 +1,11 @@
 /** Transactions between consensus (SDK Tx bytes, D20) and execution. */
-import type { Block } from "../../chain/block.js";
+import type { BlockTransaction } from "../../chain/block.js";
 import { ChainError } from "../../chain/errors.js";
 import {
   type CosmosTransaction,
   decodeCosmosTransaction,
 } from "../../chain/cosmos/cosmos-transaction.js";
-import { inDataOrder } from "../../chain/cosmos/cosmos-result.js";
+import { inDataOrder, type MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { encodeSdkTransaction } from "../../chain/consensus/sdk-transaction.js";
 import {
   decodeSdkTransaction,
@@ -16,13 +16,21 @@ import { allAtOnce, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import { Slices } from "../../runtime/process/slices.js";
 import { blockInvalid } from "./block-error.js";
 
+/** What is encoded of a block: of Cosmos transactions nothing has to be decoded. */
+interface SentTransactions {
+  readonly transactions: readonly BlockTransaction[];
+  readonly cosmos?: readonly (Pick<MinedCosmosTransaction, "index"> & {
+    readonly tx: Pick<CosmosTransaction, "raw">;
+  })[];
+}
+
 /** Bytes of a block's transactions in `data.txs`. */
-export function encodeBlockTransactions(block: Block): Uint8Array[] {
+export function encodeBlockTransactions(block: SentTransactions): Uint8Array[] {
   return allAtOnce(encodeTransactionSteps(block));
 }
 
 /** The same in steps. */
-export function* encodeTransactionSteps(block: Block): Steps<Uint8Array[]> {
+export function* encodeTransactionSteps(block: SentTransactions): Steps<Uint8Array[]> {
   const evm = yield* mapInSteps(block.transactions, ({ tx, from }) =>
     encodeSdkTransaction(tx, from),
   );

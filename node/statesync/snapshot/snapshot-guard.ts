@@ -35,7 +35,10 @@ interface KeyRange {
 
 /** Looks at each chunk of one snapshot once, the first ones in order. */
 export class SnapshotGuard {
-  private readonly slices = { block: new Slices(), receipts: new Slices() };
+  private readonly slices = {
+    block: new Slices(RECORD_KIND.block),
+    receipts: new Slices(RECORD_KIND.receipts),
+  };
   private readonly reader = new ChunkReader();
   private readonly ranges = new Map<number, KeyRange>();
   private readonly counts = { accounts: 0, slots: 0, codes: 0 };

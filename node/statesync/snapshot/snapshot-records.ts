@@ -4,6 +4,7 @@
  * slice of the block's or the receipts' encoding: its number, 4 bytes; account: address; storage:
  * address, slot; code: its hash. A chunk is rlp([[key, value], ...]); no record spans two.
  */
+import { MAX_BLOCK_BYTES } from "../../../chain/consensus/consensus-block.js";
 import { decodeRlp, rlpBytes, rlpList } from "../../../chain/encoding/rlp.js";
 import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import { snapshotInvalid } from "./snapshot-error.js";
@@ -35,8 +36,14 @@ const RECORD_OVERHEAD_BYTES = 12;
 /** Bytes of a block's or its receipts' encoding in one record: two fit into a chunk. */
 const SLICE_BYTES = 500 * 1024;
 
-/** Most bytes of an encoded block or its receipts; by its gas, 8 a byte, it has 75 MB of logs at most. */
-const MAX_ENCODED_BYTES = 256 * 1024 * 1024;
+/**
+ * Most bytes of an encoded block: beside each Cosmos transaction lies its result, which is shorter than it.
+ * And of its receipts; by its gas, 8 a byte, a block has 75 MB of logs at most.
+ */
+const MAX_ENCODED_BYTES: Readonly<Record<1 | 2, number>> = {
+  [RECORD_KIND.block]: 2 * MAX_BLOCK_BYTES,
+  [RECORD_KIND.receipts]: 256 * 1024 * 1024,
+};
 
 /** Collects records in their order into chunks. */
 export class ChunkBuilder {
@@ -105,11 +112,14 @@ export class Slices {
   private readonly slices: Uint8Array[] = [];
   private sizeBytes = 0;
 
+  constructor(private readonly kind: 1 | 2) {}
+
   /** Takes the next piece. Throws SNAPSHOT_INVALID. */
   add(id: Buffer, slice: Uint8Array): void {
     if (id.readUInt32BE(0) !== this.slices.length) throw snapshotInvalid("a slice is missing");
     this.sizeBytes += slice.length;
-    if (this.sizeBytes > MAX_ENCODED_BYTES) throw snapshotInvalid("the block is too long");
+    if (this.sizeBytes > MAX_ENCODED_BYTES[this.kind])
+      throw snapshotInvalid("the block is too long");
     this.slices.push(slice);
   }
 

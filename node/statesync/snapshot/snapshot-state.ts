@@ -44,7 +44,10 @@ const ADDRESS_BYTES = 20;
 
 /** Takes records in their order. */
 export class RestoredState {
-  private readonly slices = { block: new Slices(), receipts: new Slices() };
+  private readonly slices = {
+    block: new Slices(RECORD_KIND.block),
+    receipts: new Slices(RECORD_KIND.receipts),
+  };
   private readonly at: Buffer;
   private readonly counts = { accounts: 0, slots: 0, codes: 0 };
   private readonly missingCodes = new Set<Hash32>();

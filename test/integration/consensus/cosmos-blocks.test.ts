@@ -3,9 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { transactionEventSteps } from "../../../chain/abci-event.js";
+import { encodedRlpItems } from "../../../chain/encoding/rlp.js";
+import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp-writer.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, parseHexBytes } from "../../../chain/hex.js";
 import { SYSTEM_ADDRESSES } from "../../../chain/networks.js";
+import { cosmosItem } from "../../../chain/records/cosmos-items.js";
 import { proveBlock } from "../../../node/statesync/snapshot/snapshot-block.js";
 import { BlockRecords } from "../../../node/store/blocks/block-records.js";
 import { encodeBlock } from "../../../node/store/blocks/whole-block-codec.js";
@@ -172,6 +175,32 @@ describe("four validators and a follower", () => {
       const block = { ...committed.block, ...(cosmos === undefined ? {} : { cosmos }) };
       const forged = { ...encoded, block: encodeBlock(block) };
       expect(() => proveBlock(forged, { header, next })).toThrow("the results of transactions");
+    }
+  });
+
+  it("refuse one in a snapshot that says more of a Cosmos transaction than is proven", () => {
+    const one = node(2);
+    const { height } = mined(one).at(-1) ?? { height: 0 };
+    const [header, next] = [height, height + 1].map((at) => one.consensus.load(at)?.block.header);
+    if (header === undefined || next === undefined) throw new Error("a header is missing");
+    const encoded = new BlockRecords(one.stores.database).encoded(height);
+    const { block } = proveBlock(encoded, { header, next }).committed;
+    const { cosmos = [] } = block;
+    const last = cosmos.at(-1);
+    if (last === undefined) throw new Error("no Cosmos transaction");
+    const { result } = last;
+    const event = { type: "transfer", attributes: [] };
+    const changes: readonly (readonly [Partial<typeof last>, string])[] = [
+      [{ index: 7 }, "the place of a Cosmos transaction"],
+      [{ index: 2 ** 32 }, "the place of a Cosmos transaction"],
+      [{ result: { ...result, gasUsed: result.gasUsed + 2n ** 64n } }, "the gas of a Cosmos"],
+      [{ result: { ...result, events: [event] } }, "the block cannot be read"],
+    ];
+    for (const [change, reason] of changes) {
+      const items = cosmos.with(-1, { ...last, ...change }).map(cosmosItem);
+      const parts = [...encodedRlpItems(encoded.block).slice(0, 4), encodeRlp(items)];
+      const forged = { ...encoded, block: encodeRlpListOfEncoded(parts) };
+      expect(() => proveBlock(forged, { header, next })).toThrow(reason);
     }
   });
 

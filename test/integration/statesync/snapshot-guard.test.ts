@@ -2,7 +2,10 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bytesToHash32 } from "../../../chain/hex.js";
-import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
+import { encodedRlpItems } from "../../../chain/encoding/rlp.js";
+import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp-writer.js";
+import { proveBlock } from "../../../node/statesync/snapshot/snapshot-block.js";
+import { SnapshotError } from "../../../node/statesync/snapshot/snapshot-error.js";
 import { SnapshotGuard } from "../../../node/statesync/snapshot/snapshot-guard.js";
 import type { SnapshotManifest } from "../../../node/statesync/snapshot/snapshot-manifest.js";
 import {
@@ -79,6 +82,18 @@ function lookedAt({ manifest, chunks }: Forged): number {
   }
 }
 
+/** The first broken rule, and what of it was found out in reading. */
+function faultOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof SnapshotError)) throw error;
+    const { cause, details } = error;
+    return `${details["reason"]}: ${cause instanceof Error ? cause.message : "none"}`;
+  }
+  return "taken";
+}
+
 const ofKind = (kind: number) => good.filter((record) => record.kind === kind);
 
 describe("a snapshot", () => {
@@ -106,6 +121,30 @@ describe("a snapshot", () => {
       },
     };
     expect(lookedAt(forged(good, { perChunk: 3, change }))).toBe(1);
+  });
+
+  it("is read no further than it is proven", () => {
+    const joined = (kind: number) => Buffer.concat(ofKind(kind).map(({ value }) => value));
+    const block = joined(RECORD_KIND.block);
+    const receipts = joined(RECORD_KIND.receipts);
+    const [head, time, dataHash] = encodedRlpItems(block);
+    if (head === undefined || time === undefined || dataHash === undefined) throw new Error("none");
+    const million = (item: string) =>
+      encodeRlpListOfEncoded([Buffer.from(item.repeat(1_000_000), "hex")]);
+    const endless = million("c28080");
+    const other = Buffer.from(head).fill(7, 60, 61);
+    const unread = "the block cannot be read: there are too many items";
+    const cases = [
+      [{ block, receipts: million("c7808080808080c0") }, unread],
+      [{ block: encodeRlpListOfEncoded([head, time, dataHash, endless]), receipts }, unread],
+      [
+        { block: encodeRlpListOfEncoded([other, time, dataHash, endless]), receipts },
+        "the block is not the one that was decided: none",
+      ],
+    ] as const;
+    expect(cases.map(([encoded]) => faultOf(() => proveBlock(encoded, trusted)))).toEqual(
+      cases.map(([, fault]) => fault),
+    );
   });
 
   it("whose first chunks never come to an end is given up with the block's bound", () => {
