@@ -70,10 +70,27 @@ export class LightClient {
     const closest = below.reduce<LightBlock | undefined>((best, one) => {
       return best === undefined || one.header.height > best.header.height ? one : best;
     }, undefined);
-    if (closest === undefined) await this.verifyDownTo(target, signal);
-    else await this.bisect(closest, target, signal);
+    if (closest === undefined || this.isOnlyTrustedFromAbove(closest, target)) {
+      await this.verifyDownTo(target, signal);
+    } else {
+      await this.bisect(closest, target, signal);
+    }
     this.verified.set(height, target);
     return target;
+  }
+
+  /** An expired header leads up to nothing, but a newer one may lead down between it and itself. */
+  private isOnlyTrustedFromAbove(closestBelow: LightBlock, target: LightBlock): boolean {
+    const rules = this.rules();
+    if (!isLightExpired(closestBelow.header, rules)) return false;
+    return this.headersAbove(target).some((header) => !isLightExpired(header, rules));
+  }
+
+  /** Verified headers above a height. */
+  private headersAbove({ header: { height } }: LightBlock): ConsensusHeader[] {
+    return [...this.verified.values()]
+      .map(({ header }) => header)
+      .filter((header) => header.height > height);
   }
 
   /** Begins with what the operator trusts. */
@@ -130,9 +147,9 @@ export class LightClient {
     }
   }
 
-  /** Follows the hashes of last blocks down from the lowest verified header. */
+  /** Follows the hashes of last blocks down from the lowest verified header above. */
   private async verifyDownTo(target: LightBlock, signal: AbortSignal): Promise<void> {
-    const all = [...this.verified.values()].map(({ header }) => header);
+    const all = this.headersAbove(target);
     let lowest = all.reduce((low, header) => (header.height < low.height ? header : low));
     const rules = this.rules();
     // All are of one chain: one of them that is still trusted vouches for those below.

@@ -29,9 +29,10 @@ export async function proveState(
   signal: AbortSignal,
 ): Promise<ProvenHeight> {
   const { light, providers } = parts;
-  const block = await light.verify(height, signal);
-  const next = await light.verify(height + 1, signal);
+  // From above: where hashes lead down to them, from far away, each is a step from the one before.
   const afterNext = await light.verify(height + 2, signal);
+  const next = await light.verify(height + 1, signal);
+  const block = await light.verify(height, signal);
   const before = height === 1 ? undefined : await light.verify(height - 1, signal);
   const first = proposerSet(before, block);
   const second = followingSet(first, next.validators);

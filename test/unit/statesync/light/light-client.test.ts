@@ -184,6 +184,22 @@ describe("downwards (TestClient_BackwardsVerification)", () => {
     }
   });
 
+  it("goes down to what is above one that has expired, too", async () => {
+    const light = client(plan(START_NS + 28n * MINUTE_NS));
+    for (const height of [3, 4, 5, 2]) {
+      expect(await light.verify(height, signal)).toBe(at(chain, height));
+    }
+  });
+
+  it("goes that way once for all that is proven of a height", async () => {
+    const servers = twice(chain);
+    const light = client({ ...plan(START_NS + 28n * MINUTE_NS), servers });
+    const { header } = await proveState(3, { light, providers: servers }, signal);
+    expect(header).toBe(at(chain, 3).header);
+    // A page of 20, the rest of the way, and a header for each of the other three.
+    expect(servers[0]?.pages).toEqual([25, 5, 4, 3, 2]);
+  });
+
   it("takes no block beside the chain, whoever signed it", async () => {
     const beside = lightBlock({
       keys: lightKeys(3),
