@@ -3,6 +3,7 @@
  * taken as well), bytes base64 and hashes hex, by route. In a URL strings are quoted, numbers may
  * be, and bytes are `0x` hex; a string without quotes is taken as it stands.
  */
+import { MAX_URL_PIECES, urlPieces } from "../url-pieces.js";
 import { invalidArgument } from "./errors.js";
 
 /** Where arguments come from: a URL's texts, or JSON values. */
@@ -127,20 +128,26 @@ const STRAY_CONDITION = /^\s*[\w-]+\.[\w.-]+\s*(=|<|>|%3C|%3E|CONTAINS|EXISTS|\s
 /**
  * Arguments of a URL. A `&` between the conditions of an event query splits the URL where it is
  * not escaped (D4), so pieces that look like a condition are put back behind the query.
+ * @throws INVALID_PARAMS for more pieces than are read
  */
 export function urlArguments(search: string, names: readonly string[]): Arguments {
+  const given = urlPieces(search.replace(/^\?/, ""));
+  if (given === undefined) {
+    throw invalidArgument("params", `at most ${MAX_URL_PIECES} parameters`);
+  }
   const pieces: string[] = [];
-  for (const piece of search.replace(/^\?/, "").split("&")) {
+  let at = -1;
+  for (const piece of given) {
     const name = piece.slice(0, Math.max(0, piece.indexOf("=")));
     const isStray = !names.includes(name) && STRAY_CONDITION.test(decode(piece));
     // Other arguments may stand between: a condition that is dropped would widen the search without a word.
-    const at = pieces.findIndex((known) => known.startsWith("query="));
     const query = pieces[at];
     if (isStray && query !== undefined) {
       pieces[at] = joinConditions(query, piece);
-    } else if (piece !== "") {
-      pieces.push(piece);
+      continue;
     }
+    if (at < 0 && piece.startsWith("query=")) at = pieces.length;
+    pieces.push(piece);
   }
   const values = new Map<string, string>();
   for (const piece of pieces) {

@@ -3,10 +3,8 @@ import type { JsonReader } from "../../../chain/protobuf/json-reader.js";
 import type { ProtoMessage, ProtoValue } from "../../../chain/protobuf/values.js";
 import { invalidArgument } from "../cosmos/errors.js";
 import { hasTooManyValues } from "../json-text.js";
+import { urlPieces } from "../url-pieces.js";
 import type { MatchedRoute } from "./routes.js";
-
-/** Parameters of a URL; more are refused before they are read. */
-const MAX_PARAMETERS = 200;
 
 /**
  * Values of a body: as many fields as requests of gRPC have, more than the largest transaction holds.
@@ -83,8 +81,8 @@ function parametersOf(
 ): readonly [ReadonlyMap<string, readonly Parameter[]>, readonly string[]] {
   const values = new Map<string, Parameter[]>();
   const strays: string[] = [];
-  const pairs = query.split("&").filter((pair) => pair !== "");
-  if (pairs.length > MAX_PARAMETERS) throw invalidArgument("too many parameters");
+  const pairs = urlPieces(query);
+  if (pairs === undefined) throw invalidArgument("too many parameters");
   for (const raw of pairs) {
     const pair = decode(raw);
     const at = raw.indexOf("=");

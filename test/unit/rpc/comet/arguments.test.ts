@@ -46,6 +46,14 @@ describe("arguments of a URL", () => {
     expect(paged.integer("page")).toBe(2);
   });
 
+  it("are two hundred at most, the conditions of a query among them", () => {
+    const search = (count: number) =>
+      `?query="a.b=1"${Array.from({ length: count - 1 }, (_, at) => `&c.d=${at}`).join("")}`;
+    expect(urlArguments(search(200), SEARCH).text("query")).toContain("&c.d=198");
+    expect(() => urlArguments(search(201), SEARCH)).toThrow(expect.objectContaining(INVALID));
+    expect(urlArguments(`?page=2${"&".repeat(500)}`, SEARCH).integer("page")).toBe(2);
+  });
+
   it("are refused when they are of another type", () => {
     const values = urlArguments("?height=five&hash=0xabc&prove=maybe&big=99999999999999999999", []);
     expect(() => values.integer("height")).toThrow(expect.objectContaining(INVALID));
