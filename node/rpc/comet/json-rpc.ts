@@ -50,6 +50,14 @@ export function errorText(id: RequestId, code: CometFaultCode, data: string): st
   return JSON.stringify({ jsonrpc: "2.0", id, error });
 }
 
+/** A fault of ours, of which a client learns no more. */
+const UNANSWERED = "the request could not be answered";
+
+/** Text for a request whose answer was lost by a fault of ours. */
+export function lostText(id: RequestId): string {
+  return errorText(id, "INTERNAL", UNANSWERED);
+}
+
 /** What to send, piece after piece, and whether it is an error. */
 export interface Answer {
   readonly pieces: readonly (string | Buffer)[];
@@ -65,7 +73,7 @@ interface Asker {
   readonly client: RouteContext["client"];
 }
 
-/** Runs a route; never rejects. */
+/** Runs a route; what it throws is in the answer. */
 export async function runRoute(
   route: Route,
   id: RequestId,
@@ -87,7 +95,7 @@ export async function runRoute(
     if (!isExpected && !ending.isAborted) log.error({ err: error }, "consensus RPC failed");
     const code = isExpected ? error.code : "INTERNAL";
     // A foreign exception's text may name files and keys; those of ours never do.
-    const data = error instanceof AppError ? error.message : "the request could not be answered";
+    const data = error instanceof AppError ? error.message : UNANSWERED;
     return { pieces: [errorText(id, code, data)], isError: true };
   }
 }

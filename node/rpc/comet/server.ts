@@ -23,7 +23,15 @@ import { WebSockets } from "../web-sockets.js";
 import { urlArguments } from "./arguments.js";
 import { blockRoutes } from "./routes/block-routes.js";
 import { broadcastRoutes } from "./routes/broadcast-routes.js";
-import { type Answer, answerBody, errorText, LargeBatches, runRoute } from "./json-rpc.js";
+import {
+  type Answer,
+  answerBody,
+  errorText,
+  LargeBatches,
+  lostText,
+  type RequestId,
+  runRoute,
+} from "./json-rpc.js";
 import { nodeRoutes } from "./routes/node-routes.js";
 import type { QueryRegistry } from "../cosmos/registry.js";
 import type { CometChain } from "./ports.js";
@@ -210,9 +218,9 @@ class Exchange {
     const at = url.indexOf("?");
     const values = () => urlArguments(at < 0 ? "" : url.slice(at), found.parameters);
     const { ending } = this;
-    void runRoute(found, URI_ID, values, { ending, client: undefined }, this.options.log).then(
-      ({ pieces, isError }) => this.send(isError ? 500 : 200, pieces),
-    );
+    runRoute(found, URI_ID, values, { ending, client: undefined }, this.options.log)
+      .then(({ pieces, isError }) => this.send(isError ? 500 : 200, pieces))
+      .catch((err: unknown) => this.loseAnswer(err, URI_ID));
   }
 
   private answerPost(): void {
@@ -230,7 +238,9 @@ class Exchange {
           const { routes, large } = this.served;
           const { ending } = this;
           const scope = { routes, large, log: this.options.log, ending, client: () => undefined };
-          void answerBody(body, scope).then((answer) => this.sendAnswer(answer));
+          answerBody(body, scope)
+            .then((answer) => this.sendAnswer(answer))
+            .catch((err: unknown) => this.loseAnswer(err, null));
         }
       },
     );
@@ -243,6 +253,13 @@ class Exchange {
       this.response.writeHead(204, this.headers);
       this.response.end();
     }
+  }
+
+  /** A fault of ours behind the routes costs one answer, and not the process. */
+  private loseAnswer(err: unknown, id: RequestId): void {
+    this.options.log.error({ err }, "an answer of the consensus RPC was lost");
+    if (this.response.headersSent) this.response.destroy();
+    else this.send(500, [lostText(id)]);
   }
 
   private send(status: number, pieces: Answer["pieces"]): void {

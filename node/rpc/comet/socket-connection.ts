@@ -4,7 +4,7 @@ import type { Holding } from "../../../runtime/http/held-bytes.js";
 import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { type ClientMemory, holdMessage } from "../client-memory.js";
-import { answerBody, type LargeBatches } from "./json-rpc.js";
+import { type Answer, answerBody, type LargeBatches, lostText } from "./json-rpc.js";
 import type { EventReceiver, Routes } from "./route.js";
 
 /** Requests of one connection that run at once; reading pauses above it. */
@@ -17,7 +17,11 @@ const MAX_IN_FLIGHT = 64;
 const MAX_BACKLOG_BYTES = 16 * 1024 * 1024;
 
 /** WebSocket status and reason of a connection that is ended: "try again later", "internal error". */
-const ENDINGS = { slow: [1013, "slow client"], failed: [1011, "events are missing"] } as const;
+const ENDINGS = {
+  slow: [1013, "slow client"],
+  failed: [1011, "events are missing"],
+  lost: [1011, "internal error"],
+} as const;
 
 /** Time for a slow client to take what waits for it, and its close frame. */
 const CLOSE_GRACE_MS = 15_000;
@@ -46,7 +50,12 @@ export class CometConnection implements EventReceiver {
       log.warn({ bufferedAmount: socket.bufferedAmount }, "consensus RPC client ended: too slow");
       socket.terminate();
     });
-    socket.on("message", (data) => void this.onMessage(data));
+    socket.on("message", (data) => {
+      this.onMessage(data).catch((err: unknown) => {
+        log.error({ err }, "an answer of the consensus RPC was lost");
+        this.cutOff([lostText(null)], "lost");
+      });
+    });
     socket.on("error", (err) => log.debug({ err }, "WebSocket fault"));
     socket.once("close", () => {
       this.unsent.release();
@@ -97,15 +106,19 @@ export class CometConnection implements EventReceiver {
     this.inFlight += 1;
     this.updateReading();
     const { ending } = this;
-    const answer = await answerBody(body, {
-      routes,
-      large,
-      log,
-      ending,
-      client: (requestId) => ({ requestId, connection: this }),
-    });
-    this.inFlight -= 1;
-    done();
+    let answer: Answer | undefined;
+    try {
+      answer = await answerBody(body, {
+        routes,
+        large,
+        log,
+        ending,
+        client: (requestId) => ({ requestId, connection: this }),
+      });
+    } finally {
+      this.inFlight -= 1;
+      done();
+    }
     if (this.isOpen && answer !== undefined) {
       const { pieces } = answer;
       const [only] = pieces;

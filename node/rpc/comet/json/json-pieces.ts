@@ -16,7 +16,8 @@ export function piecesOfList(items: readonly JsonPieces[]): (string | Buffer)[] 
   const pieces: (string | Buffer)[] = ["["];
   for (const [position, item] of items.entries()) {
     if (position > 0) pieces.push(",");
-    pieces.push(...item.pieces);
+    // One after the other: a call takes some hundred thousand arguments at most.
+    for (const piece of item.pieces) pieces.push(piece);
   }
   pieces.push("]");
   return pieces;
