@@ -13,6 +13,9 @@ import type { Arguments } from "./arguments.js";
 /** What identifies a request to its sender. */
 export type RequestId = string | number | null;
 
+/** Longest id; clients number their requests, or name them by a UUID. A subscription keeps its own. */
+const MAX_ID_CHARACTERS = 256;
+
 /** Largest batch: as for the EVM JSON-RPC (D16). */
 const MAX_BATCH_ENTRIES = 1_000;
 
@@ -196,6 +199,9 @@ function idOf(request: unknown): RequestId | undefined {
 async function answerRequest(message: Request, scope: RequestScope): Promise<Answer | undefined> {
   const id = idOf(message);
   if (id === undefined) return undefined;
+  if (typeof id === "string" && id.length > MAX_ID_CHARACTERS) {
+    return invalid(null, `the id has more than ${MAX_ID_CHARACTERS} characters: use a shorter one`);
+  }
   const client = scope.client(id);
   const route = scope.routes.get(message.method ?? "");
   if (route === undefined || (route.isSocketOnly === true && client === undefined)) {

@@ -30,8 +30,8 @@ const MAX_PER_CLIENT = 5;
 interface Subscription {
   readonly id: RequestId;
   readonly receiver: EventReceiver;
-  /** As the client wrote it. */
-  readonly text: string;
+  /** What its messages begin with: its id, and the query as the client wrote it. */
+  readonly head: Buffer;
   /** Its query's, see `EventQuery`. */
   readonly spelling: string;
   readonly group: QueryGroup;
@@ -123,7 +123,10 @@ export class SubscriptionHub {
     if (own.has(spelling)) throw refused("already subscribed");
     const group = this.groups.get(canonical) ?? { query, kind: kindOf(query), members: new Set() };
     const after = this.chain.view.head().height;
-    const subscription = { id: requestId, receiver: connection, text, spelling, group, after };
+    const head = Buffer.from(
+      `{"jsonrpc":"2.0","id":${JSON.stringify(requestId)},"result":{"query":${JSON.stringify(text)},`,
+    );
+    const subscription = { id: requestId, receiver: connection, head, spelling, group, after };
     group.members.add(subscription);
     this.groups.set(canonical, group);
     own.set(spelling, subscription);
@@ -239,10 +242,8 @@ export class SubscriptionHub {
   }
 
   private push(subscription: Subscription, rest: Buffer): void {
-    const { id, receiver, text } = subscription;
-    const query = JSON.stringify(text);
-    const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"query":${query},`;
-    if (receiver.push(Buffer.concat([Buffer.from(head), rest])) !== "slow") return;
+    const { id, receiver, head } = subscription;
+    if (receiver.push(Buffer.concat([head, rest])) !== "slow") return;
     this.forget(receiver);
     receiver.cutOff([canceled(id, "slow client")], "slow");
   }

@@ -30,6 +30,24 @@ it("answers a batch whose answer lies in more pieces than a function takes argum
   expect(text).toHaveLength('[{"jsonrpc":"2.0","id":1,"result":[0]}]'.length + 400_000);
 });
 
+it("takes no id that is longer than any client's, alone or in a batch", async () => {
+  const request = (id: string) => ({ jsonrpc: "2.0", id, method: "health" });
+  const refusal = JSON.stringify({
+    jsonrpc: "2.0",
+    id: null,
+    error: {
+      code: -32_600,
+      message: "Invalid Request",
+      data: "the id has more than 256 characters: use a shorter one",
+    },
+  });
+  const answer = (id: string) => `{"jsonrpc":"2.0","id":"${id}","result":{}}`;
+  const [long, longest] = ["x".repeat(257), "x".repeat(256)];
+  expect(await ask(request(long))).toBe(refusal);
+  expect(await ask(request(longest))).toBe(answer(longest));
+  expect(await ask([request("a"), request(long)])).toBe(`[${answer("a")},${refusal}]`);
+});
+
 /** A log of which the first entry is lost with whatever had to be told. */
 function brokenLog() {
   const log = createLogger({ component: "test", level: "silent" });
