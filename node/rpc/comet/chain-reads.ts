@@ -17,8 +17,8 @@ import { breathe, doBreathing } from "../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusView, DecidedOutline } from "../../consensus/consensus-ports.js";
 import type { BlockPage } from "../../view/block-pages.js";
-import { base64, blockIdJson, blockJson } from "./json/encode.js";
-import { JsonPieces } from "./json/json-pieces.js";
+import { blockIdJson, blockJson } from "./json/encode.js";
+import { type JsonPieces, transactionPieces, withTransactions } from "./json/json-pieces.js";
 import { refused } from "./errors.js";
 import type { CometChain } from "./ports.js";
 
@@ -250,9 +250,6 @@ export function assertResults({ view }: Pick<CometChain, "view">, height: Height
   throw refused(`height ${height} is not available, lowest height is ${journal}`);
 }
 
-/** What stands around the transactions in a block's JSON. */
-const TRANSACTIONS_MARK = '"data":{"txs":[';
-
 /** `block_id` and `block` of a height, the transactions encoded a page at a time. */
 export async function blockResult(
   chain: CometChain,
@@ -262,15 +259,5 @@ export async function blockResult(
   const { blockId, ...outline } = needOutline(chain, height);
   const block = blockJson({ ...outline, transactions: [] });
   const text = JSON.stringify({ block_id: blockIdJson(blockId), block });
-  const at = text.indexOf(TRANSACTIONS_MARK) + TRANSACTIONS_MARK.length;
-  const pieces: (string | Buffer)[] = [text.slice(0, at)];
-  let isFirst = true;
-  for (const page of dataPages(chain.view, height)) {
-    const items = page.map((bytes) => `"${base64(bytes)}"`).join(",");
-    pieces.push(Buffer.from(isFirst ? items : `,${items}`, "latin1"));
-    isFirst = false;
-    await breathe(signal);
-  }
-  pieces.push(text.slice(at));
-  return new JsonPieces(pieces);
+  return withTransactions(text, [await transactionPieces(dataPages(chain.view, height), signal)]);
 }

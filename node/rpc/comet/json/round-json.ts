@@ -18,6 +18,7 @@ import type {
 } from "../../../consensus/consensus-ports.js";
 import type { NetworkPeer } from "../../../p2p/network-port.js";
 import { base64, blockIdJson, blockJson, upperHex, upperHexOf, validatorJson } from "./encode.js";
+import { type JsonPieces, pagesOf, transactionPieces, withTransactions } from "./json-pieces.js";
 
 /** Names of votes' types, as protobuf's enumeration and CometBFT's texts have them. */
 const TYPE_NAMES = {
@@ -46,8 +47,34 @@ export function simpleRoundJson(progress: HeightProgress) {
   };
 }
 
-/** `round_state` of `dump_consensus_state`. */
-export function fullRoundJson(progress: HeightProgress) {
+/**
+ * `dump_consensus_state`. The blocks' transactions are encoded a page at a time, so that full blocks delay
+ * nobody, and once where the proposed block is the locked or the valid one, too.
+ */
+export async function fullRoundText(
+  progress: HeightProgress,
+  peers: readonly NetworkPeer[],
+  signal?: AbortSignal,
+): Promise<JsonPieces> {
+  const state = { round_state: fullRoundJson(progress), peers: peers.map(peerStateJson) };
+  const text = JSON.stringify(state);
+  const known = new Map<string, readonly Buffer[]>();
+  const ofBlocks: (readonly Buffer[])[] = [];
+  const { proposalBlock, lockedBlock, validBlock } = progress;
+  // In the order of the text.
+  for (const shown of [proposalBlock, lockedBlock, validBlock]) {
+    if (shown?.block === undefined) continue;
+    const { id, block } = shown;
+    const pieces =
+      known.get(id.hash) ?? (await transactionPieces(pagesOf(block.transactions), signal));
+    known.set(id.hash, pieces);
+    ofBlocks.push(pieces);
+  }
+  return withTransactions(text, ofBlocks);
+}
+
+/** `round_state` with blocks that have no transactions. */
+function fullRoundJson(progress: HeightProgress) {
   const { proposal, proposalBlock, lockedBlock, validBlock, commitTimeMs } = progress;
   const { lastCommit, lastValidators } = progress;
   return {
@@ -58,13 +85,13 @@ export function fullRoundJson(progress: HeightProgress) {
     commit_time: commitTimeMs === undefined ? formatTime(ZERO_TIME_NS) : timeText(commitTimeMs),
     validators: setJson(progress.validators),
     proposal: proposal === undefined ? null : proposalJson(proposal),
-    proposal_block: wholeBlock(proposalBlock),
+    proposal_block: emptyBlock(proposalBlock),
     proposal_block_parts: partsJson(proposalBlock),
     locked_round: progress.lockedRound,
-    locked_block: wholeBlock(lockedBlock),
+    locked_block: emptyBlock(lockedBlock),
     locked_block_parts: partsJson(lockedBlock),
     valid_round: progress.validRound,
-    valid_block: wholeBlock(validBlock),
+    valid_block: emptyBlock(validBlock),
     valid_block_parts: partsJson(validBlock),
     votes: votesJson(progress),
     commit_round: progress.commitRound,
@@ -120,8 +147,8 @@ function hashOf(block: ProgressBlock | undefined): string {
   return block?.block === undefined ? "" : upperHex(block.id.hash);
 }
 
-function wholeBlock(block: ProgressBlock | undefined) {
-  return block?.block === undefined ? null : blockJson(block.block);
+function emptyBlock(block: ProgressBlock | undefined) {
+  return block?.block === undefined ? null : blockJson({ ...block.block, transactions: [] });
 }
 
 function partsJson(block: ProgressBlock | undefined) {

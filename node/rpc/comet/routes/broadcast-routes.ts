@@ -14,7 +14,8 @@ import type { Arguments } from "../arguments.js";
 import { bytesOf, executedAt } from "../chain-reads.js";
 import { type Refusal, refusalOf } from "../check-codes.js";
 import { gasWantedOf, readTransaction, type Submission, submitTransaction } from "../submission.js";
-import { base64, upperHex } from "../json/encode.js";
+import { upperHex } from "../json/encode.js";
+import { JsonPieces, pagesOf, transactionPieces } from "../json/json-pieces.js";
 import { refused } from "../errors.js";
 import type { FoundTransaction } from "../search/event-search.js";
 import { perPage } from "../paging.js";
@@ -52,7 +53,9 @@ export function broadcastRoutes(
       const refusal = await readInTurn(bytes.length, signal, () => check(chain, bytes));
       return checkJson(refusal, gasWantedOf(bytes));
     }),
-    route("unconfirmed_txs", ["limit"], (values) => unconfirmed(chain, sizes, values)),
+    route("unconfirmed_txs", ["limit"], (values, { signal }) =>
+      unconfirmed(chain, sizes, values, signal),
+    ),
     route("num_unconfirmed_txs", [], async () => ({ ...(await sizes.totals()), txs: null })),
   ];
 }
@@ -157,14 +160,22 @@ function* pendingOf(chain: CometChain): Generator<PendingTransaction> {
   for (const [, { pending }] of chain.pool.senders()) yield* pending;
 }
 
-async function unconfirmed(chain: CometChain, sizes: PoolSizes, values: Arguments) {
+async function unconfirmed(
+  chain: CometChain,
+  sizes: PoolSizes,
+  values: Arguments,
+  signal: AbortSignal,
+): Promise<JsonPieces> {
   const limit = perPage(values, "limit");
-  const txs: string[] = [];
+  const shown: PendingTransaction[] = [];
   for (const pending of pendingOf(chain)) {
-    if (txs.length >= limit) break;
-    txs.push(base64(bytesOf(pending)));
+    if (shown.length >= limit) break;
+    shown.push(pending);
   }
-  return { ...(await sizes.totals()), n_txs: txs.length.toString(), txs };
+  const n_txs = shown.length.toString();
+  const txs = await transactionPieces(pagesOf(shown.map(bytesOf)), signal);
+  const text = JSON.stringify({ ...(await sizes.totals()), n_txs, txs: [] });
+  return new JsonPieces([text.slice(0, -"]}".length), ...txs, "]}"]);
 }
 
 /** Count and bytes of the pool as consensus would carry it; each transaction is measured once. */

@@ -8,7 +8,7 @@ import { serveGenesis } from "../json/genesis-json.js";
 import type { NetworkPeer } from "../../../p2p/network-port.js";
 import { connectionJson } from "../json/connection-json.js";
 import type { CometChain } from "../ports.js";
-import { fullRoundJson, peerStateJson, simpleRoundJson } from "../json/round-json.js";
+import { fullRoundText, simpleRoundJson } from "../json/round-json.js";
 import { type Route, route } from "../route.js";
 import { newestAppVersion, nodeInfoJson } from "./status.js";
 
@@ -39,10 +39,9 @@ export function nodeRoutes(chain: CometChain): readonly (readonly [string, Route
     route("consensus_state", [], () => ({
       round_state: simpleRoundJson(chain.consensus.progress()),
     })),
-    route("dump_consensus_state", [], () => ({
-      round_state: fullRoundJson(chain.consensus.progress()),
-      peers: chain.network.peers().map(peerStateJson),
-    })),
+    route("dump_consensus_state", [], (_values, { signal }) =>
+      fullRoundText(chain.consensus.progress(), chain.network.peers(), signal),
+    ),
     route("broadcast_evidence", ["evidence"], async (values) => {
       const evidence = parseEvidence(values.json("evidence"));
       const reception = await chain.addEvidence(evidence);

@@ -27,7 +27,7 @@ import type { HeightProgress } from "../../../../node/consensus/consensus-ports.
 import { STEP } from "../../../../node/consensus/machine/consensus-state.js";
 import { connectionJson } from "../../../../node/rpc/comet/json/connection-json.js";
 import {
-  fullRoundJson,
+  fullRoundText,
   peerStateJson,
   simpleRoundJson,
 } from "../../../../node/rpc/comet/json/round-json.js";
@@ -121,15 +121,24 @@ function busy(): HeightProgress {
 /** As it goes over the wire, members in their order. */
 const wire = (value: unknown) => JSON.stringify(value, undefined, 1);
 
+const full = async (progress: HeightProgress) =>
+  wire(JSON.parse((await fullRoundText(progress, [])).toString()));
+
 describe("the height in progress", () => {
-  it("is told in full, in the middle of a round", () => {
-    expect(wire(fullRoundJson(busy()))).toBe(wire(expected["busy"]));
+  it("is told in full, in the middle of a round", async () => {
+    expect(await full(busy())).toBe(wire({ round_state: expected["busy"], peers: [] }));
     expect(wire(simpleRoundJson(busy()))).toBe(wire(expected["busySimple"]));
   });
 
-  it("is told before the first block", () => {
+  it("has the transactions of one block once, however many places show it", async () => {
+    const { pieces } = await fullRoundText(busy(), []);
+    const transactions = pieces.filter((piece) => typeof piece !== "string");
+    expect([transactions.length, new Set(transactions).size]).toEqual([3, 1]);
+  });
+
+  it("is told before the first block", async () => {
     const idle = emptyProgress(1, set, { startTimeMs: TIME_MS });
-    expect(wire(fullRoundJson(idle))).toBe(wire(expected["idle"]));
+    expect(await full(idle)).toBe(wire({ round_state: expected["idle"], peers: [] }));
     expect(wire(simpleRoundJson(idle))).toBe(wire(expected["idleSimple"]));
   });
 
