@@ -136,17 +136,17 @@ export function urlArguments(search: string, names: readonly string[]): Argument
     throw invalidArgument("params", `at most ${MAX_URL_PIECES} parameters`);
   }
   const pieces: string[] = [];
-  let at = -1;
+  let queryAt = -1;
   for (const piece of given) {
     const name = piece.slice(0, Math.max(0, piece.indexOf("=")));
     const isStray = !names.includes(name) && STRAY_CONDITION.test(decode(piece));
     // Other arguments may stand between: a condition that is dropped would widen the search without a word.
-    const query = pieces[at];
+    const query = pieces[queryAt];
     if (isStray && query !== undefined) {
-      pieces[at] = joinConditions(query, piece);
+      pieces[queryAt] = joinConditions(query, piece);
       continue;
     }
-    if (at < 0 && piece.startsWith("query=")) at = pieces.length;
+    if (queryAt < 0 && piece.startsWith("query=")) queryAt = pieces.length;
     pieces.push(piece);
   }
   const values = new Map<string, string>();

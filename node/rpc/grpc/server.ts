@@ -80,12 +80,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
       const served = queries.find(method.path);
       if (served === undefined) continue;
       definition[method.name] = { path: method.path, ...UNARY };
-      handlers[method.name] = (call, done) => {
-        calls.answer(served, call, done).catch((err: unknown) => {
-          log.error({ err, method: method.path }, "a call could not be answered");
-          done({ code: GRPC_CODES.INTERNAL, details: INTERNAL });
-        });
-      };
+      handlers[method.name] = (call, done) => void calls.answer(served, call, done);
     }
     if (Object.keys(definition).length === 0) throw new RangeError(`${name} serves nothing`);
     server.addService(definition, handlers);
@@ -159,7 +154,22 @@ class Calls {
     return this.limit.take(addressOf(peer));
   }
 
+  /** Answers a call; a fault that comes while it is refused costs this call, and not the process. */
   async answer(
+    served: ServedMethod,
+    call: ServerUnaryCall<Buffer, Buffer>,
+    done: sendUnaryData<Buffer>,
+  ): Promise<void> {
+    try {
+      await this.answerOrRefuse(served, call, done);
+    } catch (error) {
+      const { path } = served.method;
+      this.options.log.error({ err: error, method: path }, "a call could not be answered");
+      done({ code: GRPC_CODES.INTERNAL, details: INTERNAL });
+    }
+  }
+
+  private async answerOrRefuse(
     served: ServedMethod,
     call: ServerUnaryCall<Buffer, Buffer>,
     done: sendUnaryData<Buffer>,

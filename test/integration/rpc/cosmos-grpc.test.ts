@@ -143,10 +143,9 @@ describe("gRPC", () => {
     };
     const own = await startGrpcServer({
       listen: { host: "127.0.0.1", port: 0 },
-      queries: new QueryRegistry(chain.queries.types, { [path]: params }, () => 3),
+      queries: new QueryRegistry(chain.queries.types, { [path]: params }, () => 3, 20_000),
       maxConnections: 1,
       requestsPerSecond: 0,
-      timeoutMs: 20_000,
       clock: systemClock,
       log: createLogger({ component: "test", level: "silent" }),
     });

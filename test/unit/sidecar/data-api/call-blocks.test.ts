@@ -8,6 +8,7 @@ import {
 } from "../../../../sidecar/data-api/call-blocks.js";
 import { EncodedBlock, encodeBlock } from "../../../../sidecar/rosetta/encoded-block.js";
 import { SidecarError } from "../../../../sidecar/rosetta/errors.js";
+import type { RosettaBlock } from "../../../../sidecar/rosetta/operations.js";
 import { hashOf, startFakeChain } from "../../../helpers/chains/journal-chain.js";
 import type { FakeNode } from "../../../helpers/chains/fake-node.js";
 import { call, type Online, onlineServer } from "../servers.js";
@@ -126,9 +127,10 @@ describe("blocks of /call", () => {
     const { body } = await call(online.server, "/block", { block_identifier: { index: 1 } });
     const [small, other] = body.block.transactions;
     const large = { ...other, metadata: { input: "ab".repeat(2_500_000) } };
-    const { record } = encodeBlock({ ...body.block, transactions: [small, large] });
+    const full = { ...body.block, transactions: [small, large] } as unknown as RosettaBlock;
+    const { record } = encodeBlock(full);
     const read: number[] = [];
-    const full: ReadBlocks = {
+    const kept: ReadBlocks = {
       ...blocks,
       resolve: async ({ index = 0 }) => identifier(index),
       kept(block) {
@@ -142,7 +144,7 @@ describe("blocks of /call", () => {
     }));
     const joined = jest.spyOn(Buffer, "concat");
     const bounds = { signal, maxResponseBytes: 8 << 20 };
-    const answer = await blockTransactions(full, { blocks: wanted }, bounds);
+    const answer = await blockTransactions(kept, { blocks: wanted }, bounds);
     const pieces = joined.mock.calls.at(-1)?.[0] ?? [];
     joined.mockRestore();
     const held = new Set(pieces.map(({ buffer }) => buffer));
