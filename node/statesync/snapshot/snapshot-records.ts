@@ -5,8 +5,9 @@
  * address, slot; code: its hash. A chunk is rlp([[key, value], ...]); no record spans two.
  */
 import { MAX_BLOCK_BYTES } from "../../../chain/consensus/consensus-block.js";
-import { decodeRlp, rlpBytes, rlpList } from "../../../chain/encoding/rlp.js";
+import { readRlp } from "../../../chain/encoding/rlp-reader.js";
 import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
+import { ChainError } from "../../../chain/errors.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 import { MAX_CHUNK_BYTES } from "./snapshot-manifest.js";
 
@@ -95,15 +96,17 @@ export class ChunkReader {
    */
   read(chunk: Uint8Array): SnapshotRecord[] {
     if (chunk.length > MAX_CHUNK_BYTES) throw snapshotInvalid("a chunk is too long");
-    const records = parseChunk(chunk);
+    const records = parseChunk(chunk, (key, value) => this.record(key, value));
     if (records.length === 0) throw snapshotInvalid("a chunk is empty");
-    return records.map(([key, value]) => {
-      if (Buffer.compare(this.last, key) >= 0) throw snapshotInvalid("keys do not ascend");
-      this.last = key;
-      const kind = kindOf(key[0]);
-      if (key.length !== 1 + ID_BYTES[kind]) throw snapshotInvalid("the length of a key");
-      return { kind, id: Buffer.from(key.buffer, key.byteOffset + 1, key.length - 1), value };
-    });
+    return records;
+  }
+
+  private record(key: Uint8Array, value: Uint8Array): SnapshotRecord {
+    const kind = kindOf(key[0]);
+    if (key.length !== 1 + ID_BYTES[kind]) throw snapshotInvalid("the length of a key");
+    if (Buffer.compare(this.last, key) >= 0) throw snapshotInvalid("keys do not ascend");
+    this.last = key;
+    return { kind, id: Buffer.from(key.buffer, key.byteOffset + 1, key.length - 1), value };
   }
 }
 
@@ -131,15 +134,18 @@ export class Slices {
   }
 }
 
-function parseChunk(chunk: Uint8Array): [Uint8Array, Uint8Array][] {
+/** Each record is looked at before the next one is read: a chunk of nothings would be millions of them. */
+function parseChunk(
+  chunk: Uint8Array,
+  recordOf: (key: Uint8Array, value: Uint8Array) => SnapshotRecord,
+): SnapshotRecord[] {
   try {
-    return rlpList(decodeRlp(chunk)).map((item) => {
-      const fields = rlpList(item);
-      if (fields.length !== 2) throw snapshotInvalid("a record has two fields");
-      return [rlpBytes(fields[0]), rlpBytes(fields[1])];
-    });
-  } catch (cause) {
-    throw snapshotInvalid("a chunk cannot be read", cause);
+    return readRlp(chunk, (all) =>
+      all.items((reader) => reader.list(() => recordOf(reader.bytes(), reader.bytes()))),
+    );
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    throw snapshotInvalid("a chunk cannot be read", error);
   }
 }
 

@@ -1,8 +1,10 @@
 /** Manifests and chunks: what is written can be read, and nothing else can. */
 import { describe, expect, it } from "@jest/globals";
 import { createHash } from "node:crypto";
-import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
+import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp-writer.js";
+import { ChainError } from "../../../chain/errors.js";
 import { bytesToHash32, type Hash32 } from "../../../chain/hex.js";
+import { SnapshotError } from "../../../node/statesync/snapshot/snapshot-error.js";
 import {
   decodeManifest,
   encodeManifest,
@@ -190,5 +192,22 @@ describe("chunks", () => {
     ];
     for (const chunk of wrong) expect(() => new ChunkReader().read(chunk)).toThrow(INVALID);
     expect(new ChunkReader().read(good)).toHaveLength(2);
+  });
+
+  it("are read no further than to the first wrong record", () => {
+    // What comes last is wrong as well: whoever reads that has made an object of everything before.
+    const endingBadly = (item: string) =>
+      encodeRlpListOfEncoded([Buffer.from(`${item.repeat(1_000_000)}8101`, "hex")]);
+    const faults = ["01", "c28080"].map((item) => {
+      try {
+        return new ChunkReader().read(endingBadly(item));
+      } catch (error) {
+        return error instanceof SnapshotError ? [error.details["reason"], error.cause] : error;
+      }
+    });
+    expect(faults).toEqual([
+      ["a chunk cannot be read", new ChainError("INVALID_RLP", "expected a list")],
+      ["a record of an unknown kind", undefined],
+    ]);
   });
 });
