@@ -54,7 +54,7 @@ const POSTING_BYTES = 4;
 /** A read of a range costs as much as about this many plain entries. */
 const RANGE_READ_POSTINGS = 20;
 
-/** Blocks of which a difference leaves nothing, read one by one before the next other one is looked for. */
+/** Blocks of which a difference leaves nothing: so many are passed before the next match is sought. */
 const MAX_PASSED_BLOCKS = 64;
 
 /** Most chunks of one read; 128 bytes each. */

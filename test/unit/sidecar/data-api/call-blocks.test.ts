@@ -8,7 +8,6 @@ import {
 } from "../../../../sidecar/data-api/call-blocks.js";
 import { EncodedBlock, encodeBlock } from "../../../../sidecar/rosetta/encoded-block.js";
 import { SidecarError } from "../../../../sidecar/rosetta/errors.js";
-import type { RosettaBlock } from "../../../../sidecar/rosetta/operations.js";
 import { hashOf, startFakeChain } from "../../../helpers/chains/journal-chain.js";
 import type { FakeNode } from "../../../helpers/chains/fake-node.js";
 import { call, type Online, onlineServer } from "../servers.js";
@@ -124,13 +123,13 @@ describe("blocks of /call", () => {
   });
 
   it("hold no block for a piece of it, and end where enough of them were read", async () => {
-    const { body } = await call(online.server, "/block", { block_identifier: { index: 1 } });
-    const [small, other] = body.block.transactions;
+    const { text } = await call(online.server, "/block", { block_identifier: { index: 1 } });
+    const { block: whole } = JSON.parse(text);
+    const [small, other] = whole.transactions;
     const large = { ...other, metadata: { input: "ab".repeat(2_500_000) } };
-    const full = { ...body.block, transactions: [small, large] } as unknown as RosettaBlock;
-    const { record } = encodeBlock(full);
+    const { record } = encodeBlock({ ...whole, transactions: [small, large] });
     const read: number[] = [];
-    const kept: ReadBlocks = {
+    const full: ReadBlocks = {
       ...blocks,
       resolve: async ({ index = 0 }) => identifier(index),
       kept(block) {
@@ -144,7 +143,7 @@ describe("blocks of /call", () => {
     }));
     const joined = jest.spyOn(Buffer, "concat");
     const bounds = { signal, maxResponseBytes: 8 << 20 };
-    const answer = await blockTransactions(kept, { blocks: wanted }, bounds);
+    const answer = await blockTransactions(full, { blocks: wanted }, bounds);
     const pieces = joined.mock.calls.at(-1)?.[0] ?? [];
     joined.mockRestore();
     const held = new Set(pieces.map(({ buffer }) => buffer));
