@@ -88,8 +88,8 @@ function faultOf(work: () => unknown): string {
     work();
   } catch (error) {
     if (!(error instanceof SnapshotError)) throw error;
-    const { cause, details } = error;
-    return `${details["reason"]}: ${cause instanceof Error ? cause.message : "none"}`;
+    const { message, cause } = error;
+    return cause instanceof Error ? `${message}: ${cause.message}` : message;
   }
   return "taken";
 }
@@ -133,13 +133,13 @@ describe("a snapshot", () => {
       encodeRlpListOfEncoded([Buffer.from(item.repeat(1_000_000), "hex")]);
     const endless = million("c28080");
     const other = Buffer.from(head).fill(7, 60, 61);
-    const unread = "the block cannot be read: there are too many items";
+    const unread = "the snapshot is not valid: the block cannot be read: there are too many items";
     const cases = [
       [{ block, receipts: million("c7808080808080c0") }, unread],
       [{ block: encodeRlpListOfEncoded([head, time, dataHash, endless]), receipts }, unread],
       [
         { block: encodeRlpListOfEncoded([other, time, dataHash, endless]), receipts },
-        "the block is not the one that was decided: none",
+        "the snapshot is not valid: the block is not the one that was decided",
       ],
     ] as const;
     expect(cases.map(([encoded]) => faultOf(() => proveBlock(encoded, trusted)))).toEqual(
