@@ -96,6 +96,9 @@ export interface CallContext {
   becameLarge(): Promise<void>;
 }
 
+/** What is used of it where an answer is made that may become large. */
+export type LargeContext = Pick<CallContext, "signal" | "becameLarge">;
+
 /** One method: how many parameters it takes at most, and what it does. */
 export interface RpcMethod {
   readonly maxParams: number;

@@ -26,7 +26,8 @@ import {
   journalEndJson,
   journalStartJson,
 } from "./journal-json.js";
-import { JsonPieces } from "../method.js";
+import { LARGE_BYTES } from "../large-lane.js";
+import { JsonPieces, type LargeContext } from "../method.js";
 
 /** An answer begins no further block behind this size. */
 export const MAX_RANGE_BYTES = 16 * 1024 * 1024;
@@ -61,13 +62,13 @@ export interface WantedRange {
 export async function blockRangeJson(
   view: ChainView,
   { from, to, maxBytes, recordsVersion }: WantedRange,
-  signal: AbortSignal,
+  context: LargeContext,
 ): Promise<JsonPieces> {
   const { height: headHeight, hash: headHash } = view.head();
   const range = { from, last: Math.min(to, headHeight, from + MAX_RANGE_BLOCKS - 1), maxBytes };
   const records =
-    recordsVersion === RECORDS_VERSION ? await recordRange(view, range, signal) : undefined;
-  const { answer, height } = records ?? (await wholeRange(view, range, signal));
+    recordsVersion === RECORDS_VERSION ? await recordRange(view, range, context) : undefined;
+  const { answer, height } = records ?? (await wholeRange(view, range, context));
   const next = height <= Math.min(to, headHeight) ? toQuantity(height) : null;
   const head = { height: toQuantity(headHeight), hash: headHash };
   answer.add(`],"next":${JSON.stringify(next)},"head":${JSON.stringify(head)}}`);
@@ -78,14 +79,14 @@ export async function blockRangeJson(
 async function wholeRange(
   view: ChainView,
   { from, last, maxBytes }: BoundedRange,
-  signal: AbortSignal,
+  context: LargeContext,
 ): Promise<OpenAnswer> {
   const answer = new JsonPieces();
   answer.add('{"blocks":[');
   let height = from;
   for (; height <= last && (height === from || answer.sizeBytes < maxBytes); height++) {
     if (height > from) answer.add(",");
-    await addBlock(answer, view, readableOutline(view, height), signal);
+    await addBlock(answer, view, readableOutline(view, height), context);
   }
   return { answer, height };
 }
@@ -94,8 +95,9 @@ async function addBlock(
   answer: JsonPieces,
   view: ChainView,
   outline: BlockOutline,
-  signal: AbortSignal,
+  context: LargeContext,
 ): Promise<void> {
+  const { signal } = context;
   const { header, transactionCount } = outline;
   const extra = JSON.stringify({
     proposer: header.coinbase,
@@ -109,15 +111,21 @@ async function addBlock(
     if (page.first > 0) answer.add(",");
     for (const text of journaledTransactions(page, room, extraMembers)) {
       if (text !== undefined) answer.add(text);
+      if (answer.sizeBytes > LARGE_BYTES) await context.becameLarge();
       await breathe(signal);
     }
   }
   const { height } = header;
   const cosmosTexts: string[] = [];
+  let { sizeBytes } = answer;
   for await (const mined of cosmosOf(view, height, signal)) {
-    cosmosTexts.push(cosmosJson(mined, transactionCount + cosmosTexts.length));
+    const text = cosmosJson(mined, transactionCount + cosmosTexts.length);
+    cosmosTexts.push(text);
+    sizeBytes += text.length;
+    if (sizeBytes > LARGE_BYTES) await context.becameLarge();
   }
   answer.add(journalEndJson(view.blockChanges(height), cosmosTexts));
+  if (answer.sizeBytes > LARGE_BYTES) await context.becameLarge();
   await breathe(signal);
 }
 

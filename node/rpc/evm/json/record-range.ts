@@ -8,7 +8,8 @@ import type { BlockRecordBytes } from "../../../../chain/records/block-records.j
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { historyPruned } from "../errors.js";
-import { JsonPieces } from "../method.js";
+import { LARGE_BYTES } from "../large-lane.js";
+import { JsonPieces, type LargeContext } from "../method.js";
 
 /** A block with more is given as JSON, which leaves large data out. */
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
@@ -42,7 +43,7 @@ export function readableOutline(view: ChainView, height: Height): BlockOutline {
 export async function recordRange(
   view: ChainView,
   { from, last, maxBytes }: BoundedRange,
-  signal: AbortSignal,
+  context: LargeContext,
 ): Promise<OpenAnswer | undefined> {
   const answer = new JsonPieces();
   answer.add('{"records":[');
@@ -50,11 +51,12 @@ export async function recordRange(
   let height = from;
   for (; height <= last && JSON_LENGTH * sizeBytes < maxBytes; height++) {
     readableOutline(view, height);
-    const block = await blockTexts(view.records(height), signal);
+    const block = await blockTexts(view.records(height), context);
     if (block === undefined) break;
     if (height > from) answer.add(",");
     for (const text of block.texts) answer.add(text);
     sizeBytes += block.sizeBytes;
+    if (answer.sizeBytes > LARGE_BYTES) await context.becameLarge();
   }
   return height === from ? undefined : { answer, height };
 }
@@ -62,7 +64,7 @@ export async function recordRange(
 /** One block; undefined where it is too large. */
 async function blockTexts(
   { outline, changes, cosmos, pages }: BlockRecordBytes,
-  signal: AbortSignal,
+  context: LargeContext,
 ): Promise<{ readonly texts: readonly string[]; readonly sizeBytes: number } | undefined> {
   let sizeBytes = 0;
   const recordText = (bytes: Uint8Array): string => {
@@ -88,7 +90,8 @@ async function blockTexts(
   for (const text of parts()) {
     texts.push(text);
     if (sizeBytes > MAX_BLOCK_BYTES) return undefined;
-    await breathe(signal);
+    if (sizeBytes > LARGE_BYTES) await context.becameLarge();
+    await breathe(context.signal);
   }
   return { texts, sizeBytes };
 }

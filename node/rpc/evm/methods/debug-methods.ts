@@ -110,6 +110,9 @@ function refuseTransactionIndex(value: unknown): void {
   throw new ParamError("txIndex is not supported: calls are traced on the state behind the block");
 }
 
+/** Digits of a byte. */
+const HEX_LENGTH = 2;
+
 function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
   const existing = (height: Height | undefined): BlockOutline => {
     const outline = height === undefined ? undefined : view.outline(height);
@@ -121,12 +124,16 @@ function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
       const { header } = existing(findBlock(view, params.required(0, parseBlockRef)));
       return bytesToHex(encodeHeader(header));
     }),
-    method("debug_getRawBlock", 1, async (params, { signal }) => {
+    method("debug_getRawBlock", 1, async (params, context) => {
       const { header } = existing(findBlock(view, params.required(0, parseBlockRef)));
       const transactions: BlockTransaction[] = [];
+      let sizeBytes = 0;
       for (const page of view.pages(header.height)) {
-        transactions.push(...page.transactions());
-        await breathe(signal);
+        const mined = page.transactions();
+        transactions.push(...mined);
+        for (const { tx } of mined) sizeBytes += HEX_LENGTH * tx.raw.length;
+        if (sizeBytes > LARGE_BYTES) await context.becameLarge();
+        await breathe(context.signal);
       }
       return bytesToHex(encodeRawBlock({ header, transactions }));
     }),

@@ -12,7 +12,14 @@ import { blockRangeJson, MAX_RANGE_BYTES } from "../json/block-range.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import { historyPruned, invalidParams } from "../errors.js";
 import { changeJson } from "../json/journal-json.js";
-import { type JsonValue, type MethodEntries, method, RawJson } from "../method.js";
+import { LARGE_BYTES } from "../large-lane.js";
+import {
+  type JsonValue,
+  type LargeContext,
+  type MethodEntries,
+  method,
+  RawJson,
+} from "../method.js";
 import { parseAddressParam, parseHashParam, parseIndex } from "../params.js";
 
 /**
@@ -50,11 +57,11 @@ export function journalMethods(
       if (height !== 0 && height < view.oldest().journal) throw historyPruned();
       return (await json.journal(height)) ?? null;
     }),
-    method("causeway_getAccountJournal", 3, async (params, { signal }) => {
+    method("causeway_getAccountJournal", 3, async (params, context) => {
       const address = params.required(0, parseAddressParam);
       const from = params.required(1, parseHeight);
       const to = Math.min(params.required(2, parseHeight), view.head().height);
-      return accountJournal(view, address, { from, to }, signal);
+      return accountJournal(view, address, { from, to }, context);
     }),
     method("causeway_getAccountHeights", 3, (params, { signal }) => {
       const address = params.required(0, parseAddressParam);
@@ -62,14 +69,14 @@ export function journalMethods(
       const to = Math.min(params.required(2, parseHeight), view.head().height);
       return accountHeights(view, address, { from, to }, signal);
     }),
-    method("causeway_getBlockRange", 4, (params, { signal }) => {
+    method("causeway_getBlockRange", 4, (params, context) => {
       const from = params.required(0, parseHeight);
       const to = params.required(1, parseHeight);
       const asked = params.optional(2, parseHeight) ?? MAX_RANGE_BYTES;
       checkRange({ from, to });
       const maxBytes = Math.min(Math.max(asked, 1), MAX_RANGE_BYTES);
       const recordsVersion = params.optional(3, parseHeight);
-      return blockRangeJson(view, { from, to, maxBytes, recordsVersion }, signal);
+      return blockRangeJson(view, { from, to, maxBytes, recordsVersion }, context);
     }),
     method("causeway_getTransactionStatus", 1, (params) => {
       const hash = params.required(0, parseHashParam);
@@ -229,15 +236,17 @@ async function accountJournal(
   view: ChainView,
   address: Address,
   range: HeightRange,
-  signal: AbortSignal,
+  context: LargeContext,
 ): Promise<RawJson> {
   checkRange(range);
+  const { signal } = context;
   const reach = await journalReach(view, address, range, signal);
   const operations = new OperationIndex(view);
   const entries: string[] = [];
   let blockEntries: string[] = [];
   let blockHeight: Height | undefined;
   let last = "";
+  let sizeBytes = 0;
   const fits = () =>
     entries.length === 0 || entries.length + blockEntries.length <= MAX_JOURNAL_ENTRIES;
   for await (const entry of view.accountJournal(address, range.from, reach.to, signal)) {
@@ -252,7 +261,10 @@ async function accountJournal(
     const change = `${entry.height}/${entry.transactionIndex}/${entry.changeIndex}`;
     if (change !== last) {
       const sides = operations.sidesOf(address, entry);
-      blockEntries.push(...sides.map((operation) => entryJson(entry, operation)));
+      const texts = sides.map((operation) => entryJson(entry, operation));
+      blockEntries.push(...texts);
+      for (const { length } of texts) sizeBytes += length;
+      if (sizeBytes > LARGE_BYTES) await context.becameLarge();
     }
     last = change;
   }

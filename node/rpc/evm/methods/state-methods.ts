@@ -11,6 +11,7 @@ import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { invalidParams, RpcFault } from "../errors.js";
+import { LARGE_BYTES } from "../large-lane.js";
 import { type MethodEntries, method } from "../method.js";
 import {
   ParamError,
@@ -25,6 +26,12 @@ import { stateHeight } from "../reads.js";
 
 /** Storage keys in one eth_getProof, as go-ethereum allows. */
 const MAX_PROOF_KEYS = 1_024;
+
+/**
+ * A proof of more keys counts as large before it is made, for those that are asked for together share one
+ * way through the tries: each key may bring eight nodes of half a KiB, which are twice that as hex.
+ */
+const MAX_SMALL_PROOF_KEYS = LARGE_BYTES / (8 * 1_024);
 
 /** Storage slots in one eth_getStorageValues, as go-ethereum allows. */
 const MAX_STORAGE_VALUES = 1_024;
@@ -96,15 +103,16 @@ export function stateMethods(view: ChainView, pool: TransactionPool): MethodEntr
       }
       return found;
     }),
-    method("eth_getProof", 3, async (params, { signal }) => {
+    method("eth_getProof", 3, async (params, context) => {
       const address = params.required(0, parseAddressParam);
       const keys = params.required(1, (value) => parseList(value, MAX_PROOF_KEYS, parseProofKey));
       const height = stateHeight(view, params.optional(2, parseBlockRef));
+      if (keys.length > MAX_SMALL_PROOF_KEYS) await context.becameLarge();
       const proof = await view.proof(
         address,
         keys.map(({ slot }) => slot),
         height,
-        signal,
+        context.signal,
       );
       return {
         address,

@@ -92,6 +92,7 @@ const unsigned = { consensusBlockHash: () => undefined };
 
 describe("others get their turns while all of a block are read", () => {
   const { signal } = new AbortController();
+  const context = { signal, becameLarge: async () => undefined };
   const alone = { from: 1, to: 1, maxBytes: 1, recordsVersion: undefined };
   const entriesOf = async () => {
     let count = 0;
@@ -100,7 +101,7 @@ describe("others get their turns while all of a block are read", () => {
   };
 
   it.each([
-    ["for a range of blocks", () => blockRangeJson(chain.view, alone, signal)],
+    ["for a range of blocks", () => blockRangeJson(chain.view, alone, context)],
     ["for the block's journal", () => new BlockJson(chain.view, 0, unsigned).journal(1)],
     ["for an account's journal", entriesOf],
     ["for the block itself", () => chain.view.load(1, signal)],
@@ -111,7 +112,7 @@ describe("others get their turns while all of a block are read", () => {
 
   it("and the answers have all of them", async () => {
     chain.stores.blocks.forget(1);
-    const range = Buffer.concat((await blockRangeJson(chain.view, alone, signal)).pieces());
+    const range = Buffer.concat((await blockRangeJson(chain.view, alone, context)).pieces());
     const journal = await new BlockJson(chain.view, 0, unsigned).journal(1);
     type Journal = { cosmosTransactions: { hash: string; index: number; dataIndex: number }[] };
     const { blocks } = JSON.parse(range.toString()) as { blocks: Journal[] };

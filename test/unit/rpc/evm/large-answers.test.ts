@@ -3,13 +3,16 @@ import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { parseAddress } from "../../../../chain/address.js";
+import { RECORDS_VERSION } from "../../../../chain/records/records-version.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { ALICE, createTestNode, signLegacy } from "./fixture.js";
+import { ALICE, BOB, createTestNode, signLegacy, transfer } from "./fixture.js";
 
 const CLIENTS = 12;
 const BLOCKS = 6;
 /** Each makes an answer larger than what is made up freely, as hex. */
 const DATA_BYTES = 400_000;
+
+const KEYS = Array.from({ length: 1_024 }, (_, key) => `0x${key.toString(16)}`);
 
 async function startNode() {
   const node = createTestNode({ cacheBytes: 1 });
@@ -84,6 +87,30 @@ it("makes raw receipts up two at a time, too", async () => {
   const clients = Array.from({ length: 5 }, () => ask(["debug_getRawReceipts", "latest"]));
   await settle();
   expect(clients.filter(({ isMade }) => isMade)).toHaveLength(2);
+});
+
+it.each([
+  ["ranges of blocks", ["causeway_getBlockRange", 1, BLOCKS]],
+  ["ranges of records", ["causeway_getBlockRange", 1, BLOCKS, null, RECORDS_VERSION]],
+  ["raw blocks", ["debug_getRawBlock", "latest"]],
+  ["journals of accounts", ["causeway_getAccountJournal", BOB.address, 1, BLOCKS + 1]],
+  ["proofs of many keys", ["eth_getProof", BOB.address, KEYS]],
+] as const)("makes %s up two at a time, too", async (_, call) => {
+  const { ask, chain } = await startNode();
+  const raw = await signLegacy(ALICE, { nonce: BLOCKS, data: `0x${"11".repeat(2 * DATA_BYTES)}` });
+  const change = () => transfer(ALICE.address, BOB.address, 1n);
+  chain.add([{ raw }], Array.from({ length: 5_000 }, change));
+  const clients = Array.from({ length: 5 }, () => ask(call));
+  await settle();
+  expect(clients.filter(({ isMade }) => isMade)).toHaveLength(2);
+  const few = ask(["eth_getProof", BOB.address, KEYS.slice(0, 100)]);
+  await settle();
+  expect(few.isMade).toBe(true);
+  while (clients.some(({ isMade }) => !isMade)) {
+    for (const client of clients.filter(({ isMade }) => isMade)) client.context.finish();
+    await settle();
+  }
+  expect(new Set(clients.map(({ size }) => size)).size).toBe(1);
 });
 
 it("counts a batch as one, whose calls do not wait for each other", async () => {

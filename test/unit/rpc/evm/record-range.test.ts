@@ -7,7 +7,7 @@ import type { ChainView } from "../../../../node/view/chain-view.js";
 import { turnsOf } from "../../../helpers/turns.js";
 import { createTestNode } from "./fixture.js";
 
-const { signal } = new AbortController();
+const context = { signal: new AbortController().signal, becameLarge: async () => undefined };
 const MIB = 1024 * 1024;
 
 const { chain } = createTestNode();
@@ -42,7 +42,7 @@ function withCosmos(block: number, count: number) {
 const wholeRange = { to: 3, maxBytes: 16 * MIB, recordsVersion: RECORDS_VERSION };
 
 async function answer(view: ChainView, from: number) {
-  const json = await blockRangeJson(view, { ...wholeRange, from }, signal);
+  const json = await blockRangeJson(view, { ...wholeRange, from }, context);
   const body = JSON.parse(Buffer.concat([...json.pieces()]).toString());
   return {
     kind: Object.keys(body)[0],
@@ -73,9 +73,9 @@ describe("a range as records", () => {
     const { chain: long } = createTestNode();
     for (let block = 0; block < 300; block++) long.add([]);
     const wanted = { ...wholeRange, from: 1, to: 300 };
-    expect(await turnsOf(() => blockRangeJson(long, wanted, signal))).toBeGreaterThan(100);
+    expect(await turnsOf(() => blockRangeJson(long, wanted, context))).toBeGreaterThan(100);
     const { view } = withCosmos(1, 14);
-    const turns = await turnsOf(() => blockRangeJson(view, { ...wholeRange, from: 1 }, signal));
+    const turns = await turnsOf(() => blockRangeJson(view, { ...wholeRange, from: 1 }, context));
     expect(turns).toBeGreaterThan(4);
   });
 });
