@@ -1,5 +1,6 @@
 /** Small files of a home: written durably, and a fault told as a sentence about the home. */
 import { readFile, rm } from "node:fs/promises";
+import { breathe } from "../../runtime/process/main-thread.js";
 import * as durable from "../../runtime/files/durable-file.js";
 import { cannotWrite, systemCode } from "../errors.js";
 
@@ -42,22 +43,36 @@ export interface NewFile {
   readonly content: () => string | Iterable<string>;
 }
 
+/** Who waits for files. */
+export interface CreateOptions {
+  readonly signal: AbortSignal;
+  /** Told after each file. */
+  readonly onProgress?: (done: number, of: number) => void;
+}
+
 /**
- * Creates files together, in their order: all of them or none.
+ * Creates files together, in their order: all of them or none. There may be one for each customer: the event
+ * loop turns between them.
  * @returns where a file was there already; undefined where all are created
- * @throws HOME_UNUSABLE naming folder and cause
+ * @throws HOME_UNUSABLE naming folder and cause; the signal's reason, as long as one is missing
  */
-export async function createFilesOnce(files: readonly NewFile[]): Promise<string | undefined> {
+export async function createFilesOnce(
+  files: readonly NewFile[],
+  { signal, onProgress }: CreateOptions,
+): Promise<string | undefined> {
   const written: string[] = [];
   let taken: string | undefined;
   let areAll = false;
   try {
     for (const { path, mode, content } of files) {
+      const pause = breathe(signal);
+      if (pause !== undefined) await pause;
       if (!(await createFileOnce(path, content(), mode))) {
         taken = path;
         break;
       }
       written.push(path);
+      onProgress?.(written.length, files.length);
     }
     areAll = taken === undefined;
     return taken;

@@ -62,7 +62,7 @@ export async function runAuditReserves(
 ): Promise<number> {
   return guarded("audit", { context, warn }, async () => {
     const nonce = options.nonce ?? new Date().toISOString();
-    const progress = accountsPrinter((line) => warn(`audit: ${line}`));
+    const progress = progressPrinter((line) => warn(`audit: ${line}`));
     if (!/^[\x20-\x7e]{1,100}$/.test(nonce)) throw badOption("--nonce", nonce);
     const file = resolve(options.out);
     assertFree(file);
@@ -71,7 +71,7 @@ export async function runAuditReserves(
     const made = await withLedgerAlone(context, ({ database }) =>
       withProofSource(context, options, async (source) => {
         const { books, unbooked } = await readSettledBooks({ database, ...source }, source);
-        const onProgress = progress("collected");
+        const onProgress = progress("accounts are collected");
         const parts = { source, books, ...keys, nonce, onProgress };
         return { ...(await makeReserves(parts)), unbooked };
       }),
@@ -79,14 +79,16 @@ export async function runAuditReserves(
     const written = await parseReserves(encodeReserves(made.contents));
     const proven = await verifyReserves(written, genesis, {
       signal: context.signal,
-      onProgress: progress("checked"),
+      onProgress: progress("accounts are checked"),
     });
     for (const { file: make } of made.liabilities) {
       verifyLiability(parseLiability(encodeLiability(make())));
       const pause = breathe(context.signal);
       if (pause !== undefined) await pause;
     }
-    await writeReserves(made, { out: file, customers: options.customers });
+    const places = { out: file, customers: options.customers };
+    const onProgress = progress("files are written");
+    await writeReserves(made, places, { signal: context.signal, onProgress });
     const { leftOut, coldLeftOut, retiredLeftOut, emptyLeftOut, unbooked } = made;
     const customers = made.liabilities.length;
     const shown = { leftOut, coldLeftOut, retiredLeftOut, emptyLeftOut, unbooked };
@@ -166,16 +168,15 @@ async function readReserves(
 ): Promise<{ readonly reserves: ReservesFile; readonly proven: ProvenReserves }> {
   const genesis = readGenesisOption(options.genesis, context.home);
   const reserves = await readReservesFile(options.file);
-  const onProgress = accountsPrinter((line) => warn(`verify: ${line}`))("checked");
+  const onProgress = progressPrinter((line) => warn(`verify: ${line}`))("checked");
   const { signal } = context;
   return { reserves, proven: await verifyReserves(reserves, genesis, { signal, onProgress }) };
 }
 
-/** Says how far it is with the accounts. */
-function accountsPrinter(say: (line: string) => void) {
+/** Says how far it is. */
+function progressPrinter(say: (line: string) => void) {
   const sayNow = progressLines(say);
-  return (what: string) => (done: number, of: number) =>
-    sayNow(() => `${done} of ${of} accounts are ${what}`);
+  return (what: string) => (done: number, of: number) => sayNow(() => `${done} of ${of} ${what}`);
 }
 
 /** The home's hot wallets, where their keys lie here, and those that are named. */

@@ -2,7 +2,12 @@
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { createFilesOnce, PLAIN_MODE, SECRET_MODE } from "../../home/home-file.js";
+import {
+  type CreateOptions,
+  createFilesOnce,
+  PLAIN_MODE,
+  SECRET_MODE,
+} from "../../home/home-file.js";
 import { AuditError } from "../errors.js";
 import { encodeLiability, liabilityFileName } from "./liability-file.js";
 import type { MadeReserves } from "./make-reserves.js";
@@ -23,24 +28,27 @@ export function assertFree(out: string): void {
 
 /**
  * The file that is published comes last: as long as it is not there, nobody can hand out what the customers
- * cannot check. What was written before a fault is removed.
- * @throws BAD_OPTION where one of the files is there already; HOME_UNUSABLE where one cannot be written
+ * cannot check. What was written before a fault, or before the signal, is removed.
+ * @throws BAD_OPTION where one of the files is there already; HOME_UNUSABLE where one cannot be written; the
+ *   signal's reason
  */
 export async function writeReserves(
   { contents, liabilities }: MadeReserves,
   { out, customers }: ReservesPlaces,
+  options: CreateOptions,
 ): Promise<void> {
   assertFree(out);
   if (customers !== undefined) await mkdir(customers, { recursive: true, mode: 0o700 });
   const ofCustomers = customers === undefined ? [] : liabilities;
-  const taken = await createFilesOnce([
+  const files = [
     ...ofCustomers.map((liability) => ({
       path: join(customers ?? "", liabilityFileName(liability)),
       mode: SECRET_MODE,
       content: () => encodeLiability(liability.file()),
     })),
     { path: out, mode: PLAIN_MODE, content: () => encodeReserves(contents) },
-  ]);
+  ];
+  const taken = await createFilesOnce(files, options);
   if (taken !== undefined) throw thereAlready(taken, taken === out ? "--out" : "--customers");
 }
 

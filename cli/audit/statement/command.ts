@@ -50,6 +50,7 @@ export async function runStatement(
       [...files, { path: `${stem}.sha256`, text: sums }].map(({ path, text }) => {
         return { path, mode: SECRET_MODE, content: () => text };
       }),
+      context,
     );
     if (taken !== undefined) {
       throw new CliError("USAGE", `${taken} is there already: choose another name with --out.`);

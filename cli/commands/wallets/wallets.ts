@@ -109,10 +109,11 @@ export async function runAddWallet(
     const file = join(folder, `${label}.json`);
     // The passphrase comes first: a keystore without one is nothing that a worker may wait for.
     const passphraseFile = join(folder, `${label}.passphrase`);
-    const taken = await createFilesOnce([
+    const files = [
       { path: passphraseFile, mode: SECRET_MODE, content: () => key.passphrase },
       { path: file, mode: SECRET_MODE, content: () => key.keystore },
-    ]);
+    ];
+    const taken = await createFilesOnce(files, command);
     if (taken !== undefined) throw labelTaken(taken);
     const added = readHomeWallets(command.home).find(({ keystore }) => keystore === file);
     if (added === undefined) throw new CliError("HOME_UNUSABLE", `${file} cannot be read back.`);

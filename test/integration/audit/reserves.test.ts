@@ -99,7 +99,7 @@ describe("the files of a proof of reserves", () => {
   it("are there with those of the customers, or not at all", async () => {
     const customers = join(folder, "customers");
     const out = join(folder, "published.json");
-    await writeReserves(made, { out, customers });
+    await writeReserves(made, { out, customers }, { signal });
     const names = ["TOKEN-alice.json", "TOKEN-bob.json", "TOKEN-causeway%3Asuspense.json"];
     expect(readdirSync(customers).toSorted()).toEqual(names);
     const files = new Map(names.map((name) => [name, readFileSync(join(customers, name), "utf8")]));
@@ -110,13 +110,13 @@ describe("the files of a proof of reserves", () => {
       { out: next, customers },
       { out, customers: join(folder, "others") },
     ]) {
-      await expect(writeReserves(again, options)).rejects.toMatchObject({
+      await expect(writeReserves(again, options, { signal })).rejects.toMatchObject({
         code: "BAD_OPTION",
         message: expect.stringContaining("is there already"),
       });
     }
     rmSync(join(customers, "TOKEN-alice.json"));
-    await expect(writeReserves(again, { out: next, customers })).rejects.toThrow("bob");
+    await expect(writeReserves(again, { out: next, customers }, { signal })).rejects.toThrow("bob");
     expect(existsSync(next)).toBe(false);
     expect(existsSync(join(folder, "others"))).toBe(false);
     // No file of the run that failed is among them.
@@ -125,7 +125,11 @@ describe("the files of a proof of reserves", () => {
       expect(readFileSync(join(customers, name), "utf8")).toBe(files.get(name));
     }
     const missing = join(folder, "no-folder", "published.json");
-    const nowhere = writeReserves(again, { out: missing, customers: join(folder, "others") });
+    const nowhere = writeReserves(
+      again,
+      { out: missing, customers: join(folder, "others") },
+      { signal },
+    );
     await expect(nowhere).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
     expect(readdirSync(join(folder, "others"))).toEqual([]);
   });
