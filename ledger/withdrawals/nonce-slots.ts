@@ -253,12 +253,16 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
   return rows.map(toLiveSlot);
 }
 
-/** Sums the open slots of a wallet; their fees with those of all others, as the day's budget is one. */
+/**
+ * Sums the open slots of a wallet; their fees with those of all others, as the day's budget is one. Retired
+ * ones have no part in it: nothing is signed for them, and what is mined all the same counts once it is booked.
+ */
 export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots> {
   const rows = await sql.query<Record<"count" | "reserved" | "fees" | "code", string>>(
     `SELECT count(*) FILTER (WHERE wallet = $1)::text AS count,
             coalesce(sum(reserved_atoken) FILTER (WHERE wallet = $1), 0)::text AS reserved,
-            coalesce(sum(fee_reserved_atoken), 0)::text AS fees,
+            coalesce(sum(fee_reserved_atoken) FILTER (WHERE wallet NOT IN (
+              SELECT address FROM wallet WHERE status = 'retired')), 0)::text AS fees,
             coalesce(sum(gas_limit) FILTER (WHERE wallet = $1 AND enters_code), 0)::text AS code
        FROM nonce_slot WHERE outcome IS NULL`,
     [wallet],

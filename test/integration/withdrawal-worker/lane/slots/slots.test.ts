@@ -114,6 +114,32 @@ describe("the commit of a slot", () => {
     expect(await nextNonce()).toBe(6n);
   });
 
+  it("counts no fees of nonces that a retired wallet has left open for ever", async () => {
+    const { database } = house;
+    const lost = freshAddress();
+    await registerTestWallets(house.ledger.owner, lost);
+    await createHotWallet(database, { wallet: lost, firstNonce: 0n });
+    const other = await acquireLease(database, { wallet: lost, owner: "other", leaseMs: 60_000 });
+    if (other === undefined) throw new Error("no lease");
+    // Of a budget of 1 TOKEN it takes all but a thousandth, and the next one takes that.
+    const most = { gasLimit: 999_000n, gasPriceAtoken: 1_000_000_000_000n };
+    const whole = { ...(await candidate()), ...most };
+    expect((await takeSlots(database, other, [whole], rules)).taken).toEqual([whole.id]);
+    const dear = { gasLimit: 2_000_000n, gasPriceAtoken: 1_000_000_000n };
+    const waiting = { ...(await candidate()), ...dear };
+    expect(await takeSlots(database, lease, [waiting], rules)).toMatchObject({
+      taken: [],
+      limit: "fee-budget",
+    });
+    for (const status of ["draining", "retired"]) {
+      await house.ledger.owner.query(`UPDATE wallet SET status = $2 WHERE address = $1`, [
+        lost,
+        status,
+      ]);
+    }
+    expect((await takeSlots(database, lease, [waiting], rules)).taken).toEqual([waiting.id]);
+  });
+
   it("gives nonces without gaps in the order of the requests", async () => {
     const first = await candidate();
     const second = await candidate();
