@@ -1,7 +1,8 @@
 /** Books against chain on a schedule: what was found is kept, counted and, where it matters, told. */
 import { toChecksumAddress } from "../chain/address.js";
 import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
-import { otherBlockText, reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
+import { otherBlockText } from "../ledger/books/compared-block.js";
+import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
 import {
   type LastRun,
   lastRun,

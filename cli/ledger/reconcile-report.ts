@@ -2,10 +2,10 @@
 import { toChecksumAddress } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
 import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
+import { otherBlockText } from "../../ledger/books/compared-block.js";
 import {
   type AccountLine,
   type AddressBreak,
-  otherBlockText,
   type ReconcileReport,
   type TokenReport,
 } from "../../ledger/books/reconcile.js";

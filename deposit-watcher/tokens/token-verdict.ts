@@ -1,7 +1,7 @@
 /**
  * Pure: what contracts claim against what the balances of our addresses did. Only what arrived is a
- * deposit, and only what left a hot wallet is an outflow that nobody asked for; what a contract claimed beyond
- * it is recorded, and what came unsaid goes to suspense.
+ * deposit, and only what left a hot wallet is an outflow that nobody asked for; what a contract claimed
+ * beyond it is recorded, and what came unsaid goes to suspense.
  */
 import type { Address } from "../../chain/address.js";
 import { atMostWord, type Hash32, type Height } from "../../chain/hex.js";
@@ -89,8 +89,8 @@ export interface Arrivals {
 
 /**
  * Gives what came to those who claim it, one after the other. Who takes is taken at its word: what it
- * took beyond it, or not, shows as too little or too much that arrived, or in the reconciliation. What is only
- * said to have left a hot wallet is taken out before.
+ * took beyond it, or not, shows as too little or too much that arrived, or in the reconciliation. What is
+ * only said to have left a hot wallet is taken out before.
  * @param moves signed, all of one token at one address in one block, in the order of the block
  * @param changeUnits balance after the block less the one before it
  */
@@ -164,8 +164,8 @@ export function judgeTouch(
 }
 
 /**
- * The sides of a touch without what is only said to have left a hot wallet, which is recorded: a contract that
- * logs it at will would freeze all payments. A payment of ours is settled by its log, and stays as it is.
+ * The sides of a touch without what is only said to have left a hot wallet, which is recorded: a contract
+ * that logs it at will would freeze all payments. A payment of ours is settled by its log, and stays.
  */
 function withoutUnmoved(
   touch: TokenTouch,

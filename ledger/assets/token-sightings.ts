@@ -1,7 +1,7 @@
 /**
  * Tokens that came to our addresses and are not credited: of contracts that nobody listed, NFTs, and
- * what listed contracts claimed without delivering or taking. Recorded and never booked; of one block, of contracts
- * that nobody listed, as many as `deposit-watcher/tokens/wanted-logs.ts` says.
+ * what listed contracts claimed without delivering or taking. Recorded and never booked; of one block, of
+ * contracts that nobody listed, as many as `deposit-watcher/tokens/wanted-logs.ts` says.
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";

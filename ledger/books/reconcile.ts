@@ -11,7 +11,6 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import type { LoggedTransfer } from "../requests/payment-terms.js";
-import type { WatchCursor } from "../watch/watch-cursor.js";
 import { listWallets } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES } from "../journal/accounts.js";
 import {
@@ -27,6 +26,7 @@ import {
   type UnsettledAttempt,
   type WalletList,
 } from "./reconcile-books.js";
+import { missingBlockText } from "./compared-block.js";
 
 /** The chain as the reconciliation asks it. */
 export interface ReconcileChain {
@@ -197,28 +197,6 @@ export async function reconcile(
     recoveredPayments: books.recoveredPayments,
     halted: incident === undefined ? undefined : `${incident.kind}: ${incident.message}`,
   };
-}
-
-/** In words: there is no block after which both could be compared. */
-function missingBlockText({ height, blockHash }: WatchCursor): string {
-  return blockHash === undefined
-    ? "no block is booked yet: start the deposit watcher, which starts with the kit, and let it read " +
-        "the chain"
-    : `the node has no block ${height}, the last one in the books: let it catch up; where the chain has ` +
-        "lost blocks, see causeway recover";
-}
-
-/** In words: the books and the chain are not of the same block; undefined where they are. */
-export function otherBlockText({
-  height,
-  blockHash,
-  otherBlockHash,
-}: Pick<ReconcileReport, "height" | "blockHash" | "otherBlockHash">): string | undefined {
-  if (otherBlockHash === undefined) return undefined;
-  return (
-    `block ${height} is ${otherBlockHash} on the chain and ${blockHash} in the books: the chain lost ` +
-    "blocks (see causeway recover), or this is another chain's node"
-  );
 }
 
 function isEven(part: Pick<TokenReport, "lines" | "internalBreaks">): boolean {

@@ -186,15 +186,15 @@ describe("reconcile", () => {
   it("has a wallet that was registered until the books were read", async () => {
     const { database } = bench.ledger;
     await reconcileOnce(await paidBefore(() => registerTestWallets(database, SECOND)), signal);
-    const run = await lastRun(database);
-    const accounts = run?.assets.flatMap((asset) => asset.accounts) ?? [];
+    const last = await lastRun(database);
+    const accounts = last?.assets.flatMap((asset) => asset.accounts) ?? [];
     expect(accounts).toContainEqual({
       account: walletAccount(SECOND),
       chainUnits: "10",
       ledgerUnits: "0",
       inFlightUnits: "10",
     });
-    expect(run?.clean).toBe(true);
+    expect(last?.clean).toBe(true);
   });
 
   it("counts a wallet's past once that was booked until the books were read", async () => {
