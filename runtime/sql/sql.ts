@@ -257,10 +257,8 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
       options.log.warn({ reason: errorMessage(error) }, "database connection lost"),
     extra: {
       ...KEEP_ALIVE,
-      verify: (client: ClientBase, done: (error?: unknown) => void) => {
-        const setSession = () => client.query(sessionSettings(IDLE_IN_TRANSACTION_MS));
-        answered(client, CONNECT_TIMEOUT_MS, setSession).then(() => done(), done);
-      },
+      verify: (client: ClientBase, done: (error?: unknown) => void) =>
+        void beginSession(client, done),
       types: { getTypeParser: exactTypeParser },
     },
   });
@@ -269,6 +267,18 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
   } catch (error) {
     throw toSqlError(error);
   }
+}
+
+/** Sets a new connection's session, and says what went wrong; never rejects. */
+async function beginSession(client: ClientBase, done: (error?: unknown) => void): Promise<void> {
+  let fault: unknown;
+  try {
+    const statements = sessionSettings(IDLE_IN_TRANSACTION_MS);
+    await answered(client, CONNECT_TIMEOUT_MS, () => client.query(statements));
+  } catch (error) {
+    fault = error;
+  }
+  done(fault);
 }
 
 async function checkSessions(source: DataSource): Promise<void> {

@@ -61,7 +61,11 @@ it("no more run at once, whichever way they come", async () => {
     `127.0.0.1:${server.address.port}`,
     grpc.credentials.createInsecure(),
   );
-  cleanups.push(rest.stop, server.stop, () => client.close());
+  cleanups.push(
+    () => rest.stop(),
+    () => server.stop(),
+    () => client.close(),
+  );
   const held = Array.from({ length: MOST }, () => ask());
   const late = ask();
   for (let turn = 0; turn < 10; turn++) await nextTurn();

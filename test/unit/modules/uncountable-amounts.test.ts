@@ -46,12 +46,8 @@ function mined(message: CosmJsMessage): MinedCosmosTransaction {
   chain.mint(from, 10n ** 18n);
   const tx: CosmosTransaction = read({ messages: [message], gas: 400_000 });
   const { state, timeMs } = chain;
-  const outcome = executeCosmosTransaction({ tx, from }, {
-    ...genesis.params,
-    state,
-    timeMs,
-    height: 1,
-  } as never);
+  const place = { ...genesis.params, state, timeMs, height: 1 } as never;
+  const outcome = executeCosmosTransaction({ tx, from }, place);
   if (!outcome.included) throw new Error(outcome.fault.log);
   return { tx, from, index: 0, result: outcome.result, changes: outcome.changes };
 }

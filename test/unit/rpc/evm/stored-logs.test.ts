@@ -10,7 +10,7 @@ import type { Log, Receipt } from "../../../../chain/receipt.js";
 import { packBloom, receiptFields } from "../../../../chain/records/block-items.js";
 import { encodeHashPage, encodeReceiptPage } from "../../../../chain/records/pages.js";
 import type { Steps } from "../../../../chain/steps/steps.js";
-import { StoredPage } from "../../../../node/store/blocks/block-records.js";
+import { StoredPage } from "../../../../node/store/blocks/stored-page.js";
 import { turnsOf } from "../../../helpers/turns.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
 

@@ -9,7 +9,7 @@ import { ZERO_HASH } from "../../../../chain/hex.js";
 import type { Receipt } from "../../../../chain/receipt.js";
 import { packBloom, receiptFields } from "../../../../chain/records/block-items.js";
 import { encodeReceiptPage } from "../../../../chain/records/pages.js";
-import { StoredPage } from "../../../../node/store/blocks/block-records.js";
+import { StoredPage } from "../../../../node/store/blocks/stored-page.js";
 import { turnsOf } from "../../../helpers/turns.js";
 import { ALICE, BOB, createTestNode } from "./fixture.js";
 
