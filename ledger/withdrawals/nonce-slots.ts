@@ -254,8 +254,8 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
 }
 
 /**
- * Sums the open slots of a wallet; their fees with those of all others, as the day's budget is one. Retired
- * ones have no part in it: nothing is signed for them, and what is mined all the same counts once it is booked.
+ * Sums the open slots of a wallet; their fees with those of all others, as a day has one budget. Retired
+ * ones have no part in it: nothing is signed for them, and what is mined all the same counts by its booking.
  */
 export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots> {
   const rows = await sql.query<Record<"count" | "reserved" | "fees" | "code", string>>(
