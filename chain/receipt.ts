@@ -17,6 +17,9 @@ import { allAtOnce, type Steps } from "./steps/steps.js";
 import type { TransactionType } from "./transaction.js";
 import type { Atoken } from "./units.js";
 
+/** Most topics of a log: LOG0 to LOG4. */
+export const MAX_TOPICS = 4;
+
 /** One EVM log (spec: EVM log). */
 export interface Log {
   readonly address: Address;

@@ -18,7 +18,7 @@ export function readinessOf(status: WatcherStatus, maxLagBlocks: number, nowMs: 
     return { ready: false, reason };
   }
   if (problem !== undefined) return { ready: false, reason: `not connected: ${problem}` };
-  const stoodMs = nowMs - (status.stepMs ?? nowMs);
+  const stoodMs = nowMs - (status.progressedAtMs ?? nowMs);
   if (stoodMs >= STANDSTILL_MS) {
     const seconds = Math.floor(stoodMs / 1_000);
     return { ready: false, reason: `the present round has come no further for ${seconds} s` };

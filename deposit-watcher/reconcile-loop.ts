@@ -63,7 +63,7 @@ export async function runReconcileLoop(
   );
 }
 
-/** One comparison, written down; nothing is where there was no block to compare at. */
+/** One comparison, and what it found written down; nothing is where there was no block to compare at. */
 export async function reconcileOnce(
   parts: Pick<ReconcileLoopParts, "database" | "node" | "log">,
   signal: AbortSignal,

@@ -9,6 +9,7 @@ import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { type BlockStepResult, commitBlockStep } from "../ledger/blocks/block-step.js";
 import { explainedPlaces } from "../ledger/blocks/wallet-flows.js";
+import type { NewSighting } from "../ledger/assets/token-sightings.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
 import { type WatchLease, WatchLeaseLostError } from "../ledger/watch/watch-lease.js";
@@ -109,7 +110,7 @@ export interface WatcherStatus {
   /** Why the last round did not come through; undefined when it did. */
   readonly problem: string | undefined;
   /** When the round last came further, on the clock that never goes back; undefined between rounds. */
-  readonly stepMs: number | undefined;
+  readonly progressedAtMs: number | undefined;
 }
 
 /** The running watcher. */
@@ -129,7 +130,7 @@ export class Watcher {
     cursorHeight: -1,
     incident: undefined,
     problem: "the node has not been asked yet",
-    stepMs: undefined,
+    progressedAtMs: undefined,
   };
 
   constructor(parts: WatcherParts) {
@@ -158,9 +159,9 @@ export class Watcher {
   /** Watches until the signal fires; throws only for faults that waiting cannot cure. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      this.#update({ stepMs: systemClock.monotonicMs() });
+      this.#update({ progressedAtMs: systemClock.monotonicMs() });
       const timeoutMs = await this.#guarded(signal, this.#blockDoubt, () => this.#round(signal));
-      this.#update({ stepMs: undefined });
+      this.#update({ progressedAtMs: undefined });
       const wait = (within: AbortSignal) => this.#bell.wait({ signal: within, timeoutMs });
       const { lease } = this.#seat;
       // Held between rounds, too: a long poll interval is no reason for others to take over.
@@ -376,9 +377,9 @@ export class Watcher {
       }
       if (result.outcome === "committed") {
         this.#report(result, last.height);
-        this.#reportTokens(tokens.sightings.length, leftOut, last.height);
-        const stepMs = systemClock.monotonicMs();
-        this.#update({ cursorHeight: last.height, problem: undefined, stepMs });
+        this.#reportTokens(tokens.sightings, leftOut, last.height);
+        const progressedAtMs = systemClock.monotonicMs();
+        this.#update({ cursorHeight: last.height, problem: undefined, progressedAtMs });
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
         const { rewinds } = from;
@@ -409,9 +410,18 @@ export class Watcher {
     }
   }
 
-  #reportTokens(sightings: number, leftOut: number, height: Height): void {
+  #reportTokens(sightings: readonly NewSighting[], leftOut: number, height: Height): void {
     const { log, metrics } = this.#parts;
-    metrics.tokenSightings(sightings);
+    metrics.tokenSightings(sightings.length);
+    const [first, ...more] = sightings.filter(({ reason }) => reason === "NOT_LEFT");
+    if (first !== undefined) {
+      const { address: wallet, contract, txHash } = first;
+      const fields = { height, wallet, contract, txHash, more: more.length };
+      log.error(
+        fields,
+        "a token says that units left a wallet, whose balance did not fall by them",
+      );
+    }
     if (leftOut === 0) return;
     log.warn({ count: leftOut, height }, "too many tokens that nobody listed, not recorded");
   }

@@ -4,6 +4,7 @@ import { BALANCE_REASONS, type BalanceChange } from "../chain/balance-change.js"
 import type { PlacedClaimMove } from "../chain/staking/claims.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
+import { MAX_TOPICS } from "../chain/receipt.js";
 import type { Atoken } from "../chain/units.js";
 import {
   readAddress,
@@ -247,9 +248,6 @@ function parseCosmos(value: unknown): JournaledTransaction {
 
 /** Characters of a memo (x/auth `MaxMemoCharacters`). */
 export const MAX_MEMO = 256;
-
-/** LOG0 to LOG4: more topics than that do not exist. */
-const MAX_TOPICS = 4;
 
 /** Untrusted log. Throws BAD_ANSWER. */
 export function parseLog(value: unknown): JournaledLog {

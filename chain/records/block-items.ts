@@ -12,6 +12,7 @@ import {
   encodeLogs,
   type Log,
   logsToBloom,
+  MAX_TOPICS,
   type Receipt,
 } from "../receipt.js";
 import { encodeRlp, type RlpInput } from "../encoding/rlp-writer.js";
@@ -20,9 +21,6 @@ import { decodeTransaction, type TransactionType } from "../transaction.js";
 import { ChainError } from "../errors.js";
 
 const NOTHING = new Uint8Array(0);
-
-/** Most topics of a log. */
-const MAX_TOPICS = 4;
 
 /** Bytes of a position in a bloom. */
 const POSITION_BYTES = 2;

@@ -17,8 +17,8 @@ const OF_TESTS = /^CAUSEWAY_(TEST|SIM|FUZZ|FAULT|SOAK)_|^CAUSEWAY_(INTENTS|PROGR
 
 /**
  * Names of such variables. One that begins as those of a settings file do is that file's to refuse;
- * the others are no faults, because systems may set variables of their own. Those that Kubernetes sets are
- * none of them.
+ * the others are no faults, because systems may set variables of their own. Those that Kubernetes sets for a
+ * Service are left out.
  */
 export function strangeVariables(env: Environment): readonly string[] {
   const prefixes = KIT_CONFIG_NAMES.map((name) => environmentName(name, ""));

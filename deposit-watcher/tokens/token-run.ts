@@ -12,13 +12,12 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";
 import { IncidentFound } from "../errors.js";
-import { payerPlace } from "../../ledger/watch/flows.js";
+import { type Payer, payerPlace } from "../../ledger/watch/flows.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
   doubtfulPayers,
   judgeTouch,
   noVerdicts,
-  type Payer,
   touchKey,
   type TokenTouch,
   type TokenVerdicts,

@@ -7,7 +7,7 @@ import type { Address } from "../../chain/address.js";
 import { atMostWord, type Hash32, type Height } from "../../chain/hex.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
 import { type CustomerId, UNASSIGNED } from "../../ledger/journal/accounts.js";
-import type { Outflow, WalletInflow } from "../../ledger/watch/flows.js";
+import type { Outflow, Payer, WalletInflow } from "../../ledger/watch/flows.js";
 import type { TokenSurplus } from "../../ledger/blocks/block-step.js";
 import type { NewDeposit } from "../../ledger/blocks/new-deposits.js";
 import type { TokenSide } from "./token-side.js";
@@ -47,12 +47,6 @@ export interface TokenOwners {
   isExplained(payer: Payer): boolean;
 }
 
-/** A transaction that is said to have taken of a hot wallet. */
-export interface Payer {
-  readonly wallet: Address;
-  readonly hash: Hash32;
-}
-
 /** What a side is part of: one token at one of our addresses in one block. */
 export function touchKey({ height, contract, address }: TokenSide): string {
   return `${height} ${contract} ${address}`;
@@ -90,7 +84,7 @@ export interface Arrivals {
 /**
  * Gives what came to those who claim it, one after the other. Who takes is taken at its word: what it
  * took beyond it, or not, shows as too little or too much that arrived, or in the reconciliation. What is
- * only said to have left a hot wallet is taken out before.
+ * only said to have left a hot wallet shows in `leftUnits`, and `withoutUnmoved` takes it out first.
  * @param moves signed, all of one token at one address in one block, in the order of the block
  * @param changeUnits balance after the block less the one before it
  */

@@ -53,7 +53,7 @@ export interface NewSighting {
   readonly standard: TokenStandard;
   /** Ours. */
   readonly address: Address;
-  /** Undefined for a mint; of what did not leave, who is said to have it, undefined for a burn. */
+  /** Who is said to have sent it, undefined for a mint; of NOT_LEFT who has it, undefined for a burn. */
   readonly sender: Address | undefined;
   /** Units, or the id of an NFT; undefined where the log names several or none. */
   readonly claimed: bigint | undefined;

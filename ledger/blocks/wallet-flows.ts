@@ -10,7 +10,7 @@ import type { PaidTerms } from "../requests/payment-terms.js";
 import { storePossible } from "../requests/possible-payments.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../requests/signing-freeze.js";
-import { type Outflow, payerPlace, type WalletInflow } from "../watch/flows.js";
+import { type Outflow, type Payer, payerPlace, type WalletInflow } from "../watch/flows.js";
 
 /**
  * Books inflows of hot wallets and records outflows that nothing explains, with what they may have paid;
@@ -139,7 +139,7 @@ async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<
  */
 export async function explainedPlaces(
   sql: Sql,
-  payers: readonly { readonly wallet: Address; readonly hash: Hash32 }[],
+  payers: readonly Payer[],
 ): Promise<ReadonlySet<string>> {
   if (payers.length === 0) return new Set();
   const rows = await sql.query<Record<"wallet" | "hash", string>>(

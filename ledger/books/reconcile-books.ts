@@ -118,7 +118,7 @@ export interface AssetBooks {
 }
 
 /** Lists hot wallets by rows of the same snapshot as the books. */
-export type WalletList = (tx: Sql) => Promise<readonly HotWallet[]>;
+export type ListWallets = (tx: Sql) => Promise<readonly HotWallet[]>;
 
 /**
  * Reads the books in one REPEATABLE READ snapshot.
@@ -126,7 +126,7 @@ export type WalletList = (tx: Sql) => Promise<readonly HotWallet[]>;
  */
 export async function readBooks(
   database: SqlDatabase,
-  listAll: WalletList = listWallets,
+  listAll: ListWallets = listWallets,
 ): Promise<Books> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");

@@ -24,7 +24,7 @@ import {
   readBooks,
   type ReconciledAddress,
   type UnsettledAttempt,
-  type WalletList,
+  type ListWallets,
 } from "./reconcile-books.js";
 import { missingBlockText } from "./compared-block.js";
 
@@ -161,7 +161,7 @@ const BALANCE_CHUNK = 5_000;
 export async function reconcile(
   database: SqlDatabase,
   chain: ReconcileChain,
-  listAll: WalletList = listWallets,
+  listAll: ListWallets = listWallets,
 ): Promise<ReconcileReport> {
   const books = await readBooks(database, listAll);
   const { height, blockHash } = books.cursor;

@@ -31,6 +31,12 @@ export interface Outflow {
   readonly feeAtoken: Atoken;
 }
 
+/** A transaction that has taken of one of our addresses, or is said to have. */
+export interface Payer {
+  readonly wallet: Address;
+  readonly hash: Hash32;
+}
+
 /** Key of one transaction at one of our addresses: it may take of several, each for another reason. */
 export function payerPlace(payer: { readonly wallet: string; readonly hash: string }): string {
   return `${payer.wallet} ${payer.hash}`;

@@ -446,9 +446,9 @@ function reportUnknown(reader: SettingReader): void {
   }
   const prefix = environmentName(file.name, "");
   const variables = new Set(known.map((key) => environmentName(file.name, key)));
-  const others = kubernetesVariables(sources.env);
+  const ofKubernetes = kubernetesVariables(sources.env);
   for (const [name, value] of Object.entries(sources.env)) {
-    const isKnown = variables.has(name) || others.has(name);
+    const isKnown = variables.has(name) || ofKubernetes.has(name);
     if (name.startsWith(prefix) && !isKnown && value !== undefined) {
       faults.push({ file: "environment", key: name, value: "***", allowed: "no such setting" });
     }

@@ -121,7 +121,7 @@ const MAX_CONNECTIONS = 4_096;
 /** Bodies of all connections: some of the largest, or a thousand of the usual bound. */
 const USUAL_UNREAD_BYTES = 64 * 1024 * 1024;
 
-/** Who has made too many calls may make the next one a second later (`HttpAccess`). */
+/** Seconds behind every 429: too many calls (`HttpAccess`), or no room for large bodies. */
 const PACE_SECONDS = "1";
 
 /** Paths outside the API file, open without a key. */

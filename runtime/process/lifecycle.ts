@@ -61,9 +61,9 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  * `[--home DIR] [--port-offset N]` (home: flag, else
  * `CAUSEWAY_HOME`, else `.causeway` in the working folder). Prints one line
  * `{"ready":true,"name":...}` (through IPC if there is a channel, else on stdout) when all has
- * started. A fault at the start prints one sentence and exits 1; a supervisor is also told through
- * IPC, `{"portTaken":true,"name":...}`, when it was a port that is taken, and by
- * `{"finished":true,"name":...,"reason":...}` when the work is done for good. SIGINT and SIGTERM stop the
+ * started. A fault at the start prints one sentence and exits 1; where a port is taken, a supervisor is told
+ * `{"portTaken":true,"name":...}` through IPC. Where `finish` was called it is told
+ * `{"finished":true,"name":...,"reason":...}`, and the exit code is 0. SIGINT and SIGTERM stop the
  * services in reverse order and exit 0. With `CAUSEWAY_SUPERVISED=1` the process also ends when
  * its IPC channel, or without one its stdin, closes.
  */

@@ -32,6 +32,16 @@ export class Turns {
     return () => this.leave();
   }
 
+  /** Runs the work in its turn. @throws as `enter`, and what the work throws */
+  async run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+    const leave = await this.enter(signal);
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  }
+
   private turn(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const begin = () => {

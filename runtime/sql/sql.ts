@@ -176,7 +176,7 @@ class PooledDatabase implements SqlDatabase {
   async #attempt<T>(begin: string, work: (tx: Sql) => Promise<T>): Promise<T> {
     const runner = this.#source.createQueryRunner();
     try {
-      await this.#answered(runner, () => runQuery(runner, begin, []));
+      await this.#answered(runner, () => rawQuery(runner, begin, []));
       const result = await work({
         query: <Row>(text: string, parameters: readonly unknown[] = []) =>
           this.#run<Row>(runner, text, parameters),
@@ -200,7 +200,7 @@ class PooledDatabase implements SqlDatabase {
     const name = parameters.length === 0 ? undefined : this.#names?.nameOf(text);
     try {
       return await this.#answered(runner, async (connection) => {
-        if (name === undefined) return runQuery<Row>(runner, text, parameters);
+        if (name === undefined) return rawQuery<Row>(runner, text, parameters);
         const { rows } = await connection.query({ name, text, values: [...parameters] });
         return rows as Row[];
       });
@@ -214,7 +214,7 @@ class PooledDatabase implements SqlDatabase {
   /** Ends a failed transaction; on a broken connection the server has done so already. */
   async #rollback(runner: QueryRunner): Promise<void> {
     try {
-      await this.#answered(runner, () => runQuery(runner, "ROLLBACK", []));
+      await this.#answered(runner, () => rawQuery(runner, "ROLLBACK", []));
     } catch (error) {
       if (!(error instanceof SqlError)) throw error;
     }
@@ -369,17 +369,28 @@ async function readNumberings(source: DataSource): Promise<ReadonlySet<string>> 
   }
 }
 
+/** Runs a statement while a database is opened, which is not waited for without end either. */
 async function runQuery<Row>(
   runner: QueryRunner,
   text: string,
   parameters: readonly unknown[],
 ): Promise<Row[]> {
   try {
-    const result = await runner.query(text, [...parameters], true);
-    return result.records as Row[];
+    const connection = await connectionOf(runner);
+    const statement = () => rawQuery<Row>(runner, text, parameters);
+    return await answered(connection, ANSWER_TIMEOUT_MS, statement);
   } catch (error) {
     throw toSqlError(error);
   }
+}
+
+async function rawQuery<Row>(
+  runner: QueryRunner,
+  text: string,
+  parameters: readonly unknown[],
+): Promise<Row[]> {
+  const result = await runner.query(text, [...parameters], true);
+  return result.records as Row[];
 }
 
 /** The driver's own connection of a runner. */

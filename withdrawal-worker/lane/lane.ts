@@ -87,6 +87,8 @@ export class Lane {
   #noFeesUntilMs = 0;
   /** Who signs has said nothing to the last that were asked for. */
   #isSignerSilent = false;
+  /** It had no time for all that has a nonce. */
+  #isSignerBehind = false;
   /** The guard let nothing go on at the last look. */
   #isHeld = false;
   /** The lease lies free for whoever can sign, and nobody has taken it. */
@@ -269,11 +271,13 @@ export class Lane {
     try {
       for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
         if (batch > 0 && (this.#isLong(round) || (await this.#isStopped()))) break;
-        filled = this.#isSignerSilent ? NOT_FILLED : await fillSlots(this.#context, round, wallet);
+        const isSignerBusy = this.#isSignerSilent || this.#isSignerBehind;
+        filled = isSignerBusy ? NOT_FILLED : await fillSlots(this.#context, round, wallet);
         if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
         const signed = await signSlots(this.#context, round, signedNonce);
-        const isHeardAgain = this.#isSignerSilent && !signed.isSilent;
+        const isHeardAgain = isSignerBusy && !signed.isSilent && !signed.isPostponed;
         this.#isSignerSilent = signed.isSilent;
+        this.#isSignerBehind = signed.isPostponed;
         const isSmooth = sending === undefined || (await this.#heed(round, await sending));
         sending = this.#broadcaster.sendDue(round, {
           isFirst: batch === 0,

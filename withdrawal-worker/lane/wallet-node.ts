@@ -7,7 +7,7 @@ import type { Atoken } from "../../chain/units.js";
 import { calldataOf, type PaymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";
 import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
-import { badAnswer, NodeFault } from "../../rpc-client/errors.js";
+import { badAnswer, isHeaderMissing, NodeFault } from "../../rpc-client/errors.js";
 import {
   balanceCall,
   createEvmClient,
@@ -63,8 +63,11 @@ interface AtView extends RpcOptions {
 export interface WalletNode {
   /** @throws WRONG_NODE, NODE_BEHIND */
   view(wallet: Address, options: RpcOptions): Promise<WalletView>;
-  /** In the order of the addresses, whether a payment to them runs code. */
-  haveCode(addresses: readonly Address[], options: AtView): Promise<boolean[]>;
+  /**
+   * In the order of the addresses, whether a payment to them runs code; undefined where the node does not
+   * have the block.
+   */
+  haveCode(addresses: readonly Address[], options: AtView): Promise<(boolean | undefined)[]>;
   /**
    * Meanings in the order of the payments; undefined for those that there was no time to ask for.
    * A destination that burns gas costs its own answer, never those of others. `unknown` is also what a node
@@ -220,7 +223,11 @@ export function createWalletNode(
         params: [to, toQuantity(at)],
       }));
       const outcomes = await rpc.batch(calls, { signal });
-      return outcomes.map((outcome) => readHex(resultOf(outcome), "code") !== "0x");
+      return outcomes.map((outcome) => {
+        // A late node behind a balancer: what has a nonce already goes on.
+        if (!outcome.ok && isHeaderMissing(outcome.error)) return undefined;
+        return readHex(resultOf(outcome), "code") !== "0x";
+      });
     },
     async estimate(wallet, payments, { signal, at, perCall = ESTIMATES_PER_CALL }) {
       const calls = payments.map((payment) => ({

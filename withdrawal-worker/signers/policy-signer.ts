@@ -110,14 +110,19 @@ export class PolicySigner implements Signer {
 
   async sign(
     intents: readonly SigningIntent[],
-    { signal }: { readonly signal: AbortSignal },
+    { signal, withinMs = Number.POSITIVE_INFINITY }: Parameters<Signer["sign"]>[1],
   ): Promise<readonly SigningOutcome[]> {
+    const startedMs = performance.now();
     const { decided, policyHash } = await this.#decide(intents, signal);
     const outcomes: SigningOutcome[] = [];
     const parallel = this.#holder.parallel ?? 1;
     for (let start = 0; start < intents.length; start += parallel) {
       // Hundreds of signatures take a tenth of a second: requests are accepted between them.
       await breathe(signal);
+      if (start > 0 && performance.now() - startedMs >= withinMs) {
+        outcomes.push(...intents.slice(start).map(() => ({ kind: "postponed" as const })));
+        break;
+      }
       const part = intents.slice(start, start + parallel);
       const stopped = this.#stoppedSince(policyHash);
       const answers = await Promise.all(
@@ -126,8 +131,8 @@ export class PolicySigner implements Signer {
         }),
       );
       outcomes.push(...answers);
-      const bad = answers.find(({ kind }) => kind === "unanswered" || kind === "wrong");
-      if (bad !== undefined && bad.kind !== "signed") {
+      const bad = answers.find(isBad);
+      if (bad !== undefined) {
         const kind = "unanswered" as const;
         const rest = intents.slice(outcomes.length);
         outcomes.push(...rest.map(() => ({ kind, reason: bad.reason })));
@@ -302,13 +307,20 @@ export class PolicySigner implements Signer {
 
   #note(outcomes: readonly SigningOutcome[]): void {
     // A lasting refusal is about one payment: it ends, and the others go on.
-    const reasons = outcomes.flatMap((outcome) =>
-      outcome.kind === "signed" || (outcome.kind === "refused" && outcome.isLasting)
-        ? []
-        : [outcome.reason],
-    );
+    const reasons = outcomes.flatMap((outcome) => {
+      const { kind } = outcome;
+      if (kind === "signed" || kind === "postponed") return [];
+      return kind === "refused" && outcome.isLasting ? [] : [outcome.reason];
+    });
     if (outcomes.length > 0) this.#trouble = reasons[0] && `signer: ${reasons[0]}`;
   }
+}
+
+/** Whether nothing more may be asked behind an answer. */
+function isBad(
+  answer: SigningOutcome,
+): answer is Extract<SigningOutcome, { readonly kind: "unanswered" | "wrong" }> {
+  return answer.kind === "unanswered" || answer.kind === "wrong";
 }
 
 /** What was decided, and by which policy. */

@@ -69,12 +69,14 @@ export interface SignedPayment {
 }
 
 /**
- * What became of one intent: signed; refused by rules; unanswered, so that it is asked again; or
- * answered wrongly, so that this signer must not be used until a person has looked.
+ * What became of one intent: signed; refused by rules; postponed, as there was no time left to ask;
+ * unanswered, so that it is asked again; or answered wrongly, so that this signer must not be used until
+ * a person has looked.
  */
 export type SigningOutcome =
   | SignedPayment
   | SigningRefusal
+  | { readonly kind: "postponed" }
   | { readonly kind: "unanswered" | "wrong"; readonly reason: string };
 
 /** A payment that is to be signed. */
@@ -90,11 +92,13 @@ export interface Signer {
   readonly address: Address;
   /**
    * Outcomes in the order of the intents. Nothing behind an unanswered or wrong one is asked for.
+   * @param options.withinMs once so long has passed nothing more is asked for, and the rest is `postponed`;
+   *   the first ones (`KeyHolder.parallel`) always are; default no bound
    * @throws the signal's reason
    */
   sign(
     intents: readonly SigningIntent[],
-    options: { readonly signal: AbortSignal },
+    options: { readonly signal: AbortSignal; readonly withinMs?: number },
   ): Promise<readonly SigningOutcome[]>;
   /** What `sign` would refuse by rules now; undefined for each that it would not. */
   review(payments: readonly ReviewedPayment[]): readonly (SigningRefusal | undefined)[];

@@ -22,8 +22,8 @@ const MAX_BLOCKS = 20_000;
 export const MAX_RECOVERED_BLOCKS = 2_000_000;
 
 /**
- * Transactions that the wallet signed in blocks `from` to `to`, in order. Every one pays a fee, so
- * the account's journal names all their blocks.
+ * Transactions that the wallet signed in blocks `from` to `to`, in order. Every one pays a fee, or
+ * at least coins, so the account's journal names all their blocks: a block may hold what pays no fee.
  * @throws USAGE when there are too many blocks; NODE_UNFIT where one of them is not shown; the node's faults
  */
 export async function readWalletTransactions(
@@ -42,7 +42,7 @@ export async function readWalletTransactions(
   while (from !== undefined) {
     const page = await node.accountJournal(wallet, { from, to: range.to }, { signal });
     for (const { change, blockHash } of page.entries) {
-      if (change.reason === "FEE" && change.from === wallet) blockHashes.add(blockHash);
+      if (change.from === wallet) blockHashes.add(blockHash);
     }
     if (blockHashes.size > maxBlocks) {
       throw new CliError("USAGE", `the wallet has payments in more than ${maxBlocks} blocks.`);
@@ -61,11 +61,11 @@ export async function readWalletTransactions(
 }
 
 /** Of nodes behind a balancer one may have named a block that another one does not have yet. */
-function blockMissing(block: Hash32 | Height): CliError {
+function blockMissing(blockHash: Hash32): CliError {
   return new CliError(
     "NODE_UNFIT",
-    `The node names the block ${block} of the wallet's transactions and does not show it: ask a node with ` +
-      "the whole chain, then type this again.",
+    `The node names the block ${blockHash} of the wallet's transactions and does not show it: ask a ` +
+      "node with the whole chain, then type this again.",
     { retriable: true },
   );
 }

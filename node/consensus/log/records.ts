@@ -7,7 +7,6 @@ import {
   invalidMessage,
   ProtoReader,
   ProtoWriter,
-  varintBytes,
 } from "../../../chain/protobuf/wire.js";
 import { readInt32 } from "../../../chain/consensus/vote.js";
 import { ChainError } from "../../../chain/errors.js";
@@ -102,9 +101,12 @@ export function isCutShort(bytes: Buffer, at: number): boolean {
   if (tag === undefined || !TAGS.has(tag)) return false;
   const sizeBytes = bytes.readUInt32BE(at + 4);
   const isBeyond = dataAt + sizeBytes > bytes.length && sizeBytes <= MAX_RECORD_BYTES;
-  if (!isBeyond || sizeBytes < 2) return false;
-  const length = encodeVarint(sizeBytes - 1 - varintBytes(sizeBytes - 2));
-  return length.equals(bytes.subarray(dataAt + 1, dataAt + 1 + length.length));
+  if (!isBeyond) return false;
+  return [1, 2, 3].some((lengthBytes) => {
+    const fieldBytes = sizeBytes - 1 - lengthBytes;
+    if (fieldBytes < 0) return false;
+    return encodeVarint(fieldBytes).equals(bytes.subarray(dataAt + 1, dataAt + 1 + lengthBytes));
+  });
 }
 
 /** Height that a record is about. */

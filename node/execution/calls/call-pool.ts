@@ -195,15 +195,12 @@ export class CallPool implements CallWorkers {
     { signal }: { signal: AbortSignal },
   ): Promise<readonly TransactionTrace[]> {
     if (this.outlineAt(height).transactionCount === 0) return [];
-    const leave = await this.traces.enter(signal);
-    try {
+    return this.traces.run(signal, async () => {
       if (this.isClosed) throw closed();
       const transactions = await this.tracedTransactions(height, index, signal);
       const work = { kind: "traceBlock", transactions, index, trace } as const;
       return unpackTraces(await this.submit(work, height, signal));
-    } finally {
-      leave();
-    }
+    });
   }
 
   /** From the block's first up to the last that is wanted. */

@@ -18,7 +18,8 @@ import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusView, DecidedOutline } from "../../consensus/consensus-ports.js";
 import type { BlockPage } from "../../view/block-pages.js";
 import { blockIdJson, blockJson } from "./json/encode.js";
-import { type JsonPieces, transactionPieces, withTransactions } from "./json/json-pieces.js";
+import type { JsonPieces } from "./json/json-pieces.js";
+import { transactionPieces, withTransactions } from "./json/transaction-pieces.js";
 import { refused } from "./errors.js";
 import type { CometChain } from "./ports.js";
 

@@ -53,8 +53,9 @@ interface AbciQuery {
 }
 
 /**
- * Answers a query as of a height; what is wrong with it is a code, never an exception, and so is that
- * it takes too long, or that too many are asked at once.
+ * Answers a query as of a height. What is wrong with it is an answer with a code, and so are a query that
+ * takes too long and one too many at once.
+ * @throws faults of ours
  */
 export async function abciAnswer(
   queries: QueryRegistry,
@@ -62,7 +63,9 @@ export async function abciAnswer(
   signal: AbortSignal,
 ): Promise<AbciAnswer> {
   try {
-    return await queries.bounded(signal, (limited) => nestedAnswer(queries, query, limited));
+    return await queries.bounded("abci_query", signal, (limited) =>
+      nestedAnswer(queries, query, limited),
+    );
   } catch (error) {
     return refusedAnswer(queries, query, error);
   }

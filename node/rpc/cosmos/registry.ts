@@ -59,14 +59,17 @@ export interface ServedMethod {
 /** Height of a request: digits; 0 and "" mean the newest. */
 const HEIGHT_TEXT = /^[0-9]{1,15}$/;
 
-/** Queries that are answered at once, of all faces; more are told to come back. */
+/** Queries of one face that are answered at once; more are told to come back. */
 const MAX_RUNNING = 256;
+
+/** A way that queries come: what one of them is asked too much takes no place of another's. */
+export type QueryFace = "rest" | "grpc" | "abci_query";
 
 /** The methods of a node. */
 export class QueryRegistry {
   private readonly methods = new Map<string, ServedMethod>();
   private readonly served: readonly ServiceType[];
-  private running = 0;
+  private readonly running: Record<QueryFace, number> = { rest: 0, grpc: 0, abci_query: 0 };
 
   /**
    * @param types what the methods and messages are
@@ -114,17 +117,18 @@ export class QueryRegistry {
    * @throws UNAVAILABLE where too many run already
    */
   async bounded<Result>(
+    face: QueryFace,
     gone: AbortSignal,
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
-    if (this.running >= MAX_RUNNING) {
+    if (this.running[face] >= MAX_RUNNING) {
       throw new QueryFault("UNAVAILABLE", "too many queries at once, try again");
     }
-    this.running += 1;
+    this.running[face] += 1;
     try {
       return await work(limitedSignal([gone], this.timeoutMs));
     } finally {
-      this.running -= 1;
+      this.running[face] -= 1;
     }
   }
 

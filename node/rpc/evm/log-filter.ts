@@ -4,7 +4,7 @@
  */
 import { type Address, addressToBytes } from "../../../chain/address.js";
 import { type Hash32, type Height, hexToBytes } from "../../../chain/hex.js";
-import { BLOOM_BYTES, bloomBits, type Log } from "../../../chain/receipt.js";
+import { BLOOM_BYTES, bloomBits, type Log, MAX_TOPICS } from "../../../chain/receipt.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { invalidParams, RpcFault } from "./errors.js";
 import {
@@ -22,9 +22,6 @@ import { assertBlocks } from "./reads.js";
 
 /** Addresses in a filter and alternatives at one topic position, as in go-ethereum. */
 const MAX_ALTERNATIVES = 1_000;
-
-/** A log has at most four topics. */
-const MAX_TOPICS = 4;
 
 type BloomPositions = readonly [number, number, number];
 

@@ -179,7 +179,7 @@ class Calls {
     call.once("cancelled", () => gone.abort(new DOMException("the client is gone", "AbortError")));
     try {
       if (!this.mayAsk(call.getPeer())) throw new QueryFault("RESOURCE_EXHAUSTED", TOO_OFTEN);
-      await queries.bounded(gone.signal, async (signal) => {
+      await queries.bounded("grpc", gone.signal, async (signal) => {
         const height = queries.heightOf(call.metadata.get(HEIGHT_KEY)[0]?.toString());
         const { request } = call;
         const read = () => readRequest(served, request);

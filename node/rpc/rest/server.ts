@@ -173,7 +173,7 @@ class Rest {
     response.once("close", () => gone.abort(new DOMException("the client is gone", "AbortError")));
     const { served } = match;
     try {
-      await queries.bounded(gone.signal, async (signal) => {
+      await queries.bounded("rest", gone.signal, async (signal) => {
         const height = queries.heightOf(heightNamed(request));
         const message = await readInTurn(query.length + (body?.length ?? 0), signal, () =>
           requestOf(match, this.reader, query, body),

@@ -79,7 +79,7 @@ export class LightClient {
     return target;
   }
 
-  /** An expired header leads up to nothing, but a newer one may lead down between it and itself. */
+  /** A header that has expired proves nothing above it; a newer one that has not proves what is below. */
   private isOnlyTrustedFromAbove(closestBelow: LightBlock, target: LightBlock): boolean {
     const rules = this.rules();
     if (!isLightExpired(closestBelow.header, rules)) return false;

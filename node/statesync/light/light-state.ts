@@ -29,7 +29,7 @@ export async function proveState(
   signal: AbortSignal,
 ): Promise<ProvenHeight> {
   const { light, providers } = parts;
-  // From above: where hashes lead down to them, from far away, each is a step from the one before.
+  // The highest first: where hashes lead down to it from far above, each of the others is one step below.
   const afterNext = await light.verify(height + 2, signal);
   const next = await light.verify(height + 1, signal);
   const block = await light.verify(height, signal);

@@ -37,11 +37,14 @@ const RECORD_OVERHEAD_BYTES = 12;
 /** Bytes of a block's or its receipts' encoding in one record: two fit into a chunk. */
 const SLICE_BYTES = 500 * 1024;
 
+/** The kinds that come in slices. */
+type SliceKind = (typeof RECORD_KIND)["block" | "receipts"];
+
 /**
- * Most bytes of an encoded block: beside each Cosmos transaction lies its result, which is shorter than it.
- * And of its receipts; by its gas, 8 a byte, a block has 75 MB of logs at most.
+ * Most bytes of an encoded block: beside each Cosmos transaction lies its result, which is shorter. And of
+ * its receipts: by its gas, 8 a byte, a block has 75 MB of logs at most.
  */
-const MAX_ENCODED_BYTES: Readonly<Record<1 | 2, number>> = {
+const MAX_ENCODED_BYTES: Readonly<Record<SliceKind, number>> = {
   [RECORD_KIND.block]: 2 * MAX_BLOCK_BYTES,
   [RECORD_KIND.receipts]: 256 * 1024 * 1024,
 };
@@ -76,7 +79,7 @@ export class ChunkBuilder {
 }
 
 /** An encoding in records. */
-export function slicesOf(kind: 1 | 2, bytes: Uint8Array): SnapshotRecord[] {
+export function slicesOf(kind: SliceKind, bytes: Uint8Array): SnapshotRecord[] {
   const records: SnapshotRecord[] = [];
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
     const id = Buffer.alloc(4);
@@ -115,14 +118,16 @@ export class Slices {
   private readonly slices: Uint8Array[] = [];
   private sizeBytes = 0;
 
-  constructor(private readonly kind: 1 | 2) {}
+  constructor(private readonly kind: SliceKind) {}
 
   /** Takes the next piece. Throws SNAPSHOT_INVALID. */
   add(id: Buffer, slice: Uint8Array): void {
     if (id.readUInt32BE(0) !== this.slices.length) throw snapshotInvalid("a slice is missing");
     this.sizeBytes += slice.length;
-    if (this.sizeBytes > MAX_ENCODED_BYTES[this.kind])
-      throw snapshotInvalid("the block is too long");
+    if (this.sizeBytes > MAX_ENCODED_BYTES[this.kind]) {
+      const what = this.kind === RECORD_KIND.block ? "the block is" : "the receipts are";
+      throw snapshotInvalid(`${what} too long`);
+    }
     this.slices.push(slice);
   }
 

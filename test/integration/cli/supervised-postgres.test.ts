@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { Client } from "pg";
+import { present } from "../../../chain/errors.js";
 import { readPostmasterFile } from "../../../cli/postgres/survivor.js";
 import {
   type SupervisedPostgres,
@@ -103,9 +104,8 @@ describe("the supervised PostgreSQL", () => {
 
   it("is started from outside when one of its processes has crashed, not by itself", async () => {
     const folder = await supervise(home);
-    const server = readPostmasterFile(folder)?.pid ?? 0;
-    const part = childrenOf(server)[0];
-    process.kill(part?.pid ?? 0, "SIGKILL");
+    const { pid: server } = present(readPostmasterFile(folder), "the server");
+    process.kill(present(childrenOf(server)[0], "a process of the server").pid, "SIGKILL");
     await until(() => notices.some((line) => line.startsWith("postgres: ")), { timeoutMs: 30_000 });
     expect(notices.filter((line) => line.startsWith("postgres: "))).toEqual([
       "postgres: it ended with code 1; starting it again",

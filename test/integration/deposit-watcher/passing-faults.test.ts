@@ -86,15 +86,15 @@ describe("a round that waits for an answer", () => {
       node: { ...bench.node, blockNumber },
     });
     await until(() => asked === 2, { timeoutMs: 20_000, what: "the second look at the head" });
-    const { stepMs = 0 } = watcher.status;
-    expect(readinessOf(watcher.status, 20, stepMs + 29_999)).toEqual({ ready: true });
-    expect(readinessOf(watcher.status, 20, stepMs + 30_000)).toEqual({
+    const { progressedAtMs = 0 } = watcher.status;
+    expect(readinessOf(watcher.status, 20, progressedAtMs + 29_999)).toEqual({ ready: true });
+    expect(readinessOf(watcher.status, 20, progressedAtMs + 30_000)).toEqual({
       ready: false,
       reason: "the present round has come no further for 30 s",
     });
     answer.open();
-    await until(() => watcher.status.stepMs === undefined, { timeoutMs: 20_000 });
-    expect(readinessOf(watcher.status, 20, stepMs + 30_000)).toEqual({ ready: true });
+    await until(() => watcher.status.progressedAtMs === undefined, { timeoutMs: 20_000 });
+    expect(readinessOf(watcher.status, 20, progressedAtMs + 30_000)).toEqual({ ready: true });
   });
 });
 

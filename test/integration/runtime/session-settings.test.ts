@@ -35,6 +35,14 @@ it("has no statement of a pool compiled to machine code", async () => {
   await db.close();
 });
 
+it("has the server end what a client that is gone has asked for", async () => {
+  const options = { ...common, url: database.url, migrations: [], poolSize: 2, signal };
+  const db = await openDatabase(options);
+  const read = "SELECT current_setting('client_connection_check_interval') AS every";
+  expect(await db.query(read)).toEqual([{ every: "10s" }]);
+  await db.close();
+});
+
 /** What a commit waits for. */
 const COMMIT = "SELECT current_setting('synchronous_commit') AS commit";
 

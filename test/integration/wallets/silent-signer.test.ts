@@ -79,6 +79,29 @@ it("leaves to another wallet what it has given no nonce yet, and pays its own on
   ]);
 });
 
+it("stores what a slow signer has signed in time, and asks for the rest behind it", async () => {
+  const { signer, settings } = house.context();
+  const askedWithinMs: (number | undefined)[] = [];
+  const slow: Signer = {
+    address: WALLET,
+    sign: (intents, options) => {
+      askedWithinMs.push(options.withinMs);
+      return signer.sign(intents, { ...options, withinMs: 0 });
+    },
+    review: (payments) => signer.review(payments),
+    trouble: () => signer.trouble(),
+  };
+  const lane = house.laneWith({ signer: slow });
+  const asked = [await house.accept(), await house.accept(), await house.accept()];
+  const statuses = () => Promise.all(asked.map(async ({ id }) => (await house.read(id)).status));
+  // Rounds that follow at once, as long as there is more.
+  let rounds = 1;
+  for (; await lane.runRound(house.signal); rounds += 1) expect(rounds).toBeLessThan(10);
+  expect(await statuses()).toEqual(asked.map(() => "broadcast"));
+  expect(lane.status().blockedReason).toBeUndefined();
+  expect(new Set(askedWithinMs)).toEqual(new Set([2 * settings.leaseMs]));
+});
+
 it("leaves its wallet to another worker, who can sign for it", async () => {
   const lanes = [silentLane(), house.lane()];
   const { id } = await house.accept();

@@ -10,7 +10,7 @@ import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import { crc32c } from "../../../node/consensus/log/crc32c.js";
 import type { RoundMessage } from "../../../node/consensus/log/message-codec.js";
 import { RangeChecksums } from "../../../node/consensus/log/range-checksums.js";
-import { frameOf, type WalRecord } from "../../../node/consensus/log/records.js";
+import { frameOf, isCutShort, type WalRecord } from "../../../node/consensus/log/records.js";
 import { readTail } from "../../../node/consensus/log/tail.js";
 import { Wal } from "../../../node/consensus/log/wal.js";
 import { withFlippedBit } from "../../helpers/raw-level.js";
@@ -387,6 +387,24 @@ describe("a record that is not all there", () => {
         damagedBytes: 0,
       });
     }
+  });
+
+  it("is told by its lengths, however many bytes these have", () => {
+    const before = frameOf({ type: "end-height", height: 2 });
+    const sizes = new Set<number>();
+    for (const first of [1, 16_100]) {
+      for (let size = first; size < first + 300; size++) {
+        const frame = frameOf(partOf(Buffer.alloc(size)));
+        sizes.add(frame.readUInt32BE(4));
+        expect(isCutShort(frame, 0)).toBe(false);
+        expect([size, isCutShort(frame.subarray(0, -1), 0)]).toEqual([size, true]);
+        const { tail } = readTail(Buffer.concat([before, frame.subarray(0, -1)]), 2);
+        expect([size, tail.damagedBytes]).toEqual([size, 0]);
+      }
+    }
+    // Where a length gets a byte more: 16,384 bytes behind it.
+    for (const edge of [16_385, 16_386])
+      expect([edge, sizes.has(edge)]).toEqual([edge, true]);
   });
 });
 

@@ -18,7 +18,7 @@ const atHead: WatcherStatus = {
   cursorHeight: 80,
   incident: undefined,
   problem: undefined,
-  stepMs: undefined,
+  progressedAtMs: undefined,
 };
 
 describe("catching up", () => {

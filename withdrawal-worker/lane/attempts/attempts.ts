@@ -26,6 +26,12 @@ export const MAX_PAYMENT_ATTEMPTS = 32;
 /** Attempts of one slot in all: the cancelling ones can rise tenfold in price within the rest. */
 export const MAX_ATTEMPTS = 64;
 
+/**
+ * Leases that asking for one batch may last. `whileHolding` gives a lease up after MAX_LEASES_PER_ROUND: what
+ * a slow signer has signed is stored long before that, and the rest is asked for afterwards.
+ */
+const LEASES_PER_BATCH = 2;
+
 /** What signing a batch came to. */
 export interface Signed {
   /** More slots may be waiting for a signature. */
@@ -34,12 +40,16 @@ export interface Signed {
   readonly nextNonce: bigint;
   /** Who signs said nothing, or may sign nothing now: slots that are taken would wait with these. */
   readonly isSilent: boolean;
+  /** Who signs had no time for all of them: slots that are taken would only wait behind these. */
+  readonly isPostponed: boolean;
 }
 
 /** What came of attempts that were to be signed and stored. */
 interface Stored {
   /** All of them were. */
   readonly isComplete: boolean;
+  /** There was no time to ask for all of them; of those that were asked for, all are stored. */
+  readonly isPostponed: boolean;
   readonly isSilent: boolean;
 }
 
@@ -54,7 +64,12 @@ export async function signSlots(
   fromNonce: bigint,
 ): Promise<Signed> {
   const { ledger, settings, signer } = context;
-  const none: Signed = { hasMore: false, nextNonce: fromNonce, isSilent: false };
+  const none: Signed = {
+    hasMore: false,
+    nextNonce: fromNonce,
+    isSilent: false,
+    isPostponed: false,
+  };
   if ((await ledger.readFreeze(signer.address)).frozen) return none;
   const slots = await ledger.readLiveSlots({
     wallet: signer.address,
@@ -76,12 +91,13 @@ export async function signSlots(
     const gasPriceAtoken = lower(slot.gasPriceAtoken, priceCapAtoken);
     return gasLimit > limitMax ? [] : [planPayment(context, slot, { gasLimit, gasPriceAtoken })];
   });
-  const { isComplete, isSilent } = await signAndStore(context, round, planned, {
+  const { isComplete, isPostponed, isSilent } = await signAndStore(context, round, planned, {
     before: WORKER_FAILPOINTS.beforeAttemptCommit,
     after: WORKER_FAILPOINTS.afterAttemptCommit,
   });
-  if (!isComplete) return { ...none, isSilent };
-  return { hasMore: slots.length === settings.batchSize, nextNonce: last.nonce + 1n, isSilent };
+  if (!isComplete) return { ...none, hasMore: isPostponed, isSilent, isPostponed };
+  const hasMore = slots.length === settings.batchSize;
+  return { ...none, hasMore, nextNonce: last.nonce + 1n, isSilent };
 }
 
 /** No customer is to blame: the transfers of nothing that take these nonces end as not mined. */
@@ -128,17 +144,20 @@ export function planCancel(context: LaneContext, slot: LiveSlot, gas: AttemptGas
   });
 }
 
-/** Signs and stores what is to replace earlier attempts. */
+/**
+ * Signs and stores what is to replace earlier attempts.
+ * @returns whether there was time to ask for all of them
+ */
 export async function signReplacements(
   context: LaneContext,
   round: Round,
   planned: readonly PlannedAttempt[],
-): Promise<void> {
-  if (planned.length === 0) return;
+): Promise<boolean> {
+  if (planned.length === 0) return true;
   const after = WORKER_FAILPOINTS.afterCorrectionCommit;
-  if ((await signAndStore(context, round, planned, { after })).isComplete) {
-    context.log.info({ count: planned.length }, "transactions were signed anew");
-  }
+  const { isComplete, isPostponed } = await signAndStore(context, round, planned, { after });
+  if (isComplete) context.log.info({ count: planned.length }, "transactions were signed anew");
+  return !isPostponed;
 }
 
 /** Has attempts signed, stores those that were, and does what the other answers ask for. */
@@ -158,15 +177,17 @@ async function signAndStore(
       ...intent,
       approvals: approvals.get(intent.withdrawalId) ?? [],
     })),
-    { signal: round.signal },
+    { signal: round.signal, withinMs: LEASES_PER_BATCH * settings.leaseMs },
   );
   const attempts = planned.flatMap((entry, index) => toAttempt(entry, outcomes[index]) ?? []);
   if (failpoints.before !== undefined) failpoint(failpoints.before);
   const isStored = await ledger.storeAttempts(round.lease, attempts, settings.gas);
   failpoint(failpoints.after);
   await heedRefusals(context, round, planned, outcomes);
+  const postponed = outcomes.filter(({ kind }) => kind === "postponed").length;
   return {
     isComplete: isStored && attempts.length === planned.length,
+    isPostponed: isStored && postponed > 0 && attempts.length + postponed === planned.length,
     isSilent: outcomes.some(saysNothing),
   };
 }

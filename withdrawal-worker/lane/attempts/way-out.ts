@@ -207,8 +207,9 @@ export async function signCancels(context: LaneContext, round: Round): Promise<v
       const gas = cancelGas(context, round, slot);
       return gas === undefined ? [] : [planCancel(context, slot, gas)];
     });
-    await signReplacements(context, round, attempts);
-    if (slots.length < settings.batchSize) return;
+    // The lowest nonces come first: behind others they could not be mined.
+    const isAskedForAll = await signReplacements(context, round, attempts);
+    if (!isAskedForAll || slots.length < settings.batchSize) return;
     fromNonce = last.nonce + 1n;
   }
 }

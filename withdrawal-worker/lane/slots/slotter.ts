@@ -98,8 +98,8 @@ export async function fillSlots(
   });
   const runsCode = (index: number) =>
     haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
-  const plain = coins.filter((_, index) => !runsCode(index));
-  const toCode = coins.filter((_, index) => runsCode(index));
+  const plain = coins.filter((_, index) => haveCode[index] !== undefined && !runsCode(index));
+  const toCode = coins.filter((_, index) => haveCode[index] !== undefined && runsCode(index));
   const ofCoins = await fillScreened(context, round, plain, sortPlain);
   const ofTokens = await fillTokenSlots(context, round, tokens);
   const limit = ofTokens.limit ?? ofCoins.limit;

@@ -18,7 +18,8 @@ import type {
 } from "../../../consensus/consensus-ports.js";
 import type { NetworkPeer } from "../../../p2p/network-port.js";
 import { base64, blockIdJson, blockJson, upperHex, upperHexOf, validatorJson } from "./encode.js";
-import { type JsonPieces, pagesOf, transactionPieces, withTransactions } from "./json-pieces.js";
+import type { JsonPieces } from "./json-pieces.js";
+import { pagesOf, transactionPieces, withTransactions } from "./transaction-pieces.js";
 
 /** Names of votes' types, as protobuf's enumeration and CometBFT's texts have them. */
 const TYPE_NAMES = {

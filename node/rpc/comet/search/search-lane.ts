@@ -22,13 +22,8 @@ export class SearchLane {
    * Runs the work in its turn.
    * @throws INTERNAL when too many wait already, the signal's reason when the client goes
    */
-  async run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
-    const leave = await this.turns.enter(signal);
-    try {
-      return await work();
-    } finally {
-      leave();
-    }
+  run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+    return this.turns.run(signal, work);
   }
 
   /** The same for transactions; the one that a query names by its hash is read at once, as `tx` does. */

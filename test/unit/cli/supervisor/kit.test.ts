@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { present } from "../../../../chain/errors.js";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -216,7 +217,11 @@ describe("the kit", () => {
     const children: { name: string; pid: number }[] = JSON.parse(
       readFileSync(paths.children, "utf8"),
     );
-    process.kill(children.find(({ name }) => name === "node")?.pid ?? 0, "SIGUSR2");
+    const node = present(
+      children.find(({ name }) => name === "node"),
+      "the node's process",
+    );
+    process.kill(node.pid, "SIGUSR2");
     const told = () => lines.filter((line) => line.startsWith("  node: "));
     await until(() => told().length > 0, { timeoutMs: 10_000 });
     expect(told()).toEqual([

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { present } from "../../../../chain/errors.js";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -184,7 +185,7 @@ describe("a supervised process", () => {
   it("is not started again once its work is done", async () => {
     const { child, seen, changed } = supervise("finishing-child");
     await child.start({ signal });
-    process.kill(seen.spawned[0] ?? 0, "SIGUSR2");
+    process.kill(present(seen.spawned[0], "the child"), "SIGUSR2");
     while (seen.finished.length === 0 && seen.restarts.length === 0) await changed();
     await child.stop({ graceMs: 5_000 });
     expect(seen).toMatchObject({ finished: ["all is done"], restarts: [], gaveUp: [] });

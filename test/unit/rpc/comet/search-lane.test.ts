@@ -9,6 +9,7 @@ import { transactionRoutes } from "../../../../node/rpc/comet/routes/transaction
 import { createSdkTransactions } from "../../../../node/rpc/comet/sdk-transactions.js";
 import { SearchLane } from "../../../../node/rpc/comet/search/search-lane.js";
 import { createGate, type Gate } from "../../../helpers/gate.js";
+import { until } from "../../../helpers/until.js";
 
 /** A chain without results, whose index of events answers when the test says so. */
 function slowChain({ opened }: Gate): CometChain {
@@ -140,7 +141,10 @@ describe("searches", () => {
       slow.push([search(query), sdk.search(query, context.signal)].map(ask));
     }
     slow.push([ask(search("tx.hash=").catch(({ code }: CometFault) => code))]);
-    for (let turn = 0; turn < 10; turn++) await nextTurn();
+    await until(() => answers.length === 7, {
+      timeoutMs: 10_000,
+      what: "those that need not wait",
+    });
     const nothing = '{"txs":[],"total_count":"0"}';
     expect(new Set(answers.map(String))).toEqual(new Set(["", "INTERNAL", nothing]));
     expect(answers).toHaveLength(7);

@@ -106,6 +106,29 @@ describe("a signer's own rules", () => {
     expect(await signed(signer, ...intents.slice(1))).toEqual(["ABOVE_MAXIMUM", "signed"]);
   });
 
+  it("ask for no more once the time for it is over, but for one", async () => {
+    const holder = createKeyHolder(KEY);
+    const asked: bigint[] = [];
+    const slow: KeyHolder = {
+      ...holder,
+      signTransaction(intent, options) {
+        asked.push(intent.nonce);
+        return holder.signTransaction(intent, options);
+      },
+    };
+    const files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
+    const signer = signerOver(slow, { limits: LIMITS, chainId: 6940n }, files);
+    const intents = [paymentOn(1n), paymentOn(2n), cancelOn(3n)];
+    const first = await signer.sign(intents, { signal, withinMs: 0 });
+    expect([codes(first), asked]).toEqual([["signed", "postponed", "postponed"], [1n]]);
+    expect(signer.trouble()).toBeUndefined();
+    const rest = await signer.sign(intents.slice(1), { signal, withinMs: 600_000 });
+    expect([codes(rest), asked]).toEqual([
+      ["signed", "signed"],
+      [1n, 2n, 3n],
+    ]);
+  });
+
   it("stop while the switch or the policy cannot be read", async () => {
     const unreadable = () => {
       throw new KillSwitchFileError("KILL_SWITCH_UNREADABLE", "gone");
