@@ -403,8 +403,7 @@ describe("a record that is not all there", () => {
       }
     }
     // Where a length gets a byte more: 16,384 bytes behind it.
-    for (const edge of [16_385, 16_386])
-      expect([edge, sizes.has(edge)]).toEqual([edge, true]);
+    for (const edge of [16_385, 16_386]) expect([edge, sizes.has(edge)]).toEqual([edge, true]);
   });
 });
 
