@@ -96,7 +96,9 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
 }
 
 interface Terms {
+  readonly needed: number;
   readonly signed: boolean;
+  readonly policyHash: string | null;
   readonly approvers: readonly { readonly name: string; readonly publicKey: string }[];
   readonly messages: readonly {
     readonly decision: string;
@@ -110,16 +112,16 @@ function decisionForms(request: ConsoleRequest, terms: Terms): Content {
     section(
       request.t("approve"),
       terms.signed ? signingHelp(request, terms) : undefined,
-      decisionForm(request, "approve", terms.signed),
+      decisionForm(request, "approve", { isSigned: terms.signed, seen: seenFields(terms) }),
     ),
-    section(request.t("reject"), decisionForm(request, "reject", false)),
+    section(request.t("reject"), decisionForm(request, "reject", { isSigned: false })),
   ];
 }
 
 function decisionForm(
   { params, t, hiddenFields }: ConsoleRequest,
   decision: "approve" | "reject",
-  isSigned: boolean,
+  { isSigned, seen }: { readonly isSigned: boolean; readonly seen?: Content },
 ): Content {
   const signature = (name: string, label: string, digits: number) =>
     field(decision, {
@@ -132,13 +134,25 @@ function decisionForm(
   return actionForm(
     {
       action: `/approvals/${segment(params["id"] ?? "")}`,
-      hidden: [hiddenFields(), el("input", { type: "hidden", name: "decision", value: decision })],
+      hidden: [hiddenFields(), hiddenField("decision", decision), seen],
       submit: submit(t(decision), { isDanger: decision === "reject" }),
     },
     reasonField(decision, t("reasonHint")),
     isSigned ? signature("publicKey", t("publicKey"), 64) : undefined,
     isSigned ? signature("signature", t("signature"), 128) : undefined,
   );
+}
+
+/** What the page shows that is approved: sent from an old page, it does not count for what came since. */
+function seenFields({ needed, policyHash }: Terms): Content {
+  return [
+    hiddenField("needed", String(needed)),
+    policyHash === null ? undefined : hiddenField("policyHash", policyHash),
+  ];
+}
+
+function hiddenField(name: string, value: string): Content {
+  return el("input", { type: "hidden", name, value });
 }
 
 /** The exact bytes, and commands that sign them: the key stays where it is. */
@@ -176,15 +190,21 @@ async function decide(post: ConsolePost): Promise<string> {
   const decision = post.form.get("decision");
   if (decision !== "approve" && decision !== "reject") throw badRequest("no decision");
   const reason = reasonOf(post);
-  const [publicKey, signature] = ["publicKey", "signature"].map((name) => {
+  const [publicKey, signature, policyHash, shown] = [
+    "publicKey",
+    "signature",
+    "policyHash",
+    "needed",
+  ].map((name) => {
     const text = post.form.get(name)?.trim().toLowerCase();
     return text === "" ? undefined : text;
   });
+  const needed = shown === undefined ? undefined : Number(shown);
   await post.api.post(
     {
       api: "withdrawal",
       path: `/v1/withdrawals/${id}/approvals`,
-      body: { decision, reason, publicKey, signature },
+      body: { decision, reason, publicKey, signature, policyHash, needed },
       reason,
       idempotencyKey: post.formKey,
       schema: withdrawalAnswer,

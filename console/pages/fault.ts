@@ -39,6 +39,8 @@ const WORDS: Readonly<Record<string, readonly [title: TextKey, text: TextKey]>> 
 const NOT_SHOWN: ReadonlySet<string> = new Set([
   "token",
   "formKey",
+  "needed",
+  "policyHash",
   "user",
   "password",
   "current",

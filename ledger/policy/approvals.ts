@@ -30,6 +30,15 @@ export interface NewApproval {
   /** 1-500 characters. */
   readonly reason: string;
   readonly signature?: ApprovalSignature | undefined;
+  /** What the person saw that the withdrawal waits for; an approval of anything else is none. */
+  readonly seen?: SeenNeeds | undefined;
+}
+
+/** What a withdrawal was seen to wait for; what is left out is not held against it. */
+export interface SeenNeeds {
+  readonly policyHash?: string | undefined;
+  /** How many approvals. */
+  readonly needed?: number | undefined;
 }
 
 /** What became of it; `done` also where the same was said before, with a signature of the same key. */
@@ -46,7 +55,7 @@ export type ApprovalOutcome =
   | "signature-needed"
   /** Not by an approver of the policy, or not of this digest. */
   | "bad-signature"
-  /** The policy changed meanwhile: what was looked at does not count any more. */
+  /** The policy, or what it asks for, changed meanwhile: what was looked at does not count any more. */
   | "policy-changed";
 
 interface Row {
@@ -57,6 +66,7 @@ interface Row {
   readonly status: string;
   readonly requested_by: string | null;
   readonly signed: boolean;
+  readonly needed: number;
   readonly policy_hash: string | null;
 }
 
@@ -80,14 +90,15 @@ export function decideWithdrawal(
     // Held: what changes the withdrawal at this moment is seen, or sees this.
     const [row] = await tx.query<Row>(
       `SELECT customer_id, asset, destination, amount_units::text AS units, status, requested_by,
-              approvals_signed AS signed, approval_policy AS policy_hash
+              approvals_signed AS signed, approvals_needed AS needed,
+              approval_policy AS policy_hash
          FROM withdrawal WHERE id = $1 FOR UPDATE`,
       [said.id],
     );
     if (row === undefined) return "unknown";
     const refusal = await refusalOf(tx, row, said, by);
     if (refusal !== undefined) return refusal;
-    const outcome = await insert(tx, said, { policy: by.policy, terms: termsOf(row, said, by) });
+    const outcome = await insert(tx, row, said, by);
     if (outcome === "done") await appendEvents(tx, await advance(tx, said, by.shown));
     return outcome === "repeated" ? "done" : outcome;
   });
@@ -140,11 +151,18 @@ async function saidBefore(tx: Sql, { id, keyId, decision }: NewApproval): Promis
   return rows.length > 0;
 }
 
+/** Whether somebody approves what was asked for before: of a review, for one, he knows nothing. */
+function isOutdated(row: Row, { decision, seen = {} }: NewApproval): boolean {
+  const { policyHash = row.policy_hash, needed = row.needed } = seen;
+  return decision === "approve" && (policyHash !== row.policy_hash || needed !== row.needed);
+}
+
 async function insert(
   tx: Sql,
+  row: Row,
   said: NewApproval,
-  { policy, terms }: { readonly policy: HashedPolicy; readonly terms: ApprovedTerms },
-): Promise<"done" | "repeated" | "said-otherwise"> {
+  { policy, chainId }: { readonly policy: HashedPolicy; readonly chainId: bigint },
+): Promise<"done" | "repeated" | "said-otherwise" | "policy-changed"> {
   const { id, keyId, decision, reason, signature } = said;
   const publicKey = signature?.publicKey ?? null;
   const ownKeys = decision === "approve" ? keysOfPerson(policy, publicKey) : [];
@@ -158,10 +176,12 @@ async function insert(
   if (before.length > 0) {
     // Of another person's signature it would seem to be counted.
     const isSame = before.some(
-      (row) => row.key_id === keyId && row.decision === decision && row.public_key === publicKey,
+      (one) => one.key_id === keyId && one.decision === decision && one.public_key === publicKey,
     );
     return isSame ? "repeated" : "said-otherwise";
   }
+  if (isOutdated(row, said)) return "policy-changed";
+  const terms = termsOf(row, said, { chainId });
   const digest = bytesToHex(approvalDigest(terms, { policyHash: policy.hash, decision })).slice(2);
   await tx.query(
     `INSERT INTO withdrawal_approval (withdrawal_id, key_id, decision, reason, policy_hash, digest,

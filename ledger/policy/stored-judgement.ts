@@ -37,6 +37,8 @@ interface Stored extends JudgedRequest {
   /** It was judged by this very policy before, when all by the former ones had been written down. */
   readonly isJudged: boolean;
   readonly verdict: string | null;
+  /** The screening service's name for it. */
+  readonly reference: string | null;
   /** What the database holds its nonce against. */
   readonly needs: string;
   /** Approvals under this policy: all, and signed ones. */
@@ -47,7 +49,7 @@ interface Stored extends JudgedRequest {
 interface Judgement {
   readonly stored: Stored;
   readonly outcome: DecisionOutcome;
-  /** Rule and words of a rejection or a wait. */
+  /** Rule and words of a rejection or a wait; words also where persons are asked for a review. */
   readonly rule?: string;
   readonly reason?: string;
   readonly isOfWallet?: boolean;
@@ -177,7 +179,10 @@ function judgeOne(
   if (found.exceeded !== undefined) return reject(`LIMIT_EXCEEDED ${found.exceeded}`);
   if (screening !== undefined && stored.verdict === "deny") return reject("SCREENING");
   const given = signed ? stored.signedApprovals : stored.approvals;
-  if (given < needed) return { ...base, outcome: "approve" };
+  if (given < needed) {
+    const isReview = screening !== undefined && stored.verdict === "review";
+    return { ...base, outcome: "approve", ...(isReview && { reason: reviewReason(stored) }) };
+  }
   if (stored.status !== "accepted") return { ...base, outcome: "pay" };
   if (found.isTooNew) {
     const reason = "its destination was listed too short a time ago";
@@ -188,6 +193,12 @@ function judgeOne(
     return { ...base, outcome: "wait", rule: "SCREENING", reason };
   }
   return { ...base, outcome: "pay" };
+}
+
+/** What persons are to look at: without it they see a further approval, and not why. */
+function reviewReason({ reference }: Stored): string {
+  const named = reference === null || reference === "" ? "" : ` (reference ${reference})`;
+  return `screening asks for a review${named}`;
 }
 
 /** Lets those wait that are beyond what their wallet may pay in a window. */
@@ -236,8 +247,9 @@ async function apply(
     })),
   );
   await writeNeeds(tx, policy, judgements);
-  const pending = having(judgements, "approve").map(({ stored, needed }) => ({
+  const pending = having(judgements, "approve").map(({ stored, needed, reason }) => ({
     id: stored.id,
+    ...(reason !== undefined && { reason }),
     data: { approvalsNeeded: needed },
   }));
   const rejected = having(judgements, "reject").map(({ stored, rule, reason }) => ({
@@ -254,7 +266,7 @@ async function apply(
   return results.flatMap(({ events }) => events);
 }
 
-/** What the database holds nonces against. */
+/** What the database holds nonces against; what waits for persons already says why as of now. */
 async function writeNeeds(
   tx: Sql,
   policy: HashedPolicy,
@@ -267,14 +279,17 @@ async function writeNeeds(
   await tx.query(
     `UPDATE withdrawal w
         SET approvals_needed = input.needed, approvals_signed = input.signed,
-            approval_policy = CASE WHEN input.needed > 0 THEN $4 END
-       FROM unnest($1::text[], $2::integer[], $3::boolean[]) AS input (id, needed, signed)
+            approval_policy = CASE WHEN input.needed > 0 THEN $4 END,
+            reason = CASE WHEN w.status = 'pending_approval' THEN input.reason ELSE w.reason END
+       FROM unnest($1::text[], $2::integer[], $3::boolean[], $5::text[])
+            AS input (id, needed, signed, reason)
       WHERE w.id = input.id`,
     [
       judgements.map(({ stored }) => stored.id),
       judgements.map(({ needed }) => needed),
       judgements.map(({ signed }) => signed),
       policy.hash,
+      judgements.map(({ outcome, reason }) => (outcome === "approve" ? (reason ?? null) : null)),
     ],
   );
 }
@@ -296,6 +311,7 @@ async function readStored(
     Record<"id" | "status" | "customer_id" | "asset" | "destination" | "units", string> & {
       readonly is_judged: boolean;
       readonly verdict: string | null;
+      readonly reference: string | null;
       readonly approvals: number;
       readonly signed: number;
       readonly approvals_needed: number;
@@ -309,8 +325,8 @@ async function readStored(
               AND w.created_at > coalesce(
                 (SELECT a.at FROM policy_activation a ORDER BY a.id DESC LIMIT 1), '-infinity')
                 + $3::integer * interval '1 second' AS is_judged,
-            v.verdict, given.approvals, given.signed, w.approvals_needed, w.approvals_signed,
-            w.approval_policy
+            v.verdict, v.reference, given.approvals, given.signed, w.approvals_needed,
+            w.approvals_signed, w.approval_policy
        FROM withdrawal w
        LEFT JOIN screening_verdict v ON v.withdrawal_id = w.id
        CROSS JOIN LATERAL (
@@ -329,6 +345,7 @@ async function readStored(
     amountUnits: storedAtoken(row.units),
     isJudged: row.is_judged,
     verdict: row.verdict,
+    reference: row.reference,
     needs: needsOf(row.approvals_needed, row.approvals_signed, row.approval_policy),
     approvals: row.approvals,
     signedApprovals: row.signed,

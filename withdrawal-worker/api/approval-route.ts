@@ -34,7 +34,11 @@ const REFUSALS: Readonly<
     "BAD_SIGNATURE",
     "the signature is not one of the policy's approvers over this withdrawal, policy and decision",
   ],
-  "policy-changed": [409, "POLICY_CHANGED", "the policy has changed: look at the withdrawal again"],
+  "policy-changed": [
+    409,
+    "POLICY_CHANGED",
+    "the policy, or what it asks for, has changed: look at the withdrawal again",
+  ],
 };
 
 /**
@@ -52,6 +56,7 @@ export async function decide(
     throw invalidField("decision", 'expected "approve" or "reject"');
   }
   const [publicKey, signature] = [read("publicKey"), read("signature")];
+  const [policyHash, needed] = [read("policyHash"), read("needed")];
   const isSigned = typeof publicKey === "string" && typeof signature === "string";
   if (!isSigned && (publicKey !== undefined || signature !== undefined)) {
     throw invalidField("signature", "publicKey and signature come together");
@@ -64,6 +69,10 @@ export async function decide(
       decision,
       reason: readReason(request.body),
       signature: isSigned ? { publicKey, signature } : undefined,
+      seen: {
+        policyHash: typeof policyHash === "string" ? policyHash : undefined,
+        needed: typeof needed === "number" ? needed : undefined,
+      },
     },
     { policy: await parts.policy.current(), chainId: parts.chainId, shown: parts.shownNonces },
   );

@@ -8,6 +8,10 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { runLiftSwitch } from "../../../cli/commands/policy/kill-switch.js";
 import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
 import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
+import { appendEvents } from "../../../ledger/events.js";
+import { recordVerdicts } from "../../../ledger/policy/screening-verdicts.js";
+import { judgeAtSlot } from "../../../ledger/policy/stored-judgement.js";
+import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import {
   type Browser,
@@ -17,7 +21,7 @@ import {
 } from "../../helpers/pages/console.js";
 import { all, elements, textOf } from "../../helpers/pages/html.js";
 import { silentLog, recordIncident } from "../../helpers/services/ledger.js";
-import { STRANGER } from "../../helpers/services/watcher.js";
+import { HOT, STRANGER } from "../../helpers/services/watcher.js";
 import { PERMISSIVE } from "../../helpers/signing.js";
 import { until } from "../../helpers/until.js";
 import { policyOf } from "../policy/terms.js";
@@ -323,6 +327,35 @@ describe("an action", () => {
     await admin.submit(path, { reason: "known payee, too" });
     expect(await statusOf(id)).toBe("accepted");
     expect(admin.page.text).toContain("2 of 2 given");
+  });
+
+  it("takes no approval from a page that was opened before screening wanted a review", async () => {
+    const approvals = [{ aboveUnits: 10n, needed: 1, signed: false }];
+    const screening = { url: "http://127.0.0.1:9/", timeoutMs: 1_000, reviewApprovals: 1 };
+    stage.policy = policyOf({ approvals }, { screening });
+    const id = await request();
+    const path = `/approvals/${id}`;
+    const [first, second] = [who("approver"), who("admin")];
+    await first.get(path);
+    await second.get(path);
+    await first.submit(path, { reason: "known payee" });
+    expect(await statusOf(id)).toBe("accepted");
+    const withdrawalId = toWithdrawalId(id);
+    await recordVerdicts(stage.worker, [
+      { withdrawalId, verdict: "review", reference: "AML-4711" },
+    ]);
+    await stage.worker.transaction(async (tx) => {
+      const at = { policy: stage.policy, wallet: HOT };
+      await appendEvents(tx, (await judgeAtSlot(tx, at, [withdrawalId])).events);
+    });
+    const refused = await second.submit(path, { reason: "known payee" });
+    expect(refused.status).toBe(409);
+    expect(refused.text).toContain("POLICY_CHANGED");
+    expect(all(refused.root, "pre").map(textOf)).toEqual(["approve", "known payee"]);
+    expect(await statusOf(id)).toBe("pending_approval");
+    expect((await second.get(path)).text).toContain("AML-4711");
+    await second.submit(path, { reason: "looked at the review" });
+    expect(await statusOf(id)).toBe("accepted");
   });
 
   it("shows the bytes of a signed approval, and takes a signature made elsewhere", async () => {

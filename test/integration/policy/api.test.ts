@@ -195,6 +195,32 @@ describe("POST /v1/withdrawals/{id}/approvals", () => {
   });
 });
 
+describe("what somebody has seen before deciding", () => {
+  it("is held against what the withdrawal waits for now, unless it is rejected", async () => {
+    house.files.policy = policyOf({ approvals: [{ aboveUnits: 0n, needed: 2, signed: false }] });
+    const { hash } = house.files.policy;
+    const { body: pending } = await ask("500");
+    const outdated = [
+      { needed: 1 },
+      { policyHash: "0".repeat(64) },
+      { needed: 1, policyHash: hash },
+    ];
+    for (const seen of outdated) {
+      const answer = await say(pending.id, "ann", { ...YES, ...seen });
+      expect([seen, answer.status, answer.body.code]).toEqual([seen, 409, "POLICY_CHANGED"]);
+    }
+    for (const seen of [{ needed: -1 }, { needed: "2" }, { policyHash: "ab" }]) {
+      const answer = await say(pending.id, "ann", { ...YES, ...seen });
+      expect([seen, answer.status, answer.body.code]).toEqual([seen, 422, "INVALID_FIELD"]);
+    }
+    const current = await say(pending.id, "ann", { ...YES, needed: 2, policyHash: hash });
+    expect(current.body).toMatchObject({ approvalsGiven: 1 });
+    const no = { decision: "reject", reason: "unknown payee", needed: 1 };
+    expect((await say(pending.id, "ben", no)).status).toBe(200);
+    expect((await house.read(pending.id)).status).toBe("rejected");
+  });
+});
+
 describe("POST /v1/withdrawals under a policy", () => {
   it("is refused with the rule, and while withdrawals are stopped", async () => {
     house.files.policy = policyOf({

@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
+import { recordVerdicts } from "../../../ledger/policy/screening-verdicts.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
@@ -69,6 +70,62 @@ describe("screening", () => {
     expect(asked).toHaveLength(1);
     expect(await statusOf({ id })).toBe("pending_approval");
     await approve(id, "ben");
+    await house.pass(lane);
+    expect(await statusOf({ id })).toBe("settled");
+  });
+
+  it("says that it wants one, with its reference, however the withdrawal comes to wait for it", async () => {
+    const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
+    house.files.policy = policyOf({ approvals }, { screening });
+    const { id } = await acceptTo(200, `{"decision":"review","reference":"AML-4711"}`);
+    const reasonOf = async () => (await house.read(id)).reason;
+    expect(await reasonOf()).toBeUndefined();
+    await approve(id, "ann");
+    await house.pass(house.lane());
+    const reason = "screening asks for a review (reference AML-4711)";
+    expect(await reasonOf()).toBe(reason);
+    const [told] = await house.database.query<{ data: object }>(
+      `SELECT data FROM event WHERE type = 'withdrawal.pending_approval' ORDER BY seq DESC LIMIT 1`,
+    );
+    expect(told?.data).toMatchObject({ withdrawalId: id, reason, approvalsNeeded: 2 });
+    // While it waits: a policy without the service, and one with it again.
+    const rejudged = async (terms: { screening?: typeof screening }) => {
+      house.files.policy = policyOf({ approvals, feeUnits: 1n }, terms);
+      await rejudgePending(house.database, house.files.policy);
+    };
+    const other = await acceptTo(200, `{"decision":"review"}`);
+    const answer = { withdrawalId: other.id, verdict: "review", reference: "" } as const;
+    await recordVerdicts(house.database, [answer]);
+    await rejudged({ screening });
+    expect(await reasonOf()).toBe(reason);
+    expect(await house.read(other.id)).toMatchObject({
+      reason: "screening asks for a review",
+      approval: { needed: 2 },
+    });
+    await rejudged({});
+    expect((await house.read(other.id)).reason).toBeUndefined();
+  });
+
+  it("is approved by nobody who says that he has seen a withdrawal without its review", async () => {
+    const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
+    house.files.policy = policyOf({ approvals }, { screening });
+    const { id } = await acceptTo(200, `{"decision":"review"}`);
+    const by = { policy: house.files.policy, chainId: FAKE_CHAIN_ID };
+    const policyHash = by.policy.hash;
+    const say = (keyId: string, needed: number, hash = policyHash) => {
+      const seen = { needed, policyHash: hash };
+      const said = { id, keyId, decision: "approve", reason: "looked at it", seen } as const;
+      return decideWithdrawal(house.database, said, by);
+    };
+    expect(await say("ann", 1)).toBe("done");
+    const lane = house.lane();
+    await house.pass(lane);
+    expect(await say("ben", 1)).toBe("policy-changed");
+    expect(await say("ben", 2, "0".repeat(64))).toBe("policy-changed");
+    expect(await statusOf({ id })).toBe("pending_approval");
+    // Sent again, as nobody heard the answer: it is written down.
+    expect(await say("ann", 1)).toBe("done");
+    expect(await say("ben", 2)).toBe("done");
     await house.pass(lane);
     expect(await statusOf({ id })).toBe("settled");
   });
