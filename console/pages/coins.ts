@@ -5,7 +5,6 @@ import { amount, type AssetDecimals, block, moment, statusBadge } from "../html/
 import { choice, filterForm } from "../html/forms.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
 import {
-  policyAnswer,
   sweepPage,
   type SweepView,
   treasuryAnswer,
@@ -13,7 +12,7 @@ import {
   treasuryTerms,
   type TreasuryTerms,
 } from "../sources/answers.js";
-import { cursorOf, decimalsOf, PAGE_ROWS, short, warning } from "./context.js";
+import { cursorOf, decimalsOf, PAGE_ROWS, policyOf, short, warning } from "./context.js";
 
 const STATES = [
   "needs-gas",
@@ -46,17 +45,23 @@ async function show(request: ConsoleRequest): Promise<ConsolePage> {
   const asked = { state, after, limit: PAGE_ROWS };
   const [{ assets }, policy, { sweeps, next }, decimals] = await Promise.all([
     api.get({ api: "withdrawal", path: "/v1/treasury", schema: treasuryAnswer }, signal),
-    api.get({ api: "withdrawal", path: "/v1/policy", schema: policyAnswer }, signal),
+    policyOf(request),
     api.get({ api: "withdrawal", path: "/v1/sweeps", query: asked, schema: sweepPage }, signal),
     decimalsOf(request),
   ]);
-  const terms = treasuryTerms.parse(policy.terms["treasury"] ?? { assets: {} }).assets;
+  const terms = treasuryTerms.parse(policy?.terms["treasury"] ?? { assets: {} }).assets;
   return {
     title: t("treasury"),
     content: [
       ...assets.flatMap((asset) => warningsOf(request, { asset, terms, decimals })),
       placesTable(request, assets, decimals),
-      section(t("bands"), el("p", {}, t("bandsText")), bandTable(request, assets, terms, decimals)),
+      section(
+        t("bands"),
+        el("p", {}, t("bandsText")),
+        policy === undefined
+          ? warning(t("policyAway"))
+          : bandTable(request, assets, terms, decimals),
+      ),
       section(
         t("sweeps"),
         filterForm(

@@ -10,7 +10,7 @@ import { note, pager } from "../../web/html/parts.js";
 import { choice, field, filterForm, MAX_REASON } from "../html/forms.js";
 import type { AssetDecimals } from "../html/amounts.js";
 import type { ConsolePost, ConsoleRequest } from "../server/route.js";
-import { assetList } from "../sources/answers.js";
+import { assetList, policyAnswer, type PolicyView } from "../sources/answers.js";
 import type { ApiQuestion } from "../sources/exchange-api.js";
 import type { WatchedPart } from "../sources/part-lights.js";
 import type { TextKey } from "../text/english.js";
@@ -31,12 +31,28 @@ export const PAGE_ROWS = 50;
  */
 export async function decimalsOf({ api, signal }: ConsoleRequest): Promise<AssetDecimals> {
   const question = { api: "deposit", path: "/v1/assets", schema: assetList } as const;
+  const given = await ifGiven(api.get(question, signal));
+  return given === undefined
+    ? new Map([[TOKEN_SYMBOL, TOKEN_DECIMALS]])
+    : new Map(given.assets.map(({ asset, decimals }) => [asset, decimals]));
+}
+
+/**
+ * The policy in force; undefined while the API does not give it, as while its file is wrong or gone: who has
+ * to stop payments then does not need it.
+ */
+export function policyOf({ api, signal }: ConsoleRequest): Promise<PolicyView | undefined> {
+  const question = { api: "withdrawal", path: "/v1/policy", schema: policyAnswer } as const;
+  return ifGiven(api.get(question, signal));
+}
+
+/** An answer that a page can do without; undefined while there is none. */
+async function ifGiven<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
-    const { assets } = await api.get(question, signal);
-    return new Map(assets.map(({ asset, decimals }) => [asset, decimals]));
+    return await answer;
   } catch (error) {
     if (errorCode(error) !== "UNAVAILABLE") throw error;
-    return new Map([[TOKEN_SYMBOL, TOKEN_DECIMALS]]);
+    return undefined;
   }
 }
 

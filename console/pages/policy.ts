@@ -5,9 +5,9 @@ import { badge, code, facts, section, table } from "../../web/html/parts.js";
 import { block, moment } from "../html/amounts.js";
 import { actionForm, choice, reasonField, submit } from "../html/forms.js";
 import type { ConsolePage, ConsolePost, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
-import { killSwitch, policyAnswer } from "../sources/answers.js";
+import { killSwitch } from "../sources/answers.js";
 import { isAble } from "../users/roles.js";
-import { DONE_QUERY, doneNote, reasonOf } from "./context.js";
+import { DONE_QUERY, doneNote, policyOf, reasonOf, warning } from "./context.js";
 
 const LEVELS = ["stop-new", "stop-sign", "stop-broadcast"];
 
@@ -24,7 +24,7 @@ export function policyRoutes(): ConsoleRoutes {
 async function show(request: ConsoleRequest): Promise<ConsolePage> {
   const { api, t, role, signal } = request;
   const [policy, stop] = await Promise.all([
-    api.get({ api: "withdrawal", path: "/v1/policy", schema: policyAnswer }, signal),
+    policyOf(request),
     api.get({ api: "withdrawal", path: "/v1/kill-switch", schema: killSwitch }, signal),
   ]);
   const isOpen = stop.level === "none";
@@ -54,9 +54,13 @@ async function show(request: ConsoleRequest): Promise<ConsolePage> {
       ),
       section(
         t("policy"),
-        el("p", {}, t("policyText")),
-        facts([[t("policyHash"), code(policy.hash)]]),
-        block(JSON.stringify(policy.terms, undefined, 2), t("terms")),
+        policy === undefined
+          ? warning(t("policyAway"))
+          : [
+              el("p", {}, t("policyText")),
+              facts([[t("policyHash"), code(policy.hash)]]),
+              block(JSON.stringify(policy.terms, undefined, 2), t("terms")),
+            ],
       ),
     ],
   };

@@ -339,6 +339,9 @@ export const policyAnswer = z.object({
   terms: z.record(z.string(), z.unknown()),
 });
 
+/** The policy in force. */
+export type PolicyView = z.output<typeof policyAnswer>;
+
 const switchState = z.object({
   level: z.string(),
   reason: z.string(),

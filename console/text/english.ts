@@ -214,6 +214,9 @@ export const ENGLISH = {
   pending: "Pending",
   pendingApprovals: "Waiting for approval",
   policy: "Policy",
+  policyAway:
+    "The withdrawal API does not give the policy. While its file is wrong or gone nothing new " +
+    "is paid, and /ready of that API says why.",
   policyHash: "Hash of the policy",
   policyText:
     "The terms of config/policy.json, in force now. They are changed in that file, by " +

@@ -221,6 +221,9 @@ export const GERMAN: Catalogue = {
   pending: "Offen",
   pendingApprovals: "Warten auf Freigabe",
   policy: "Regelwerk",
+  policyAway:
+    "Die API der Auszahlungen gibt das Regelwerk nicht heraus. Solange seine Datei falsch oder " +
+    "weg ist, wird nichts Neues bezahlt, und /ready dieser API sagt, warum.",
   policyHash: "Hash des Regelwerks",
   policyText:
     "Die Bestimmungen aus config/policy.json, die jetzt gelten. Sie werden in dieser " +

@@ -1,9 +1,11 @@
 /** `POST /v1/withdrawals/{id}/approvals`, and approvals as withdrawals show them. */
 import type { Address } from "../../chain/address.js";
-import { present } from "../../chain/errors.js";
+import { errorCode, present } from "../../chain/errors.js";
 import type { ApprovalDecision } from "../../ledger/policy/approval-digest.js";
 import { countingApprovals } from "../../ledger/policy/approval-rows.js";
 import { type ApprovalOutcome, decideWithdrawal } from "../../ledger/policy/approvals.js";
+import type { HashedPolicy } from "../../ledger/policy/policy.js";
+import { readActivePolicy } from "../../ledger/policy/policy-store.js";
 import { toWithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import type { Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
@@ -44,7 +46,7 @@ const REFUSALS: Readonly<
 /**
  * Writes the decision of the caller down.
  * @returns it
- * @throws ApiError for what cannot be decided; POLICY_UNREADABLE; database faults
+ * @throws ApiError for what cannot be decided; POLICY_UNREADABLE for an approval; database faults
  */
 export async function decide(
   parts: ApprovalParts,
@@ -74,11 +76,33 @@ export async function decide(
         needed: typeof needed === "number" ? needed : undefined,
       },
     },
-    { policy: await parts.policy.current(), chainId: parts.chainId, shown: parts.shownNonces },
+    {
+      policy: await policyFor(decision, parts),
+      chainId: parts.chainId,
+      shown: parts.shownNonces,
+    },
   );
   if (outcome === "done") return decision;
   const [status, code, message] = REFUSALS[outcome];
   throw new ApiError(status, code, message);
+}
+
+/**
+ * Who rejects pays nothing: while the home's file cannot be used, what the ledger has in force will do, as at
+ * the command line.
+ */
+async function policyFor(
+  decision: ApprovalDecision,
+  { policy, database }: ApprovalParts,
+): Promise<HashedPolicy> {
+  try {
+    return await policy.current();
+  } catch (error) {
+    if (decision !== "reject" || errorCode(error) !== "POLICY_UNREADABLE") throw error;
+    const active = await readActivePolicy(database);
+    if (active === undefined) throw error;
+    return active;
+  }
 }
 
 /** Fee and approvals as the API shows them. */

@@ -1,6 +1,6 @@
 /** The rules of payment in the withdrawal API: the policy, who has to sign what, the kill switch. */
 import { bytesToHex } from "../../chain/hex.js";
-import { errorMessage, present } from "../../chain/errors.js";
+import { errorCode, errorMessage, present } from "../../chain/errors.js";
 import {
   APPROVAL_DECISIONS,
   approvalDigest,
@@ -8,6 +8,7 @@ import {
   approvalText,
 } from "../../ledger/policy/approval-digest.js";
 import { countingApprovals } from "../../ledger/policy/approval-rows.js";
+import type { Approver } from "../../ledger/policy/policy.js";
 import { readKillSwitch, setKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
 import { writeKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
 import {
@@ -80,7 +81,7 @@ async function getApprovals(parts: PolicyRouteParts, request: HttpRequest): Prom
   if (withdrawal === undefined) throw new ApiError(404, "NOT_FOUND", "no withdrawal has this id");
   const { approval } = withdrawal;
   const { policyHash } = approval;
-  const current = await policy.current();
+  const approvers = await approversOf(policy);
   return {
     body: {
       withdrawalId: withdrawal.id,
@@ -89,7 +90,7 @@ async function getApprovals(parts: PolicyRouteParts, request: HttpRequest): Prom
       given: countingApprovals(approval).length,
       signed: approval.signed,
       policyHash: policyHash ?? null,
-      approvers: current.policy.approvers,
+      approvers,
       messages:
         policyHash === undefined
           ? []
@@ -101,6 +102,16 @@ async function getApprovals(parts: PolicyRouteParts, request: HttpRequest): Prom
             }),
     },
   };
+}
+
+/** Nobody while the policy cannot be used: what waits is looked at, and rejected, all the same. */
+async function approversOf(policy: PolicySource): Promise<readonly Approver[]> {
+  try {
+    return (await policy.current()).policy.approvers;
+  } catch (error) {
+    if (errorCode(error) !== "POLICY_UNREADABLE") throw error;
+    return [];
+  }
 }
 
 function termsOf(withdrawal: Withdrawal, chainId: bigint): ApprovedTerms {

@@ -6,6 +6,7 @@ import type { Address } from "../../../chain/address.js";
 import { createApiKey } from "../../../ledger/access/api-keys.js";
 import { KeyRing } from "../../../ledger/access/key-ring.js";
 import type { AccessScope } from "../../../ledger/access/scopes.js";
+import { activatePolicy } from "../../../ledger/policy/policy-store.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
@@ -13,7 +14,9 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
+import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
+import { WorkerError } from "../../../withdrawal-worker/errors.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { freshAddress, House, WALLET } from "../../helpers/exchange/house.js";
@@ -22,33 +25,43 @@ import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 let house: House;
 let server: HttpServer;
 let isStopped = false;
+let policyFault: Error | undefined;
 /** What the lanes of the API's process were shown. */
 const shownNonces = new Map<Address, bigint>();
 const keys: Record<string, string> = {};
 
 beforeAll(async () => {
   house = await House.withAlice(1_000_000n);
-  const policy = { current: async () => house.files.policy };
+  const policy = {
+    current: async () => {
+      if (policyFault !== undefined) throw policyFault;
+      return house.files.policy;
+    },
+  };
+  const { clock, database } = house;
   server = createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: resolve("openapi/withdrawal.yaml"),
     listen: { host: "127.0.0.1", port: 0 },
-    routes: createWithdrawalRoutes({
-      database: house.database,
-      accept: new AcceptQueue(house.database, {
-        onAccepted: () => undefined,
-        minimumAtoken: 0n,
+    routes: [
+      ...createWithdrawalRoutes({
+        database,
+        accept: new AcceptQueue(database, {
+          onAccepted: () => undefined,
+          minimumAtoken: 0n,
+          policy,
+          isStopped: () => isStopped,
+          clock: systemClock,
+          signal: new AbortController().signal,
+        }),
         policy,
-        isStopped: () => isStopped,
-        clock: systemClock,
-        signal: new AbortController().signal,
+        chainId: FAKE_CHAIN_ID,
+        tokens: [],
+        shownNonces,
+        onCancelled: () => undefined,
       }),
-      policy,
-      chainId: FAKE_CHAIN_ID,
-      tokens: [],
-      shownNonces,
-      onCancelled: () => undefined,
-    }),
+      ...createPolicyRoutes({ database, policy, chainId: FAKE_CHAIN_ID, switchFile: "", clock }),
+    ],
     access: new KeyRing({
       database: house.database,
       fileKey: "file-key",
@@ -192,6 +205,36 @@ describe("POST /v1/withdrawals/{id}/approvals", () => {
     const signed = { ...YES, ...signatureOf(0, terms, house.files.policy) };
     expect((await say(pending.id, "ann", signed)).body).toMatchObject({ status: "accepted" });
     expect((await say("wd_none", "ann", YES)).status).toBe(404);
+  });
+});
+
+describe("while the policy cannot be used", () => {
+  it("what waits can be looked at and rejected, and not approved", async () => {
+    house.files.policy = policyOf(
+      { approvals: [{ aboveUnits: 0n, needed: 1, signed: false }] },
+      { approvers: APPROVERS.map(({ name, publicKey }) => ({ name, publicKey })) },
+    );
+    await activatePolicy(house.database, () => house.files.policy);
+    const before = await house.balance("alice");
+    const { body: pending } = await ask("500");
+    const path = `/v1/withdrawals/${pending.id}/approvals`;
+    const look = () => request(server.app).get(path).set(bearer("reader"));
+    expect((await look()).body.approvers).toHaveLength(3);
+    policyFault = new WorkerError("POLICY_UNREADABLE", "a mistake", { retriable: true });
+    try {
+      const seen = await look();
+      expect(seen.status).toBe(200);
+      expect(seen.body).toMatchObject({ needed: 1, given: 0, approvers: [] });
+      expect((await say(pending.id, "ann", YES)).status).toBe(503);
+      const no = { decision: "reject", reason: "unknown payee" };
+      const ended = await say(pending.id, "ann", no);
+      expect([ended.status, ended.body.status]).toEqual([200, "rejected"]);
+      policyFault = new Error("another fault");
+      expect((await look()).status).toBe(500);
+    } finally {
+      policyFault = undefined;
+    }
+    expect(await house.balance("alice")).toEqual(before);
   });
 });
 

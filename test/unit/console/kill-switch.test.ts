@@ -1,9 +1,11 @@
 /** Raising the kill switch: whoever does it is told where it counts. */
 import { expect, it } from "@jest/globals";
+import { coinRoutes } from "../../../console/pages/coins.js";
 import { policyRoutes } from "../../../console/pages/policy.js";
 import type { ConsolePost } from "../../../console/server/route.js";
 import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
 import { CATALOGUES } from "../../../console/text/catalogue.js";
+import { PageError } from "../../../web/errors.js";
 import { all } from "../../helpers/pages/html.js";
 import { shownPage } from "../../helpers/pages/console-page.js";
 
@@ -48,4 +50,35 @@ it("says that it is set where both places have it", async () => {
   expect(location).toBe("/policy?done=raised");
   expect(page.text).toContain(CATALOGUES.en.doneRaised);
   expect(page.text).not.toContain(CATALOGUES.en.doneRaisedInLedger);
+});
+
+/** Answers of the APIs but for the policy, as while its file is wrong, or longer than an answer may be. */
+function withoutPolicy({ path }: ApiQuestion<unknown>): unknown {
+  if (path === "/v1/policy") throw new PageError("UNAVAILABLE", "the policy cannot be used");
+  const answers: Readonly<Record<string, unknown>> = {
+    "/v1/kill-switch": { level: "none", home: NONE, ledger: NONE },
+    "/v1/treasury": { assets: [] },
+    "/v1/sweeps": { sweeps: [], next: null },
+    "/v1/assets": { assets: [] },
+  };
+  return answers[path];
+}
+
+it("can be raised while there is no policy to be shown, which the page says", async () => {
+  const shown = { role: "operator", answer: withoutPolicy } as const;
+  const { text, root } = await shownPage(policyRoutes(), "/policy", shown);
+  const actions = all(root, "form").map(({ attributes }) => attributes.get("action"));
+  expect(actions).toEqual(["/policy/kill-switch"]);
+  expect(text).toContain(CATALOGUES.en.policyAway);
+  const treasury = await shownPage(coinRoutes(), "/treasury", shown);
+  expect(treasury.text).toContain(CATALOGUES.en.policyAway);
+  expect(treasury.text).not.toContain(CATALOGUES.en.noBands);
+  const fault = new PageError("NOT_FOUND", "another fault");
+  const broken = (question: ApiQuestion<unknown>) => {
+    if (question.path === "/v1/policy") throw fault;
+    return withoutPolicy(question);
+  };
+  await expect(
+    shownPage(policyRoutes(), "/policy", { role: "operator", answer: broken }),
+  ).rejects.toBe(fault);
 });
