@@ -20,6 +20,7 @@ import { LedgerError } from "../../ledger/errors.js";
 import { toWithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import { findWithdrawal, type Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import { callerName } from "../../runtime/http/http-access.js";
+import { withoutAccess } from "../../runtime/config/config-toml.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -67,10 +68,16 @@ export function createPolicyRoutes(parts: PolicyRouteParts): readonly HttpRoute[
   ];
 }
 
-async function getPolicy({ policy, chainId }: PolicyRouteParts): Promise<HttpReply> {
-  const { hash, text } = await policy.current();
-  const terms: unknown = JSON.parse(text);
-  return { body: { hash, chainId: chainId.toString(), terms } };
+/** All terms, but for what opens the screening service: who audits the policy does not ask it. */
+async function getPolicy({ policy: source, chainId }: PolicyRouteParts): Promise<HttpReply> {
+  const { hash, text, policy } = await source.current();
+  const { screening } = policy;
+  const terms: object = JSON.parse(text);
+  const shown =
+    screening === undefined
+      ? terms
+      : { ...terms, screening: { ...screening, url: withoutAccess(screening.url) } };
+  return { body: { hash, chainId: chainId.toString(), terms: shown } };
 }
 
 /** What persons have to agree to, and what exactly is signed where signatures are asked for. */

@@ -208,6 +208,24 @@ describe("POST /v1/withdrawals/{id}/approvals", () => {
   });
 });
 
+describe("GET /v1/policy", () => {
+  it("shows all terms, without what opens the screening service", async () => {
+    const url = "https://exchange:hunter2@aml.example/check?key=k-4711";
+    const screening = { url, timeoutMs: 1_000, reviewApprovals: 2 };
+    const shown = async () =>
+      (await request(server.app).get("/v1/policy").set(bearer("file-key"))).body;
+    house.files.policy = policyOf({});
+    expect((await shown()).terms).toEqual(JSON.parse(house.files.policy.text));
+    house.files.policy = policyOf({}, { screening });
+    const { hash, terms } = await shown();
+    expect(hash).toBe(house.files.policy.hash);
+    expect(terms).toEqual({
+      ...JSON.parse(house.files.policy.text),
+      screening: { ...screening, url: "https://***@aml.example/***" },
+    });
+  });
+});
+
 describe("while the policy cannot be used", () => {
   it("what waits can be looked at and rejected, and not approved", async () => {
     house.files.policy = policyOf(
