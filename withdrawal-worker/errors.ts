@@ -49,13 +49,14 @@ export type ApiErrorCode =
   | "SWITCH_LOWERED"
   | "ALREADY_MINED"
   | "ALREADY_ENDED"
+  | "UNAVAILABLE"
   | "NOT_FOUND";
 
 /** A request that is answered with an error. */
 export class ApiError extends AppError<ApiErrorCode> {
   constructor(
     /** HTTP status of the answer. */
-    readonly status: 400 | 404 | 409 | 422,
+    readonly status: 400 | 404 | 409 | 422 | 503,
     code: ApiErrorCode,
     message: string,
     details: Readonly<Record<string, unknown>> = {},

@@ -84,13 +84,16 @@ export function faultPage(
     code === "API_REFUSED"
       ? t("apiRefusedText", { code: String(details["code"]), message: String(details["message"]) })
       : t(text, { role });
-  const retry = details["retryAfterSeconds"];
+  const [retry, said] = [details["retryAfterSeconds"], details["message"]];
+  // What has no answer may be half done: only the API's own words say which half.
+  const isSaid = code === "UNAVAILABLE" && typeof said === "string" && said !== "";
   return {
     page: {
       status: statusOf(error, details["status"]),
       title: code === "API_REFUSED" ? t("apiRefusedTitle") : t(title),
       content: [
         el("p", { role: "alert" }, content),
+        isSaid ? el("p", {}, said) : undefined,
         code === "NOT_LOGGED_IN"
           ? el("p", {}, el("a", { href: "/login" }, t("login")))
           : [

@@ -1,6 +1,6 @@
 /** The rules of payment in the withdrawal API: the policy, who has to sign what, the kill switch. */
 import { bytesToHex } from "../../chain/hex.js";
-import { errorCode, errorMessage, present } from "../../chain/errors.js";
+import { AppError, errorCode, errorMessage, present } from "../../chain/errors.js";
 import {
   APPROVAL_DECISIONS,
   approvalDigest,
@@ -10,7 +10,11 @@ import {
 import { countingApprovals } from "../../ledger/policy/approval-rows.js";
 import type { Approver } from "../../ledger/policy/policy.js";
 import { readKillSwitch, setKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
-import { writeKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
+import {
+  exchangeKillSwitchFile,
+  lookAtKillSwitchFile,
+  writeKillSwitchFile,
+} from "../../ledger/kill-switch/kill-switch-file.js";
 import {
   isKillSwitchLevel,
   type KillSwitchState,
@@ -138,8 +142,9 @@ function encode({ level, reason, by, at }: KillSwitchState) {
 
 /**
  * Stops more than is stopped. The ledger first, because only it tells whether that is so; a home that
- * cannot be written, as in a container, is told and obeys the ledger. Payments go on by a person's word
- * at the command line alone: whoever has a key, or a browser of somebody who has one, can only stop.
+ * cannot be written, as in a container, is told and obeys the ledger. Where the ledger cannot be told, this
+ * home stops all the same. Payments go on by a person's word at the command line alone: whoever has a key,
+ * or a browser of somebody who has one, can only stop.
  */
 async function raiseSwitch(parts: PolicyRouteParts, request: HttpRequest): Promise<HttpReply> {
   const caller = present(request.caller, "caller of a gated route");
@@ -153,6 +158,7 @@ async function raiseSwitch(parts: PolicyRouteParts, request: HttpRequest): Promi
   try {
     await setKillSwitch(parts.database, wanted, { neverLower: true });
   } catch (error) {
+    if (error instanceof AppError && error.retriable) throw await stopHome(parts, wanted);
     if (!(error instanceof LedgerError && error.code === "SWITCH_LOWERED")) throw error;
     throw new ApiError(
       409,
@@ -162,6 +168,31 @@ async function raiseSwitch(parts: PolicyRouteParts, request: HttpRequest): Promi
   }
   const homeFault = await raiseHome(parts, wanted);
   return { body: { ...(await showSwitch(parts)), homeFault } };
+}
+
+/**
+ * The home's file alone, where it becomes stricter: that is never wrong, whatever the ledger says. What
+ * somebody sets meanwhile is looked at anew. @returns what the caller is told
+ */
+async function stopHome(
+  { switchFile }: PolicyRouteParts,
+  wanted: KillSwitchState,
+): Promise<ApiError> {
+  for (;;) {
+    const looked = lookAtKillSwitchFile(switchFile);
+    const before = fileSwitch(switchFile);
+    try {
+      const isDue = stricter(before, wanted) === wanted;
+      if (isDue && !(await exchangeKillSwitchFile(switchFile, looked, wanted))) continue;
+      const { level } = isDue ? wanted : before;
+      const told = `this home is at ${level} and obeys; the ledger could not be told: set it again`;
+      return new ApiError(503, "UNAVAILABLE", told);
+    } catch (error) {
+      const homeFault = errorMessage(error);
+      const told = "neither the ledger nor this home could be told: nothing more is stopped";
+      return new ApiError(503, "UNAVAILABLE", told, { homeFault });
+    }
+  }
 }
 
 /**

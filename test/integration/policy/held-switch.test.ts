@@ -1,12 +1,21 @@
 /** The kill switch where a session of somebody keeps a lock that it needs, as any role of the database may. */
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
+import { readKillSwitchFile } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { lockFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
-import { House } from "../../helpers/exchange/house.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { SqlError } from "../../../runtime/sql/sql-errors.js";
+import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
+import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
+import { ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { House } from "../../helpers/exchange/house.js";
 import { createGate } from "../../helpers/gate.js";
 import { registerTestWallets, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
@@ -49,6 +58,82 @@ it.each([
   expect((await readKillSwitch(house.database)).level).toBe("none");
   await setKillSwitch(house.database, wanted);
   expect((await readKillSwitch(house.database)).level).toBe("stop-sign");
+});
+
+/** `POST /v1/kill-switch` of a home with this file, as ann asks. @returns what she is answered */
+async function raise(switchFile: string, level: string, reason: string, database = house.database) {
+  const route = createPolicyRoutes({
+    database,
+    policy: { current: async () => house.files.policy },
+    chainId: FAKE_CHAIN_ID,
+    switchFile,
+    clock: house.clock,
+  }).find(({ method, path }) => method === "post" && path === "/v1/kill-switch");
+  const caller = { keyId: "ann", name: "of ann", scopes: [] };
+  const asked = { body: { level, reason }, caller, headers: {}, params: {}, query: {} } as never;
+  try {
+    return { status: 200, body: (await route?.handler(asked))?.body };
+  } catch (error) {
+    return mapWithdrawalError(error);
+  }
+}
+
+it("is obeyed by the home whose API was asked, which says that the ledger was not told", async () => {
+  await house.lane().runRound(house.signal);
+  const folder = mkdtempSync(join(tmpdir(), "causeway-held-switch-"));
+  const file = join(folder, "kill-switch.json");
+  await ensureKillSwitchFile(file, house.database);
+  try {
+    await standing(house.ledger.owner, async (tx) => {
+      await tx.query("SELECT 1 FROM signing_freeze FOR UPDATE");
+      const told = await raise(file, "stop-sign", "a key has leaked");
+      expect(told).toMatchObject({
+        status: 503,
+        body: { code: "UNAVAILABLE", message: expect.stringMatching(/this home is at stop-sign/) },
+      });
+      expect(readKillSwitchFile(file)).toMatchObject({
+        level: "stop-sign",
+        reason: "a key has leaked",
+        by: "ann",
+      });
+    });
+    const fault = new SqlError("DATABASE_UNAVAILABLE", "lock timeout", { retriable: true });
+    const transaction = () => Promise.reject(fault);
+    const unheard = Object.assign(Object.create(house.database), { transaction });
+    // What stops as much, or more, stays as it was set, and by whom.
+    const before = readFileSync(file, "utf8");
+    const lower = await raise(file, "stop-new", "another reason", unheard);
+    expect(lower).toMatchObject({ status: 503, body: { code: "UNAVAILABLE" } });
+    expect(readFileSync(file, "utf8")).toBe(before);
+    const nowhere = join(folder, "missing", "kill-switch.json");
+    // A file that cannot be read stops all that there is.
+    expect(await raise(nowhere, "stop-sign", "a key has leaked", unheard)).toMatchObject({
+      status: 503,
+      body: { message: expect.stringMatching(/this home is at stop-broadcast/) },
+    });
+    // Read-only, as it were: a name beside the file would be too long.
+    let deep = folder;
+    while (deep.length < 4_050) deep = join(deep, "d".repeat(Math.min(200, 4_060 - deep.length)));
+    mkdirSync(deep, { recursive: true });
+    const unwritable = join(deep, "kill-switch.json");
+    cpSync(file, unwritable);
+    expect(await raise(unwritable, "stop-broadcast", "a key has leaked", unheard)).toMatchObject({
+      status: 503,
+      body: {
+        message: expect.stringMatching(/^neither .* nothing more is stopped$/),
+        details: { homeFault: expect.stringContaining("ENAMETOOLONG") },
+      },
+    });
+    expect(readKillSwitchFile(unwritable).level).toBe("stop-sign");
+    expect((await readKillSwitch(house.database)).level).toBe("none");
+    const again = await raise(file, "stop-sign", "a key has leaked");
+    expect(again).toMatchObject({
+      status: 200,
+      body: { ledger: { level: "stop-sign", by: "ann" } },
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 it("is known to a wallet that is opened while it is set, once it is said to be set", async () => {

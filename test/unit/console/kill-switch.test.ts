@@ -1,11 +1,13 @@
 /** Raising the kill switch: whoever does it is told where it counts. */
 import { expect, it } from "@jest/globals";
 import { coinRoutes } from "../../../console/pages/coins.js";
+import { faultPage } from "../../../console/pages/fault.js";
 import { policyRoutes } from "../../../console/pages/policy.js";
 import type { ConsolePost } from "../../../console/server/route.js";
 import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
-import { CATALOGUES } from "../../../console/text/catalogue.js";
+import { CATALOGUES, textsOf } from "../../../console/text/catalogue.js";
 import { PageError } from "../../../web/errors.js";
+import { el, renderDocument } from "../../../web/html/element.js";
 import { all } from "../../helpers/pages/html.js";
 import { shownPage } from "../../helpers/pages/console-page.js";
 
@@ -81,4 +83,13 @@ it("can be raised while there is no policy to be shown, which the page says", as
   await expect(
     shownPage(policyRoutes(), "/policy", { role: "operator", answer: broken }),
   ).rejects.toBe(fault);
+});
+
+it("is told of in the words of the API where that could do a half of it alone", () => {
+  const said = "this home is at stop-sign and obeys; the ledger could not be told: set it again";
+  const details = { code: "UNAVAILABLE", message: said };
+  const fault = new PageError("UNAVAILABLE", "answered 503", { details });
+  const { page } = faultPage(fault, textsOf("en"), {});
+  expect(page.status).toBe(503);
+  expect(renderDocument(el("main", {}, page.content))).toContain(said);
 });
