@@ -32,7 +32,9 @@ export const consoleConfig = defineConfigFile("console", {
       min: 1,
       max: 64,
       unit: "pages",
-      help: "Pages that are made at the same time: what the APIs are asked at most.",
+      help:
+        "Pages that are made at the same time, and beside them as many actions: what the APIs are " +
+        "asked at most.",
     }),
   },
   session: {

@@ -105,7 +105,8 @@ class Pages implements ConsoleServer {
   private readonly listener: PageListener;
   private readonly table: RouteTable;
   private readonly sessions: SessionStore;
-  private readonly turns: Turns;
+  /** Actions have their own: who stops a payment does not wait for pages that no API answers. */
+  private readonly turns: { readonly pages: Turns; readonly actions: Turns };
   private readonly tries = new Turns(CONCURRENT_TRIES);
   private readonly clientLimit: RateLimit;
   private readonly nameLimit: RateLimit;
@@ -117,13 +118,13 @@ class Pages implements ConsoleServer {
   private readonly publicHost: string | undefined;
 
   constructor(private readonly options: ConsoleServerOptions) {
-    const { publicUrl, clock, metrics, triesPerMinute } = options;
+    const { publicUrl, clock, metrics, triesPerMinute, concurrentPages: most } = options;
     this.isSecure = publicUrl.startsWith("https:");
     this.cookieRules = `; Path=/; HttpOnly; SameSite=Strict${this.isSecure ? "; Secure" : ""}`;
     this.publicHost = publicUrl === "" ? undefined : new URL(publicUrl).host.toLowerCase();
     this.table = new RouteTable(options.routes);
     this.sessions = new SessionStore(options.session, clock);
-    this.turns = new Turns(options.concurrentPages);
+    this.turns = { pages: new Turns(most), actions: new Turns(most) };
     this.clientLimit = new RateLimit(triesPerMinute, clock);
     this.nameLimit = new RateLimit(triesPerMinute, clock);
     this.timer = new ReplyTimer("console", metrics);
@@ -230,7 +231,7 @@ class Pages implements ConsoleServer {
     this.timer.time(response, route.path);
     const query = ownQuery(asked.query, route.query ?? []);
     const signal = limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
-    const page = await this.turns.run(signal, () =>
+    const page = await this.turns.pages.run(signal, () =>
       route.show(this.requestOf(exchange, session, { params, query, signal })),
     );
     this.sendPage({ ...exchange, asked: { ...asked, query } }, page);
@@ -275,7 +276,6 @@ class Pages implements ConsoleServer {
     }
     const formKey = form.get("formKey") ?? "";
     if (!/^[0-9a-f-]{36}$/.test(formKey)) throw new ConsoleError("FORM_REFUSED", "no form's key");
-    const { log } = this.options;
     const signal = limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
     const common = this.requestOf(exchange, session, {
       params,
@@ -285,7 +285,7 @@ class Pages implements ConsoleServer {
     const content = contentOf(asked.path, form);
     let sent = session.sentForms.get(formKey);
     if (sent === undefined) {
-      const answer = this.turns.run(signal, () => route.act({ ...common, form, formKey }));
+      const answer = this.turns.actions.run(signal, () => route.act({ ...common, form, formKey }));
       sent = { content, answer };
       session.sentForms.set(formKey, sent);
       // What was refused, or may not have arrived, may be sent again under the same key.
@@ -295,7 +295,7 @@ class Pages implements ConsoleServer {
       throw new ConsoleError("FORM_REFUSED", "the form was sent with other words before");
     }
     const location = await sent.answer;
-    log.info({ user: session.user, action: asked.path, formKey }, "done for a user");
+    this.options.log.info({ user: session.user, action: asked.path, formKey }, "done for a user");
     this.redirect(exchange, location);
   }
 
