@@ -14,6 +14,10 @@ const REPORT_MS = 8_000;
 /** Lines of npm's output that are kept for the report of a failure. */
 const TAIL_LINES = 5;
 
+/** Whatever a user's settings leave out (`omit=optional`): programs of this machine are optional packages. */
+const INCLUDED = ["--include=optional"];
+const DEV = ["--include=dev"];
+
 /** npm's error codes in words; the first that occurs in its output is shown. */
 const CAUSES = [
   [/ENOSPC/, "there is no space left on the device"],
@@ -32,7 +36,7 @@ const CAUSES = [
 
 /**
  * What is missing or different in node_modules, as package paths; empty when it is complete.
- * Optional packages (other platforms) may be missing, and dev packages unless they are wanted.
+ * Optional packages of other platforms may be missing, and dev packages unless they are wanted.
  * @param {{root?: string, isDevWanted: boolean}} options
  * @returns {string[]}
  */
@@ -42,12 +46,17 @@ export function missingPackages({ root = ROOT, isDevWanted }) {
     throw new SetupError(`${join(root, "package-lock.json")} is missing or unreadable`);
   }
   const present = readPackages(join(root, "node_modules", ".package-lock.json")) ?? {};
+  const asked = askedByOthers(wanted, present);
   return (
     Object.entries(wanted)
       .filter(([path]) => path.startsWith("node_modules/"))
       // npm marks leftovers of an edit of package.json as extraneous and does not install them.
       .filter(([, entry]) => entry.extraneous !== true && (isDevWanted || !isDev(entry, wanted)))
-      .filter(([path, entry]) => !isInstalled(root, path, entry, present[path]))
+      .filter(([path, entry]) =>
+        present[path] === undefined
+          ? !mayBeMissing(path, entry, asked)
+          : !isInstalled(root, path, entry, present[path]),
+      )
       .map(([path]) => path)
   );
 }
@@ -95,13 +104,75 @@ function isDev(entry, wanted) {
   return entry.dev === true || (entry.link === true && wanted[entry.resolved]?.dev === true);
 }
 
-/** True when a package is there in the wanted version, or may be missing. */
+/** True when a package that npm has put there is of the wanted version, and still there. */
 function isInstalled(root, path, entry, installed) {
-  if (installed === undefined) {
-    return entry.optional === true || entry.devOptional === true;
-  }
   const isSame = installed.version === entry.version && installed.integrity === entry.integrity;
   return isSame && (entry.link === true || existsSync(join(root, path, "package.json")));
+}
+
+/**
+ * npm ends with 0 also where an optional package could not be had. One that says for which machines it is
+ * holds programs or native code, without which who asks for it does not run, or slower: it may be missing
+ * on others alone, or where nobody is there who asks for it.
+ */
+function mayBeMissing(path, entry, asked) {
+  if (entry.optional !== true) return entry.devOptional === true;
+  const isForSome = entry.os !== undefined || entry.cpu !== undefined;
+  return !isForSome || !asked.has(nameOf(path)) || !fitsMachine(entry);
+}
+
+/** Names that the clone itself and the packages that are there ask for, where they can be had. */
+function askedByOthers(wanted, present) {
+  const there = Object.entries(wanted).filter(
+    ([path]) => !path.startsWith("node_modules/") || present[path] !== undefined,
+  );
+  return new Set(there.flatMap(([, entry]) => Object.keys(entry.optionalDependencies ?? {})));
+}
+
+function nameOf(path) {
+  return path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
+}
+
+/** By npm's own rules; where the C library cannot be told, no package of one fits. */
+function fitsMachine({ os, cpu, libc }) {
+  return (
+    isListed(process.platform, os) &&
+    isListed(process.arch, cpu) &&
+    (libc === undefined || isListed(libraryOfC(), libc))
+  );
+}
+
+/** A list names what fits, or with "!" what does not. */
+function isListed(value, list = []) {
+  const names = [list].flat();
+  const fitting = names.filter((name) => !name.startsWith("!"));
+  if (names.includes(`!${value}`)) return false;
+  return fitting.length === 0 || fitting.includes("any") || fitting.includes(value);
+}
+
+/**
+ * "glibc" or "musl" where npm's ways to find it, which are of other releases of npm, come to the same; else
+ * undefined.
+ */
+function libraryOfC() {
+  const { report } = process;
+  const { excludeNetwork } = report;
+  // Else the names of this machine's connections are asked for, which takes seconds on some.
+  report.excludeNetwork = true;
+  const { header, sharedObjects = [] } = report.getReport();
+  report.excludeNetwork = excludeNetwork;
+  const isMusl = sharedObjects.some((file) => /libc\.musl-|ld-musl-/.test(file));
+  const ofNode = header.glibcVersionRuntime !== undefined ? "glibc" : isMusl ? "musl" : undefined;
+  return [ofNode, "unknown"].includes(libraryOfLdd()) ? ofNode : undefined;
+}
+
+function libraryOfLdd() {
+  try {
+    const text = readFileSync("/usr/bin/ldd", "latin1");
+    return text.includes("musl") ? "musl" : text.includes("GNU C Library") ? "glibc" : undefined;
+  } catch {
+    return "unknown";
+  }
 }
 
 function readPackages(path) {
@@ -128,7 +199,7 @@ async function runNpm(isDevWanted, say) {
     const code = await runChild({
       what: "npm ci",
       command,
-      args: [...args, "ci", "--no-audit", "--no-fund", ...(isDevWanted ? ["--include=dev"] : [])],
+      args: [...args, "ci", "--no-audit", "--no-fund", ...INCLUDED, ...(isDevWanted ? DEV : [])],
       cwd: ROOT,
       recordPath: join(ROOT, ".cache", "setup-child.json"),
       onOutput: record,

@@ -77,7 +77,13 @@ describe("package-lock.json", () => {
     .object({
       packages: z.record(
         z.string(),
-        z.object({ version: z.string().optional(), peerDependencies: names.default({}) }),
+        z.object({
+          version: z.string().optional(),
+          peerDependencies: names.default({}),
+          optional: z.boolean().default(false),
+          os: z.array(z.string()).optional(),
+          engines: names.default({}),
+        }),
       ),
     })
     .parse(JSON.parse(fs.readFileSync("package-lock.json", "utf8")));
@@ -118,6 +124,16 @@ describe("package-lock.json", () => {
       }),
     );
     expect(faults).toEqual([]);
+  });
+
+  // npm leaves such a one out, and a start would call it missing for ever (bin/install.mjs).
+  it("has no package of some systems that one of the product's versions of Node is too old for", () => {
+    const versions = ["20.19.0", "22.12.0", "24.0.0"];
+    const faults = Object.entries(packages).filter(([, { optional, os, engines }]) => {
+      const range = engines["node"] ?? "*";
+      return optional && os !== undefined && !versions.every((own) => semver.satisfies(own, range));
+    });
+    expect(faults.map(([place]) => place)).toEqual([]);
   });
 });
 

@@ -76,6 +76,9 @@ const LOCK = {
   },
 };
 
+/** What a package says that asks for another one where it can be had. */
+const ASKING = { optionalDependencies: { native: "1.0.0" } };
+
 describe("bin/causeway.mjs in a fresh clone", () => {
   let clone: string;
 
@@ -159,7 +162,8 @@ describe("bin/causeway.mjs in a fresh clone", () => {
   it("installs, builds and runs; the next run does only the last and is silent", async () => {
     const first = await runCommand();
     expect(first).toEqual({ code: 0, output: "ran status\n", errors: expect.any(String) });
-    expect(readFileSync(join(clone, "npm-calls"), "utf8")).toBe("ci --no-audit --no-fund\n");
+    const calls = readFileSync(join(clone, "npm-calls"), "utf8");
+    expect(calls).toBe("ci --no-audit --no-fund --include=optional\n");
     expect(first.errors).toContain("installing packages");
     expect(readFileSync(join(clone, "dist", "openapi", "data.yaml"), "utf8")).toContain("3.0.3");
     const second = await runCommand();
@@ -222,6 +226,47 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     writeFileSync(join(clone, "package-lock.json"), JSON.stringify(newer));
     expect((await runCommand()).code).toBe(0);
     expect(readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n")).toHaveLength(3);
+  });
+
+  /** A lock in which `wanted` asks for a package of some machines, which the npm of these tests leaves out. */
+  function askFor(native: object, wanted: object = ASKING) {
+    const { packages } = structuredClone(LOCK);
+    const lock = {
+      packages: {
+        ...packages,
+        "node_modules/wanted": { ...packages["node_modules/wanted"], ...wanted },
+        "node_modules/native": { version: "1.0.0", integrity, optional: true, ...native },
+      },
+    };
+    writeFileSync(join(clone, "package-lock.json"), JSON.stringify(lock));
+  }
+
+  const { platform, arch } = process;
+
+  it.each([
+    ["by system and processor", { os: [platform], cpu: [arch] }],
+    ["by system alone", { os: ["aix", platform] }],
+    ["by what it does not run on", { os: ["!aix"], cpu: ["any"] }],
+  ])("names a package of this machine that npm went without: %s", async (_how, native) => {
+    askFor(native);
+    const run = await runCommand();
+    expect(run.errors).toContain("npm ci ended, but packages are missing: node_modules/native\n");
+    expect(run.code).toBe(1);
+    expect(run.output).toBe("");
+  });
+
+  it.each([
+    ["of another system", { os: ["aix"], cpu: [arch] }, ASKING],
+    ["of another processor", { os: [platform], cpu: ["s390"] }, ASKING],
+    ["of another C library", { os: [platform], cpu: [arch], libc: ["another"] }, ASKING],
+    ["not of this system", { os: [`!${platform}`], cpu: [arch] }, ASKING],
+    ["of no one machine", {}, ASKING],
+    ["that nobody who is here asks for", { os: [platform], cpu: [arch] }, {}],
+  ])("needs no optional package %s", async (_which, native, wanted) => {
+    askFor(native, wanted);
+    expect((await runCommand()).code).toBe(0);
+    expect(await runCommand()).toEqual({ code: 0, output: "ran status\n", errors: "" });
+    expect(readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n")).toHaveLength(1);
   });
 
   it("installs nothing through a symbolic link, but works with what is complete behind one", async () => {
