@@ -28,9 +28,13 @@ export function accountFor(clusterPath: string | undefined): PostgresAccount | u
 
 /** True when the account may pass through the folder and all folders above it. */
 export function canEnter(folder: string, account: PostgresAccount): boolean {
-  const isOpen = (statSync(folder).mode & executeBit(folder, account)) !== 0;
   const parent = dirname(folder);
-  return isOpen && (parent === folder || canEnter(parent, account));
+  return canPass(folder, account) && (parent === folder || canEnter(parent, account));
+}
+
+/** True when the account may pass through the folder itself. */
+export function canPass(folder: string, account: PostgresAccount): boolean {
+  return (statSync(folder).mode & executeBit(folder, account)) !== 0;
 }
 
 /** True when the account may read everything below the folder (links are not followed). */

@@ -9,17 +9,21 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
 } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
 import { z } from "zod";
 import { errorCode } from "../../chain/errors.js";
-import { type PostgresAccount, canEnter, canReadTree } from "./account.js";
+import { type PostgresAccount, canEnter, canPass, canReadTree } from "./account.js";
 import { EmbeddedPostgresError, folderError } from "./errors.js";
 
 /** Folder of root's copies and clusters outside the homes; named by the contract. */
 export const SHARED_FOLDER = "/var/lib/causeway";
+
+/** Whoever knows a name in it may pass, and nobody else may list it. */
+const SHARED_MODE = 0o711;
 
 /** Paths of the server programs. */
 export interface PostgresBinaries {
@@ -48,11 +52,29 @@ export function preparePostgresBinaries(options: {
   if (folder === installed.native && linkLibraries(folder)) {
     return binariesIn(folder, installed.version);
   }
+  if (options.account !== undefined) openSharedFolder(options.account);
   if (!existsSync(copy)) {
     options.notice(`PostgreSQL's programs are copied to ${copy}, where they can be used.`);
     copyPrograms(installed.native, copy);
   }
   return binariesIn(copy, installed.version);
+}
+
+/**
+ * Makes root's folder, and lets the account pass through it whatever mask it was made under: with 077 or
+ * 027 the server's programs and clusters in it could not be reached.
+ * @param folder other than `SHARED_FOLDER`; for tests
+ * @throws FOLDER_UNUSABLE
+ */
+export function openSharedFolder(account: PostgresAccount, folder = SHARED_FOLDER): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: SHARED_MODE });
+    const { uid, mode } = statSync(folder);
+    if (canPass(folder, account) || uid !== process.getuid?.()) return;
+    chmodSync(folder, (mode & 0o7777) | SHARED_MODE);
+  } catch (error) {
+    throw folderError(folder, error);
+  }
 }
 
 /** Where the programs of this platform are. */

@@ -24,7 +24,7 @@ import {
 import { syncFolderSync } from "../../runtime/files/folder.js";
 import { retry } from "../../runtime/process/task.js";
 import { type PostgresAccount, accountFor, canEnter, giveTree } from "./account.js";
-import { type PostgresBinaries, SHARED_FOLDER } from "./binaries.js";
+import { openSharedFolder, type PostgresBinaries } from "./binaries.js";
 import { claimCluster, sharedPlaceOf } from "./cluster-owner.js";
 import { EmbeddedPostgresError, folderError, folderErrorFromOutput } from "./errors.js";
 import { assertInitRunsIn } from "./init-paths.js";
@@ -225,7 +225,7 @@ function placeOutside(
   notice: (sentence: string) => void,
 ): ClusterPlace {
   let folder = sharedPlaceOf(home);
-  mkdirSync(SHARED_FOLDER, { recursive: true, mode: 0o711 });
+  openSharedFolder(account);
   if (existsSync(folder)) {
     // A home that once stood here was deleted, or moved aside and still links to it. Its database may
     // hold money, so it is kept, and where it is.
@@ -339,10 +339,19 @@ function programError(
     );
   }
   const lines = output.split("\n").map((text) => text.trim());
-  const reason = lines.find((text) => /\b(error|FATAL|PANIC|could not)\b/.test(text));
+  const reason =
+    lines.find((text) => /\b(error|FATAL|PANIC|could not)\b/.test(text)) ?? reasonOf(cause);
   return new EmbeddedPostgresError(
     "START_FAILED",
-    `${program} could not prepare the database folder ${folder}: ${reason ?? "no reason given"}`,
+    `${program} could not prepare the database folder ${folder}: ${reason}`,
     { details: { folder, program }, cause },
   );
+}
+
+/** What the system says of a program that has said nothing itself: mostly that it was not even started. */
+function reasonOf(cause: unknown): string {
+  const code = errorCode(cause);
+  if (code !== "UNKNOWN") return `it cannot be run (${code})`;
+  const isOverdue = Reflect.get(Object(cause), "killed") === true;
+  return isOverdue ? `it took longer than ${INIT_TIMEOUT_MS / 1_000} s` : "no reason given";
 }

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -22,7 +23,7 @@ import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
 } from "../../../cli/postgres/embedded-postgres.js";
-import { preparePostgresBinaries } from "../../../cli/postgres/binaries.js";
+import { openSharedFolder, preparePostgresBinaries } from "../../../cli/postgres/binaries.js";
 import { createCluster } from "../../../cli/postgres/cluster.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import {
@@ -356,6 +357,42 @@ describe("embedded PostgreSQL", () => {
       code: "CLUSTER_MISSING",
     });
     rmSync(`${folderAgain}.away`, { recursive: true });
+  });
+
+  forRoot("is reached outside homes, whatever mask made the way", async () => {
+    home = makeHome();
+    const nobody = { uid: 65_534, gid: 65_534 };
+    const folder = join(home, "shared");
+    const modeBehind = (mode?: number) => {
+      if (mode !== undefined) chmodSync(folder, mode);
+      openSharedFolder(nobody, folder);
+      return statSync(folder).mode & 0o777;
+    };
+    const mask = process.umask(0o077);
+    try {
+      expect(modeBehind()).toBe(0o711);
+    } finally {
+      process.umask(mask);
+    }
+    expect([0o700, 0o710, 0o711, 0o755].map(modeBehind)).toEqual([0o711, 0o711, 0o711, 0o755]);
+    // A folder of somebody else is not opened to others.
+    chownSync(folder, 1_234_567, 1_234_567);
+    expect(modeBehind(0o700)).toBe(0o700);
+  });
+
+  forRoot("says that its programs cannot be run where they cannot be reached", async () => {
+    home = makeHome();
+    const closed = join(home, "closed");
+    mkdirSync(closed, { mode: 0o700 });
+    writeFileSync(join(closed, "initdb"), "#!/bin/sh\n", { mode: 0o755 });
+    const binaries = { initdb: join(closed, "initdb"), postgres: closed, majorVersion: 18 };
+    const folder = join(home, "postgres");
+    const account = { uid: 65_534, gid: 65_534 };
+    const place = { folder, isNew: true, link: undefined, account };
+    await expect(createCluster({ place, home, binaries, signal })).rejects.toMatchObject({
+      code: "START_FAILED",
+      message: `initdb could not prepare the database folder ${folder}: it cannot be run (EACCES)`,
+    });
   });
 
   forRoot(
