@@ -150,7 +150,7 @@ interface Books {
 }
 
 async function openBooks(
-  { home, log, signal }: ProcessContext,
+  { home, log, signal, busy }: ProcessContext,
   parts: {
     readonly url: string;
     readonly wallets: readonly NewWallet[];
@@ -161,7 +161,7 @@ async function openBooks(
   const { url, wallets, entries, begin } = parts;
   const { node, identity } = begin;
   const applicationName = "causeway-watcher";
-  const database = await openLedger({ url, log, signal, identity, applicationName });
+  const database = await openLedger({ url, log, signal, identity, applicationName, busy });
   try {
     const guard = await openGuarded(home, wallets, { ...begin, database });
     const tokens = await TokenBook.open({ database, node, log }, entries);

@@ -129,6 +129,8 @@ export interface OpenLedgerOptions {
   readonly applicationName?: string;
   /** Default "migrate". */
   readonly olderTables?: OlderTables;
+  /** Told why this takes long: tables of a former release are changed, minutes where they have many rows. */
+  readonly busy?: (reason: string) => void;
 }
 
 /**
@@ -153,6 +155,9 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
     applicationName: options.applicationName ?? "causeway-ledger",
     migrations: LEDGER_MIGRATIONS,
     poolSize: POOL_SIZE,
+    onMigrating() {
+      if (found?.isEmpty === false) options.busy?.("brings the ledger's tables to this release");
+    },
     // A foreign ledger must not be migrated either, so it is looked at before any change.
     async beforeMigrating(sql) {
       found = undefined;

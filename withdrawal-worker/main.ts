@@ -162,7 +162,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
 
 /** The ledger as this process works with it, and the policy in force; a fault leaves nothing open. */
 async function openBooks(
-  { home, log, signal }: ProcessContext,
+  { home, log, signal, busy }: ProcessContext,
   parts: {
     readonly url: string;
     readonly identity: ChainIdentity;
@@ -176,7 +176,7 @@ async function openBooks(
 }> {
   const { url, identity, entries, shownNonces } = parts;
   const applicationName = "causeway-worker";
-  const database = await openLedger({ url, log, signal, identity, applicationName });
+  const database = await openLedger({ url, log, signal, identity, applicationName, busy });
   try {
     await readAgreedTokens(database, entries);
     const guard = await checkLedger(home, database, log);

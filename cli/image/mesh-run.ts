@@ -191,6 +191,7 @@ async function startPart(
       events: {
         spawned: () => undefined,
         ended: () => undefined,
+        busy: (name, reason) => process.stderr.write(`${name}: ${reason}\n`),
         restarting: (name, reason) => process.stderr.write(`${name}: ${reason}; again\n`),
         gaveUp: fatal,
         finished: (name, reason) => process.stderr.write(`${name}: its work is done (${reason})\n`),

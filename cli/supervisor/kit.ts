@@ -60,7 +60,7 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
 /** Parts without which the kit goes on: nothing of the exchange depends on them. */
 const DISPENSABLE: ReadonlySet<KitPart> = new Set(OPTIONAL_PARTS);
 
-/** The first start on a slow disk compiles, migrates and replays; it is given time. */
+/** The first start on a slow disk compiles and replays; it is given time, and more where a part says why. */
 const READY_TIMEOUT_MS = 90_000;
 
 /** What the kit is started with. */
@@ -277,6 +277,9 @@ class KitRun implements Kit {
       ended: (_name, pid) => {
         guardian.forget(pid);
         children.remove(pid);
+      },
+      busy: (name, reason) => {
+        if (!this.isStopping) print(`  ${name.padEnd(18)} ${reason}`);
       },
       restarting: (name, reason) => {
         if (!this.isStopping) print(`  ${name}: ${reason}; starting it again`);

@@ -35,7 +35,7 @@ export interface ProcessSpec {
   readonly flags?: readonly string[];
   readonly args: readonly string[];
   readonly env: Environment;
-  /** Longest time from start to the ready message; undefined waits without an end. */
+  /** Longest time from start to the ready message, or to one that it is busy; undefined: without an end. */
   readonly readyTimeoutMs: number | undefined;
 }
 
@@ -45,6 +45,8 @@ export interface ProcessEvents {
   spawned(name: string, pid: number): void;
   /** A child is gone, whatever the reason. */
   ended(name: string, pid: number): void;
+  /** Its start takes long, for this reason; it is not killed for that. */
+  busy(name: string, reason: string): void;
   /** It died and will be started again. */
   restarting(name: string, reason: string): void;
   /** It died too often; the kit has to stop. */
@@ -111,7 +113,10 @@ export function createSupervisedProcess(
 }
 
 /** Whether a child says that something is so: `{"ready":true}`. */
-function says(message: unknown, what: "ready" | "portTaken" | "finished"): message is object {
+function says(
+  message: unknown,
+  what: "ready" | "portTaken" | "finished" | "busy",
+): message is object {
   return typeof message === "object" && message !== null && Reflect.get(message, what) === true;
 }
 
@@ -122,6 +127,7 @@ function spawnOnce(
     readonly onReady: () => void;
     readonly onPortTaken: () => void;
     readonly onFinished: (reason: string) => void;
+    readonly onBusy: (reason: string) => void;
   },
 ): Incarnation {
   let child: ChildProcess;
@@ -141,6 +147,7 @@ function spawnOnce(
     if (says(message, "ready")) told.onReady();
     if (says(message, "portTaken")) told.onPortTaken();
     if (says(message, "finished")) told.onFinished(String(Reflect.get(message, "reason")));
+    if (says(message, "busy")) told.onBusy(String(Reflect.get(message, "reason")));
   });
   const ended = new Promise<string>((resolve) => {
     let reason = "it ended";
@@ -277,11 +284,17 @@ class Supervision implements SupervisedProcess {
     const onFinished = (reason: string): void => {
       this.doneReason = reason;
     };
+    const onBusy = (reason: string): void => {
+      // Killed in the middle of a migration it would have to begin again, and be killed again.
+      clearTimeout(timer);
+      events.busy(this.name, reason);
+    };
     log.begin();
     const incarnation = spawnOnce({ ...this.spec, env }, log, {
       onReady,
       onPortTaken,
       onFinished,
+      onBusy,
     });
     const { child } = incarnation;
     const { readyTimeoutMs } = this.spec;

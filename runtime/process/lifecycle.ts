@@ -34,6 +34,11 @@ export interface ProcessContext {
    * with the reason, shows that to people, and does not start the process again.
    */
   readonly finish: (reason: string) => void;
+  /**
+   * Tells a supervisor that the start does what may take long, and what; it waits without an end from then
+   * on, and shows that to people.
+   */
+  readonly busy: (reason: string) => void;
 }
 
 /** One process of the kit. */
@@ -63,7 +68,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  * `{"ready":true,"name":...}` (through IPC if there is a channel, else on stdout) when all has
  * started. A fault at the start prints one sentence and exits 1; where a port is taken, a supervisor is told
  * `{"portTaken":true,"name":...}` through IPC. Where `finish` was called it is told
- * `{"finished":true,"name":...,"reason":...}`, and the exit code is 0. SIGINT and SIGTERM stop the
+ * `{"finished":true,"name":...,"reason":...}`, and the exit code is 0; where a start takes long on purpose,
+ * `{"busy":true,"name":...,"reason":...}`. SIGINT and SIGTERM stop the
  * services in reverse order and exit 0. With `CAUSEWAY_SUPERVISED=1` the process also ends when
  * its IPC channel, or without one its stdin, closes.
  */
@@ -115,6 +121,9 @@ class ProcessRun {
         env: this.#env,
         log: this.#log,
         fatal: (error) => this.#fail(error, "stopping after a fault"),
+        busy: (reason) => {
+          process.send?.({ busy: true, name: this.#definition.name, reason });
+        },
         finish: (reason) => {
           process.send?.({ finished: true, name: this.#definition.name, reason });
           this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason });

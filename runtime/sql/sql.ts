@@ -73,6 +73,8 @@ export interface OpenDatabaseOptions extends PatienceOptions {
    * it throws ends the opening. Default: it is.
    */
   readonly beforeMigrating?: (sql: Sql) => Promise<boolean>;
+  /** Told before the schema is changed, or waited for while another process does: it may take long. */
+  readonly onMigrating?: () => void;
 }
 
 /** Key of the advisory lock that makes migrations of several processes run one after another. */
@@ -333,6 +335,7 @@ async function wantsMigrations(
 
 /** Runs pending migrations while holding the advisory lock on a connection of its own. */
 async function migrate(source: DataSource, options: OpenDatabaseOptions): Promise<void> {
+  options.onMigrating?.();
   const lock = source.createQueryRunner();
   try {
     // Polled rather than awaited in SQL, so that a stop signal ends the wait.

@@ -138,12 +138,12 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
 
 /** The ledger as this process works with it; a fault leaves nothing open. */
 async function openBooks(
-  { home, log, signal }: ProcessContext,
+  { home, log, signal, busy }: ProcessContext,
   url: string,
   identity: ChainIdentity,
 ): Promise<LedgerDatabase> {
   const applicationName = "causeway-treasury";
-  const database = await openLedger({ url, log, signal, identity, applicationName });
+  const database = await openLedger({ url, log, signal, identity, applicationName, busy });
   try {
     const guard = await LedgerGuard.open({ database, home, reporter: "treasury" });
     const reason = await guard.check();

@@ -121,7 +121,12 @@ describe("opening the ledger", () => {
        VALUES (1, 1, '0x00', '0x' || repeat('a', 64), 21, 2)`,
     );
     await former.close();
-    const database = await openLedger({ ...options, identity: TEST_IDENTITY });
+    const told: string[] = [];
+    const busy = (reason: string) => void told.push(reason);
+    const database = await openLedger({ ...options, identity: TEST_IDENTITY, busy });
+    await (await openLedger({ ...options, identity: TEST_IDENTITY, busy })).close();
+    // Once: a supervisor kills who takes long and has not said so.
+    expect(told).toEqual(["brings the ledger's tables to this release"]);
     expect(await listWallets(database)).toMatchObject([
       { address: wallet, status: "active", fromHeight: 0, pastBooked: true },
     ]);

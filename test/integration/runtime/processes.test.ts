@@ -160,9 +160,10 @@ describe("runProcess", () => {
     expect(probe.errors()).toBe("probe: port 8082 is taken\n");
   });
 
-  it("tells its supervisor that its work is done, and exits 0", async () => {
+  it("tells its supervisor that its start takes long, that its work is done, and exits 0", async () => {
     const probe = run(
-      lifecycle(`async ({ finish }) => {
+      lifecycle(`async ({ busy, finish }) => {
+        busy("moves its tables");
         process.once("SIGUSR2", () => finish("nothing is left to do"));
         return [service("api")];
       }`),
@@ -170,11 +171,12 @@ describe("runProcess", () => {
     );
     const messages: unknown[] = [];
     probe.child.on("message", (message) => messages.push(message));
-    await until(() => messages.length > 0, { timeoutMs: 10_000 });
+    await until(() => messages.length > 1, { timeoutMs: 10_000 });
     probe.child.kill("SIGUSR2");
     expect(await probe.ended).toEqual([0, null]);
     await until(() => !probe.child.connected, { timeoutMs: 10_000 });
     expect(messages).toEqual([
+      { busy: true, name: "probe", reason: "moves its tables" },
       { ready: true, name: "probe" },
       { finished: true, name: "probe", reason: "nothing is left to do" },
     ]);

@@ -65,7 +65,8 @@ describe("an online container of mainnet", () => {
   async function start(env: Record<string, string>, home: string): Promise<string> {
     const ended = new AbortController();
     const log = createLogger({ component: "test", level: "silent" });
-    const handlers = { fatal: () => undefined, finish: () => undefined };
+    const nothing = () => undefined;
+    const handlers = { fatal: nothing, finish: nothing, busy: nothing };
     const context = { home, portOffset: 0, env, log, signal: ended.signal, ...handlers };
     try {
       await startMesh(context);

@@ -19,6 +19,7 @@ const fixtures = new URL("../../../fixtures/cli/", import.meta.url).pathname;
 interface Seen {
   readonly spawned: number[];
   readonly ended: number[];
+  readonly busy: string[];
   readonly restarts: string[];
   readonly gaveUp: string[];
   readonly finished: string[];
@@ -34,7 +35,14 @@ function supervise(
   } = {},
 ): { child: SupervisedProcess; seen: Seen; folder: string; changed: () => Promise<void> } {
   const folder = mkdtempSync(join(tmpdir(), "causeway-child-"));
-  const seen: Seen = { spawned: [], ended: [], restarts: [], gaveUp: [], finished: [] };
+  const seen: Seen = {
+    spawned: [],
+    ended: [],
+    busy: [],
+    restarts: [],
+    gaveUp: [],
+    finished: [],
+  };
   let wake: (() => void)[] = [];
   const notify = (): void => {
     for (const call of wake) call();
@@ -47,6 +55,10 @@ function supervise(
     },
     ended: (_name, pid) => {
       seen.ended.push(pid);
+      notify();
+    },
+    busy: (_name, reason) => {
+      seen.busy.push(reason);
       notify();
     },
     restarting: (_name, reason) => {
@@ -257,6 +269,14 @@ describe("a supervised process", () => {
     await expect(child.start({ signal })).rejects.toThrow("not ready within 0.05 s");
     expect(seen.spawned.map(isAlive)).toEqual(seen.spawned.map(() => false));
     await child.stop({ graceMs: 100 });
+  });
+
+  it("is not killed behind its time where it says that its start takes long, and why", async () => {
+    const env = { READY_AFTER_MS: "4000" };
+    const { child, seen } = supervise("busy-child", { readyTimeoutMs: 3_000, env });
+    await child.start({ signal });
+    expect(seen).toMatchObject({ spawned: [expect.any(Number)], busy: ["moves its tables"] });
+    await child.stop({ graceMs: 5_000 });
   });
 
   it("stops waiting for readiness when the start is aborted", async () => {
