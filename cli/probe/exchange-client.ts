@@ -6,7 +6,8 @@ import type { Atoken } from "../../chain/units.js";
 import { DEPOSIT_STATUSES } from "../../ledger/deposits/deposit-queries.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import { CliError } from "../errors.js";
-import { type HttpAnswer, httpRequest } from "./http-request.js";
+import type { HttpAnswer } from "../../runtime/http/outgoing/http-exchange.js";
+import { httpRequest } from "./http-request.js";
 
 const address = z.string().transform((text): Address => parseAddress(text));
 const hash = z.string().transform((text): Hash32 => parseHash32(text));

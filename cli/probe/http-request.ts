@@ -1,7 +1,9 @@
 /** One HTTP request as every probe makes it: with a deadline and a bound on the answer. */
-import * as http from "node:http";
-import * as https from "node:https";
-import { CollectedBytes } from "../../runtime/http/collected-bytes.js";
+import {
+  httpExchange,
+  type HttpAnswer,
+  type HttpQuestion,
+} from "../../runtime/http/outgoing/http-exchange.js";
 import { withTimeout } from "../../runtime/process/task.js";
 import { CliError, systemCode } from "../errors.js";
 
@@ -11,21 +13,6 @@ const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** One request may take this long; both APIs answer within milliseconds when healthy. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** Answer of an HTTP server, whatever its status; the body as text. */
-export interface HttpAnswer {
-  readonly status: number;
-  readonly body: string;
-}
-
-/** What is asked; a GET where nothing is said. */
-export interface HttpQuestion {
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | undefined;
-  /** Longest answer that is read; some megabytes where nothing is said. */
-  readonly maxAnswerBytes?: number;
-}
-
 /**
  * One HTTP request with a deadline and a bound on the answer. By Node's own client: loading what
  * stands behind `fetch` takes longer than most probes. Redirects are not followed.
@@ -33,12 +20,16 @@ export interface HttpQuestion {
  */
 export async function httpRequest(
   url: URL,
-  question: HttpQuestion,
+  question: HttpQuestion & {
+    /** Longest answer that is read; some megabytes where nothing is said. */
+    readonly maxAnswerBytes?: number;
+  },
   options: { readonly signal: AbortSignal; readonly timeoutMs?: number },
 ): Promise<HttpAnswer> {
   const what = `${question.method ?? "GET"} ${url.origin}${url.pathname}`;
+  const { maxAnswerBytes: maxBytes = MAX_ANSWER_BYTES } = question;
   try {
-    return await withTimeout((signal) => exchange(url, question, signal), {
+    return await withTimeout((signal) => httpExchange(url, question, { maxBytes, signal }), {
       timeoutMs: options.timeoutMs ?? REQUEST_TIMEOUT_MS,
       signal: options.signal,
       what,
@@ -52,27 +43,4 @@ export async function httpRequest(
       retriable: true,
     });
   }
-}
-
-/** Sends the question and collects the answer, as far as it may be long. */
-function exchange(url: URL, question: HttpQuestion, signal: AbortSignal): Promise<HttpAnswer> {
-  const transport = url.protocol === "https:" ? https : http;
-  const { method = "GET", headers = {}, body, maxAnswerBytes = MAX_ANSWER_BYTES } = question;
-  return new Promise((resolve, reject) => {
-    // A connection of its own: one kept from before may be gone, and a POST is not sent twice.
-    const options = { method, headers, signal, agent: false };
-    const request = transport.request(url, options, (response) => {
-      const answer = new CollectedBytes();
-      response.on("error", reject);
-      response.on("data", (chunk: Buffer) => {
-        answer.add(chunk);
-        if (answer.sizeBytes > maxAnswerBytes) request.destroy(new Error("the answer is too long"));
-      });
-      response.on("end", () => {
-        resolve({ status: response.statusCode ?? 0, body: answer.whole().toString("utf8") });
-      });
-    });
-    request.on("error", reject);
-    request.end(body);
-  });
 }

@@ -1,6 +1,11 @@
 /** The exchange's HTTP APIs as the console calls them: with a user's own key, bounded in time and size. */
 import { z } from "zod";
 import { errorMessage } from "../../chain/errors.js";
+import {
+  type HttpAnswer,
+  httpExchange,
+  refuseRedirect,
+} from "../../runtime/http/outgoing/http-exchange.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import { notFound, PageError } from "../../web/errors.js";
@@ -79,28 +84,34 @@ export class ExchangeApi {
 
   private async exchange<T>(
     url: URL,
-    init: { readonly method: string; readonly body?: string; readonly headers?: object },
+    init: {
+      readonly method: string;
+      readonly body?: string;
+      readonly headers?: Readonly<Record<string, string>>;
+    },
     schema: z.ZodType<T>,
     signal: AbortSignal,
   ): Promise<T> {
     const what = `${init.method} ${url.pathname}`;
-    let status: number;
-    let text: string;
+    const headers = { ...init.headers, authorization: `Bearer ${this.who.apiKey}` };
+    let answer: HttpAnswer;
     try {
-      const answer = await fetch(url, {
-        ...init,
-        headers: { ...init.headers, authorization: `Bearer ${this.who.apiKey}` },
-        redirect: "error",
-        signal: limitedSignal([signal], this.options.timeoutMs),
-      });
-      status = answer.status;
-      text = await boundedText(answer);
+      answer = await httpExchange(
+        url,
+        { ...init, headers },
+        {
+          maxBytes: MAX_ANSWER_BYTES,
+          signal: limitedSignal([signal], this.options.timeoutMs),
+        },
+      );
+      refuseRedirect(answer);
     } catch (cause) {
       signal.throwIfAborted();
       throw new PageError("UNAVAILABLE", `${what} got no answer: ${errorMessage(cause)}`, {
         cause,
       });
     }
+    const { status, body: text } = answer;
     if (status < 200 || status > 299) throw refused(what, status, text);
     try {
       return schema.parse(JSON.parse(text));
@@ -108,17 +119,6 @@ export class ExchangeApi {
       throw new PageError("UNAVAILABLE", `${what} answered in an unknown shape`, { cause });
     }
   }
-}
-
-async function boundedText(answer: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of answer.body ?? []) {
-    sizeBytes += chunk.length;
-    if (sizeBytes > MAX_ANSWER_BYTES) throw new RangeError("the answer is too long");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function refused(what: string, status: number, text: string): Error {

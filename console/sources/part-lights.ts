@@ -2,7 +2,8 @@
 import { errorMessage } from "../../chain/errors.js";
 import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import { fetchable, routeOf } from "../../runtime/http/outgoing/route-url.js";
+import { httpExchange } from "../../runtime/http/outgoing/http-exchange.js";
+import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 
@@ -33,7 +34,10 @@ export interface WatchedPart {
 const PROBE_TIMEOUT_MS = 3_000;
 
 /** Longest reason that is shown. */
-const MAX_REASON_BYTES = 4_096;
+const MAX_REASON_CHARACTERS = 4_096;
+
+/** Longer answers are none of ours. */
+const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** Asks every part once; never throws but for the signal's reason. */
 export function readPartLights(
@@ -50,20 +54,22 @@ async function readPart(
   const bad: Verdict = isDispensable ? "warn" : "fail";
   try {
     const limited = limitedSignal([signal], PROBE_TIMEOUT_MS);
-    const { url: place, headers } = fetchable(routeOf(url, "/ready"));
-    const answer = await fetch(place, { headers, redirect: "error", signal: limited });
-    if (answer.status === 200) {
-      await answer.body?.cancel();
-      return { part, verdict: "pass", reason: "" };
-    }
-    const isShort = Number(answer.headers.get("content-length") ?? Infinity) <= MAX_REASON_BYTES;
-    const said: unknown = isShort ? await answer.json().catch(() => undefined) : undefined;
-    if (!isShort) await answer.body?.cancel();
-    const reason: unknown = Reflect.get(Object(said), "reason");
+    const limits = { maxBytes: MAX_ANSWER_BYTES, signal: limited };
+    const { status, body } = await httpExchange(routeOf(url, "/ready"), {}, limits);
+    if (status === 200) return { part, verdict: "pass", reason: "" };
+    const reason = body.length > MAX_REASON_CHARACTERS ? undefined : reasonOf(body);
     return { part, verdict: bad, reason: typeof reason === "string" ? reason : "" };
   } catch (error) {
     signal.throwIfAborted();
     return { part, verdict: bad, reason: errorMessage(error) };
+  }
+}
+
+function reasonOf(body: string): unknown {
+  try {
+    return Reflect.get(Object(JSON.parse(body)), "reason");
+  } catch {
+    return undefined; // Not a part's own words: that it is not ready has to do.
   }
 }
 

@@ -1,5 +1,5 @@
 /** One GET for JSON from a server that is not believed: bounded in time and bytes, not led elsewhere. */
-import { fetchable } from "../../runtime/http/outgoing/route-url.js";
+import { httpExchange, refuseRedirect } from "../../runtime/http/outgoing/http-exchange.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 
 /** An answer, its body not yet read as JSON. */
@@ -22,24 +22,11 @@ export async function getText(
   },
 ): Promise<TextAnswer> {
   const { timeoutMs, maxBytes, signal, headers = {} } = limits;
-  const { url: place, headers: ofPlace } = fetchable(url);
-  const answer = await fetch(place, {
-    signal: limitedSignal([signal], timeoutMs),
-    headers: { accept: "application/json", ...ofPlace, ...headers },
-    redirect: "error",
-  });
-  return { status: answer.status, text: await readBounded(answer, maxBytes) };
-}
-
-async function readBounded({ body }: Response, maxBytes: number): Promise<string> {
-  if (body === null) return "";
-  const chunks: Uint8Array[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of body) {
-    const bytes: Uint8Array = chunk;
-    sizeBytes += bytes.length;
-    if (sizeBytes > maxBytes) throw new RangeError("the answer is too large");
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+  const answer = await httpExchange(
+    url,
+    { headers: { accept: "application/json", ...headers } },
+    { maxBytes, signal: limitedSignal([signal], timeoutMs) },
+  );
+  refuseRedirect(answer);
+  return { status: answer.status, text: answer.body };
 }
