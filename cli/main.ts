@@ -2,11 +2,11 @@
 import { setMaxListeners } from "node:events";
 import { escapeUnshowable } from "../chain/evm/foreign-text.js";
 import { KIT_VERSION } from "../chain/version.js";
-import { ConfigError, processEnvironment } from "../runtime/config/config.js";
+import { processEnvironment } from "../runtime/config/config.js";
 import { onCtrlC } from "../runtime/process/interrupts.js";
-import { createProgram, flagsOf } from "./program/program.js";
+import { createProgram } from "./program/program.js";
 import { sentenceOf } from "./errors.js";
-import { keptByNpm } from "./home/npm-flags.mjs";
+import { refuseKept } from "./shared-options.js";
 import { createStandardOutput } from "./standard-output.js";
 
 const output = createStandardOutput(process.stdout);
@@ -44,8 +44,7 @@ try {
       faultCode = code;
     },
   });
-  const lost = keptByNpm(processEnvironment(), flagsOf(program), "npm run causeway");
-  if (lost.length > 0) throw new ConfigError(lost);
+  refuseKept(program, processEnvironment());
   await program.parseAsync(process.argv);
   await output.end();
 } catch (error) {

@@ -1,6 +1,8 @@
 /** Options that all commands of `causeway` share, and how a command is run. */
 import { type Command, Option } from "commander";
+import { ConfigError, type Environment } from "../runtime/config/config.js";
 import type { CommandContext } from "./command-context.js";
+import { keptByNpm } from "./home/npm-flags.mjs";
 
 /** Options that every command takes, also after its name. */
 export interface SharedOptions {
@@ -63,6 +65,22 @@ export function refuseEmptyPaths(command: Command): void {
     });
   }
   for (const below of command.commands) refuseEmptyPaths(below);
+}
+
+/** Names of all flags of a command and those below it, without the dashes, each once. */
+export function flagsOf(command: Command): readonly string[] {
+  const own = command.options.map(({ long }) => long?.replace(/^--/, "") ?? "");
+  const below = command.commands.flatMap((one) => flagsOf(one));
+  return [...new Set([...own, ...below])].filter((name) => name !== "");
+}
+
+/**
+ * Refuses a start in which npm has kept flags of a command, or of those below it, for itself.
+ * @throws ConfigError
+ */
+export function refuseKept(command: Command, env: Environment): void {
+  const lost = keptByNpm(env, flagsOf(command), "npm run causeway");
+  if (lost.length > 0) throw new ConfigError(lost);
 }
 
 /** Exit code of a check that could not be made. */

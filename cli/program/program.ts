@@ -105,13 +105,6 @@ export function createProgram(options: ProgramOptions): Command {
   return program;
 }
 
-/** Names of all flags of a command and those below it, without the dashes, each once. */
-export function flagsOf(command: Command): readonly string[] {
-  const own = command.options.map(({ long }) => long?.replace(/^--/, "") ?? "");
-  const below = command.commands.flatMap((one) => flagsOf(one));
-  return [...new Set([...own, ...below])].filter((name) => name !== "");
-}
-
 /** The flag, else what the home's files were written with. */
 async function portOffsetOf(home: string, flag: string | undefined): Promise<number> {
   if (flag === undefined) {

@@ -1,17 +1,25 @@
 /** The commands of `causeway tx`, with the SDK's names and flags. */
 import type { Command } from "commander";
-import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
+import type { Environment } from "../../runtime/config/config.js";
+import {
+  addShared,
+  refuseEmptyPaths,
+  refuseKept,
+  type Runner,
+  type SharedOptions,
+} from "../shared-options.js";
 import type { TxContext } from "./run.js";
 import type { TxCommand } from "./tx-command.js";
 
 type Options = SharedOptions & Readonly<Record<string, unknown>>;
 
-interface Words {
+interface Given {
+  readonly env: Environment;
   readonly warn: (line: string) => void;
 }
 
 /** Adds `tx`; what is below it is loaded for who asks for it: other commands start without. */
-export function addTxCommands(program: Command, run: Runner, words: Words): void {
+export function addTxCommands(program: Command, run: Runner, given: Given): void {
   const tx = program
     .command("tx")
     .description("make, sign and send Cosmos transactions: staking, governance, transfers");
@@ -20,11 +28,11 @@ export function addTxCommands(program: Command, run: Runner, words: Words): void
     tx.commands.length === 0 ? "\nIts commands: causeway tx --help" : "",
   );
   program.hook("preSubcommand", async (_program, asked) => {
-    if (asked === tx && tx.commands.length === 0) await addCommands(tx, run, words);
+    if (asked === tx && tx.commands.length === 0) await addCommands(tx, run, given);
   });
 }
 
-async function addCommands(tx: Command, run: Runner, words: Words): Promise<void> {
+async function addCommands(tx: Command, run: Runner, given: Given): Promise<void> {
   const { TX_COMMANDS, TX_MODULES } = await import("./table.js");
   const groups = new Map<string, Command>();
   for (const command of TX_COMMANDS) {
@@ -32,12 +40,15 @@ async function addCommands(tx: Command, run: Runner, words: Words): Promise<void
     const group =
       groups.get(module) ?? tx.command(module).description(TX_MODULES[module] ?? module);
     groups.set(module, group);
-    addMessageCommand(group.command(name), command, run, words);
+    addMessageCommand(group.command(name), command, run, given);
   }
-  addFileCommands(tx, run, words);
+  addFileCommands(tx, run, given);
+  // As of all others, which are there from the start.
+  refuseKept(tx, given.env);
+  refuseEmptyPaths(tx);
 }
 
-function addMessageCommand(command: Command, entry: TxCommand, run: Runner, { warn }: Words): void {
+function addMessageCommand(command: Command, entry: TxCommand, run: Runner, { warn }: Given): void {
   addSendFlags(addSigningFlags(addNodeFlags(addShared(command))))
     .description(entry.description)
     .argument("[args...]")
@@ -64,7 +75,7 @@ function addMessageCommand(command: Command, entry: TxCommand, run: Runner, { wa
   );
 }
 
-function addFileCommands(tx: Command, run: Runner, { warn }: Words): void {
+function addFileCommands(tx: Command, run: Runner, { warn }: Given): void {
   type FileWork = (
     files: typeof import("./run-files.js"),
     context: TxContext,

@@ -1,7 +1,8 @@
 /** Flags in front of the `--`, which npm keeps: `withdrawals release --wallet=…` would release all. */
 import { expect, it } from "@jest/globals";
 import { keptByNpm } from "../../../../cli/home/npm-flags.mjs";
-import { createProgram, flagsOf } from "../../../../cli/program/program.js";
+import { createProgram } from "../../../../cli/program/program.js";
+import { flagsOf } from "../../../../cli/shared-options.js";
 
 const flags = flagsOf(
   createProgram({

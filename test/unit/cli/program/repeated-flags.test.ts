@@ -8,11 +8,14 @@ import { expect, it } from "@jest/globals";
 import { createProgram } from "../../../../cli/program/program.js";
 
 /** Commands that throw where they would end the process, with all that they say. */
-async function run(words: readonly string[]): Promise<string> {
+async function run(
+  words: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const said: string[] = [];
   const program = createProgram({
     version: "0",
-    env: {},
+    env,
     signal: new AbortController().signal,
     print: (line) => said.push(line),
     warn: (line) => said.push(line),
@@ -64,9 +67,18 @@ it.each([
   ["console user list --console-home=", "--console-home is empty"],
   ["init --role-homes=", "--role-homes is empty"],
   ["audit reserves --out a --customers=", "--customers is empty"],
+  ["tx sign a.json --output-document=", "--output-document is empty"],
 ])(
   "%s is refused: nothing is looked for or written wherever somebody stands",
   async (text, said) => {
     expect(await run([...text.split(" "), "--home", "/nowhere/of/a/kit"])).toContain(said);
   },
 );
+
+it.each([
+  ["tx broadcast a.json", "broadcast_mode", "block", "--broadcast-mode"],
+  ["tx bank send a b 1atoken --yes", "generate_only", "true", "--generate-only"],
+])("%s is refused where npm has kept a flag of it", async (text, name, value, flag) => {
+  const said = await run(text.split(" "), { [`npm_config_${name}`]: value });
+  expect(said).toContain(`flag: ${flag} = kept by npm (allowed: behind two dashes:`);
+});
