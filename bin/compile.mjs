@@ -17,6 +17,7 @@ import { runChild } from "./child.mjs";
 import { isAlive, withLock } from "./lock.mjs";
 import { joinPackages } from "./packages.mjs";
 import { SetupError } from "./setup-error.mjs";
+import { withSignsOfLife } from "./signs-of-life.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
 
@@ -45,7 +46,8 @@ export async function build({ target = PRODUCT, say }) {
   await withLock(join(ROOT, ".cache", "setup.lock"), { say }, async () => {
     if (!isBuilt(target)) {
       say(`building ${target.folder}`);
-      await buildNow(target);
+      const words = (seconds) => `still building ${target.folder} after ${seconds} s`;
+      await withSignsOfLife(say, words, () => buildNow(target));
     }
   });
 }

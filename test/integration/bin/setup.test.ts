@@ -55,6 +55,9 @@ import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 appendFileSync("tsc-calls", "x");
 const out = process.argv[process.argv.indexOf("--outDir") + 1];
 mkdirSync(out + "/cli", { recursive: true });
+if (process.env.FAKE_TSC_SLOW_MS) {
+  await new Promise((resolve) => setTimeout(resolve, Number(process.env.FAKE_TSC_SLOW_MS)));
+}
 if (process.env.FAKE_TSC_KILLED) process.kill(process.pid, "SIGKILL");
 if (process.env.FAKE_TSC_FAULT) {
   console.log("chain/units.ts(1,1): error TS1005: broken");
@@ -342,6 +345,14 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     expect(run.code).toBe(1);
     expect(run.errors).toContain(sentence);
     expect(run.output).toBe("");
+  });
+
+  it("says from time to time that it is still building", async () => {
+    const run = await runCommand({ FAKE_TSC_SLOW_MS: "9000" });
+    expect(run.errors).toMatch(
+      /causeway: building dist\ncauseway: still building dist after \d+ s\n$/,
+    );
+    expect(run.output).toBe("ran status\n");
   });
 
   it("shows the compiler's faults and keeps the former build", async () => {
