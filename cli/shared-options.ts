@@ -84,7 +84,7 @@ export function refuseKept(command: Command, env: Environment): void {
 }
 
 /** Exit code of a check that could not be made. */
-const NOT_MADE = 2;
+export const NOT_MADE = 2;
 
 /** Commands whose exit code 1 says that something is false. */
 const JUDGING = new WeakSet<Command>();

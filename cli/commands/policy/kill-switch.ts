@@ -21,6 +21,7 @@ import {
 } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { cannotWrite, CliError } from "../../errors.js";
 import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { NOT_MADE } from "../../shared-options.js";
 import { operatorName } from "../ledger-decisions.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
 
@@ -37,7 +38,8 @@ type Place = { readonly state: KillSwitchState } | { readonly fault: string };
 
 /**
  * `killswitch show`: both places.
- * @returns 0 when nothing is stopped, else 1
+ * @returns 0 when nothing is stopped; 1 when something is, as by a file that cannot be read; 2 where the
+ * ledger alone cannot be asked
  */
 export async function runShowSwitch(command: LedgerCommand): Promise<number> {
   const places = { home: readHome(command), ledger: await readLedger(command) };
@@ -46,8 +48,11 @@ export async function runShowSwitch(command: LedgerCommand): Promise<number> {
     command.print(`home    ${placeLine(places.home)}`);
     command.print(`ledger  ${placeLine(places.ledger)}`);
   }
-  const isOpen = (place: Place) => "state" in place && place.state.level === "none";
-  return isOpen(places.home) && isOpen(places.ledger) ? 0 : 1;
+  const { home, ledger } = places;
+  const isStopped = (place: Place) => "state" in place && place.state.level !== "none";
+  // The signer takes a file that it cannot read for the highest level.
+  if ("fault" in home || isStopped(home) || isStopped(ledger)) return 1;
+  return "fault" in ledger ? NOT_MADE : 0;
 }
 
 /**

@@ -252,11 +252,15 @@ describe("causeway killswitch", () => {
   it("stops the home's signer without the ledger, and lifts nothing without it", async () => {
     const killSwitch = createKillSwitch({ sql: house.database, file: killSwitchPath(home) });
     expect((await killSwitch.read()).level).toBe("stop-broadcast");
+    // Stopped by a file that cannot be read; not known to be stopped where the ledger alone is silent.
+    expect(await runShowSwitch(command(DOWN))).toBe(1);
     await ensureKillSwitchFile(killSwitchPath(home), house.database);
     expect((await killSwitch.read()).level).toBe("none");
+    expect(await runShowSwitch(command(DOWN))).toBe(2);
     expect(await runSetSwitch(command(DOWN), { ...terms, level: "stop-sign" })).toBe(1);
     expect(printed.join()).toContain("signer obeys");
     expect((await killSwitch.read()).level).toBe("stop-sign");
+    expect(await runShowSwitch(command(DOWN))).toBe(1);
     const asJson = { ...command(DOWN), json: true };
     for (const run of [
       () => runSetSwitch(asJson, { ...terms, level: "stop-new" }),
