@@ -16,6 +16,7 @@ import {
 } from "../../runtime/config/config.js";
 import { startGuardian } from "../../runtime/process/guardian.js";
 import { createLogger, type Logger } from "../../runtime/process/logger.js";
+import { readLogLevel } from "../../runtime/config/log-level.js";
 import { readApiKeyFile, readSecretFile } from "../../runtime/config/secret-file.js";
 import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
 import { sleep } from "../../runtime/process/task.js";
@@ -195,6 +196,16 @@ function planFaults(args: KitArguments, plan: ChainPlan): readonly ConfigFault[]
   );
 }
 
+/** `<home>/logs/kit.log`, as talkative as the environment says of every process. */
+export function createKitLog({ logs }: Pick<HomePaths, "logs">, env: Environment): Logger {
+  const destination = createLogFile(logs, "kit");
+  return createLogger({
+    component: "kit",
+    level: readLogLevel(env),
+    destination: { write: (line) => destination.write(Buffer.from(line)) },
+  });
+}
+
 /** One run on a locked home. */
 class KitRun {
   private readonly clock: Clock = systemClock;
@@ -215,11 +226,7 @@ class KitRun {
     // Every request of the live line hangs on this one signal; Node warns at eleven by default.
     setMaxListeners(0, this.ending.signal);
     this.portOffset = args.portOffset ?? readPortOffset(paths.home, KIT_CONFIG_NAMES);
-    const destination = createLogFile(paths.logs, "kit");
-    this.log = createLogger({
-      component: "kit",
-      destination: { write: (line) => destination.write(Buffer.from(line)) },
-    });
+    this.log = createKitLog(paths, context.env);
   }
 
   async run(): Promise<number> {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { KIT_CONFIG_FILES } from "../../../../cli/home/kit-config.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { createHomeFolders, homePaths } from "../../../../cli/home/home.js";
 import { lockHome } from "../../../../cli/home/home-lock.js";
-import { runKitProcess } from "../../../../cli/supervisor/kit-process.js";
+import { createKitLog, runKitProcess } from "../../../../cli/supervisor/kit-process.js";
 import { freeOffset } from "../../../helpers/mesh/mesh-container.js";
 import type { Environment } from "../../../../runtime/config/config.js";
 
@@ -365,4 +365,19 @@ describe("npm start, before anything is started", () => {
     expect(exitCode).toBe(1);
     expect(err).toContain("--tiwce");
   });
+});
+
+it.each([
+  [{}, ["info", "warn"]],
+  [{ CAUSEWAY_LOG_LEVEL: "debug" }, ["debug", "info", "warn"]],
+  [{ CAUSEWAY_LOG_LEVEL: "warn" }, ["warn"]],
+  [{ CAUSEWAY_LOG_LEVEL: "silent" }, []],
+])("writes into kit.log what %j asks for", async (env: Environment, levels) => {
+  const paths = homePaths(newHome());
+  await createHomeFolders(paths);
+  const log = createKitLog(paths, env);
+  for (const level of ["debug", "info", "warn"] as const) log[level](level);
+  const file = join(paths.logs, "kit.log");
+  const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : [];
+  expect(lines.map((line) => JSON.parse(line).level)).toEqual(levels);
 });
