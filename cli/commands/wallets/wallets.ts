@@ -11,6 +11,7 @@ import {
   keystoreAddress,
 } from "../../../chain/signing/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
+import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../../../ledger/assets/token-opening.js";
 import { readHomeWallets, WALLETS_FOLDER } from "../../../ledger/wallets/home-wallets.js";
@@ -100,6 +101,7 @@ export async function runAddWallet(
   }
   const word = wordOf(options);
   return withLedgerAlone(command, async ({ database }) => {
+    await refuseForgotten(command, database);
     const key = await keystoreFor(options);
     // Before it lies in the home, where every process would take it up at its next start.
     await refuseDepositAddresses(database, [keystoreAddress(key.keystore)]);
@@ -191,6 +193,8 @@ export async function runDrainWallet(
   options: WalletWordOptions,
 ): Promise<number> {
   return withLedgerAlone(command, async ({ database }) => {
+    // Not refused while the ledger is closed: it stops something.
+    await closeIfBehind(database, command.home);
     const wallet = await drainWallet(database, readWalletAddress(address), wordOf(options));
     return printChange(command, wallet);
   });
@@ -203,6 +207,7 @@ export async function runActivateWallet(
   options: WalletWordOptions,
 ): Promise<number> {
   return withLedgerAlone(command, async ({ database }) => {
+    await refuseForgotten(command, database);
     const wallet = await reactivateWallet(database, readWalletAddress(address), wordOf(options));
     return printChange(command, wallet);
   });
@@ -218,6 +223,7 @@ export async function runRetireWallet(
   return withLedger(command, async ({ database, node }) => {
     const wallet = readWalletAddress(address);
     const { signal } = command;
+    await refuseForgotten(command, database);
     await refuseLate(command, { database, node }, "The wallet stays as it is.");
     const height = await node.blockNumber({ signal });
     const balanceAtoken = await node.getBalance(wallet, height, { signal });
@@ -226,6 +232,19 @@ export async function runRetireWallet(
     const allowed = { ...wordOf(options), balanceAtoken, tokens, height, dustAtoken, force };
     return printChange(command, await retireWallet(database, wallet, allowed));
   });
+}
+
+/**
+ * A ledger that has come back older has forgotten what is decided by: deposit addresses, what a person has
+ * said of a wallet since, nonces that are open.
+ * @throws RECOVERY, HOME_MARK_UNUSABLE
+ */
+async function refuseForgotten(
+  { home }: LedgerCommand,
+  database: OpenedLedger["database"],
+): Promise<void> {
+  await closeIfBehind(database, home);
+  await refuseInRecovery(database);
 }
 
 /** What a wallet has of the ledger's tokens after a block, but for contracts that do not tell. */

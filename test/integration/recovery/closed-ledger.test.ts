@@ -3,11 +3,14 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { listEvents } from "../../../ledger/events.js";
+import { openIncident } from "../../../ledger/incidents.js";
+import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
+import { walletStatus } from "../../../ledger/wallets/wallet.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
-import { Desk, destination, TOKEN } from "./desk.js";
+import { Desk, destination, TOKEN, WALLET } from "./desk.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 
 let desk: Desk;
@@ -105,6 +108,37 @@ describe("a ledger in recovery", () => {
     await desk.causeway("recover", "--apply");
     await desk.watch();
     expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
+  });
+
+  it.each([
+    ["add", "--label", "second"],
+    ["activate", WALLET],
+    ["retire", WALLET, "--leave-behind"],
+  ])("is found by who types `wallets %s`, and hears no such word", async (...words) => {
+    await rich();
+    await desk.causeway("wallets", "drain", WALLET, ...REASON);
+    const backup = await desk.backup();
+    await desk.register("bob");
+    await desk.useDatabase(backup);
+    await expect(desk.causeway("wallets", ...words, ...REASON)).rejects.toMatchObject({
+      code: "RECOVERY",
+    });
+    expect(await openIncident(desk.database)).toMatchObject({ kind: "RECOVERY" });
+    expect(await walletStatus(desk.database, WALLET)).toBe("draining");
+    expect(readHomeWallets(desk.home)).toHaveLength(1);
+    // Opened again it takes them.
+    await desk.causeway("recover", "--apply");
+    expect((await desk.causeway("wallets", ...words, ...REASON)).code).toBe(0);
+  });
+
+  it("lets a wallet be drained, which stops something", async () => {
+    await rich();
+    const backup = await desk.backup();
+    await desk.register("bob");
+    await desk.useDatabase(backup);
+    expect((await desk.causeway("wallets", "drain", WALLET, ...REASON)).code).toBe(0);
+    expect(await openIncident(desk.database)).toMatchObject({ kind: "RECOVERY" });
+    expect(await walletStatus(desk.database, WALLET)).toBe("draining");
   });
 
   it("uses no event number a second time", async () => {
