@@ -26,6 +26,14 @@ export interface BatchRules {
 /** Largest batches for which there is room at once; others have a megabyte each. */
 const BATCHES_HELD = 10;
 
+/** A call as far as its batch ends it. */
+export interface BatchedCall {
+  /** There is no room for its answer. */
+  refuse(): void;
+  /** Its answer is made, and counted. */
+  settled(): void;
+}
+
 /** What the batches of all clients hold of answers that were not handed over. */
 export class BatchRoom {
   heldBytes = 0;
@@ -37,6 +45,8 @@ export class BatchRoom {
 /** A call that runs, or has its answer. */
 interface Running {
   readonly entry: unknown;
+  /** Undefined for a call that was never begun. */
+  readonly call: BatchedCall | undefined;
   isMade: boolean;
   answer: Answer;
   ending: Promise<void> | undefined;
@@ -74,8 +84,8 @@ export class BatchReply {
   }
 
   /** Adds the next call. Its promise is never rejected: a fault is in its answer. */
-  add(entry: unknown, answer: Answer | Promise<Answer>): void {
-    const one: Running = { entry, isMade: false, answer: undefined, ending: undefined };
+  add(entry: unknown, answer: Answer | Promise<Answer>, call?: BatchedCall): void {
+    const one: Running = { entry, call, isMade: false, answer: undefined, ending: undefined };
     this.running.push(one);
     if (!(answer instanceof Promise)) this.made(one, answer);
     else one.ending = answer.then((made) => this.made(one, made));
@@ -104,16 +114,17 @@ export class BatchReply {
     const isKept = hasRoom || !isLarge || rules.isSent(one.entry) || rules.isTaken(one.entry);
     this.keep(one, isKept ? answer : rules.refused(one.entry, "LIMIT_EXCEEDED"));
     if (this.isFull) this.dropRest();
+    one.call?.settled();
   }
 
-  /** Refuses what is behind the answers that fill the batch, as soon as these are made. */
+  /** Refuses what is behind the answers that fill the batch, made or not, as soon as these are made. */
   private dropRest(): void {
     const { rules, room } = this;
     let sizeBytes = this.joined.sizeBytes;
     for (const one of this.running) {
-      if (!one.isMade) continue;
       const isBehind = sizeBytes > room.batchBytes && !rules.isSent(one.entry);
-      if (isBehind) this.keep(one, rules.refused(one.entry, "RESPONSE_TOO_LARGE"));
+      if (isBehind && one.isMade) this.keep(one, rules.refused(one.entry, "RESPONSE_TOO_LARGE"));
+      else if (isBehind) one.call?.refuse();
       sizeBytes += sizeOf(one.answer);
     }
   }

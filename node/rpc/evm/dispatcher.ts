@@ -13,6 +13,7 @@ import {
   type NoRoom,
   type Reply,
 } from "./batch-reply.js";
+import { BatchCall, batchTurns } from "./batch-call.js";
 import { isRounded, parseBatchText, parseRequestText, WrittenId } from "./batch-text.js";
 import {
   INTERNAL_ERROR,
@@ -24,6 +25,7 @@ import {
 } from "./errors.js";
 import { LargeLane, TOO_MANY_LARGE } from "./large-lane.js";
 import {
+  type CallContext,
   type MethodEntries,
   JsonPieces,
   RawJson,
@@ -154,16 +156,24 @@ export class Dispatcher {
     const sends = entries.map((entry) =>
       isCallOf(entry, SEND_METHOD) ? this.answer(entry, context) : undefined,
     );
+    const turns = batchTurns(entries.length);
     const reply = new BatchReply(this.room, BATCH_RULES, context);
-    let isFull = false;
+    let isOver = false;
     for (const [index, entry] of entries.entries()) {
       // What a poll gives, nobody is given again: it runs only where there is room for its answer.
       if (reply.runningCount === BATCH_CONCURRENCY || isCallOf(entry, POLL_METHOD)) {
         await reply.join();
-        isFull = reply.isFull || (reply.isLarge && !(await hasPlace(context)));
+        isOver ||= !reply.isFull && reply.isLarge && !(await hasPlace(context));
       }
-      const refused = () => refusedEntry(entry, "RESPONSE_TOO_LARGE");
-      reply.add(entry, sends[index] ?? (isFull ? refused() : this.answer(entry, context)));
+      const sent = sends[index];
+      if (sent !== undefined) {
+        reply.add(entry, sent);
+      } else if (isOver || reply.isFull) {
+        reply.add(entry, refusedEntry(entry, "RESPONSE_TOO_LARGE"));
+      } else {
+        const call = new BatchCall(context, turns);
+        reply.add(entry, this.answer(entry, call), call);
+      }
       await breathe();
     }
     await reply.join();
@@ -171,7 +181,7 @@ export class Dispatcher {
   }
 
   /** Answer to one entry; undefined for a notification. */
-  private answer(message: unknown, context: RequestContext): Answer | Promise<Answer> {
+  private answer(message: unknown, context: CallContext): Answer | Promise<Answer> {
     const call = parseCall(message);
     if (typeof call === "string") return call;
     const startMs = this.options.clock.monotonicMs();

@@ -64,6 +64,11 @@ export function revertFault(returnData: Uint8Array): RpcFault {
   return new RpcFault("EXECUTION_REVERTED", revertText(returnData), bytesToHex(returnData));
 }
 
+/** An answer that is larger than what one may be, or than what is left of its batch's. */
+export function responseTooLarge(): RpcFault {
+  return new RpcFault("RESPONSE_TOO_LARGE", "response too large");
+}
+
 /** State of a block that this node does not have. */
 export function headerNotFound(): RpcFault {
   return new RpcFault("HEADER_NOT_FOUND", "header not found");

@@ -40,7 +40,7 @@ export class LargePlace {
   ) {}
 
   /**
-   * Waits for the place; once for all calls of a batch.
+   * Waits for the place; once for all calls of a batch, which have it one after the other (`BatchCall`).
    * @throws the signal's reason where the request's time is over before
    */
   taken(signal: AbortSignal): Promise<void> {

@@ -89,9 +89,9 @@ export interface CallContext {
   /** Runs the callback when the answer has been handed to the socket. */
   afterReply(callback: () => void): void;
   /**
-   * To be awaited by who makes an answer that has become larger than `LARGE_BYTES`: few requests go
-   * on from there at the same time.
-   * @throws REQUEST_TIMED_OUT
+   * To be awaited by who makes an answer that has become larger than `LARGE_BYTES`, again and again if it
+   * likes: few requests go on from there at the same time, and of a batch one call.
+   * @throws REQUEST_TIMED_OUT, LIMIT_EXCEEDED, RESPONSE_TOO_LARGE
    */
   becameLarge(): Promise<void>;
 }

@@ -9,7 +9,7 @@ import { effectiveGasPriceAtoken } from "../../../../chain/transaction.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { SenderContent, TransactionPool } from "../../../mempool/pool-port.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
-import { RpcFault } from "../errors.js";
+import { responseTooLarge } from "../errors.js";
 import { LARGE_BYTES } from "../large-lane.js";
 import { type CallContext, RawJson } from "../method.js";
 
@@ -149,9 +149,7 @@ class PartText {
 
   private push(text: string): void {
     this.size.bytes += text.length;
-    if (this.size.bytes > this.bounds.maxBytes) {
-      throw new RpcFault("RESPONSE_TOO_LARGE", "response too large");
-    }
+    if (this.size.bytes > this.bounds.maxBytes) throw responseTooLarge();
     this.texts.push(text);
     if (this.texts.length >= TEXTS_PER_PIECE) this.finish();
   }

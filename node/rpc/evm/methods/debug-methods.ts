@@ -7,7 +7,7 @@ import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { CallWorkers, TraceKind } from "../../../execution/calls/call-port.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { callRequestParser } from "../arguments/call.js";
-import { RpcFault } from "../errors.js";
+import { responseTooLarge, RpcFault } from "../errors.js";
 import { LARGE_BYTES } from "../large-lane.js";
 import { JsonPieces, type MethodEntries, method, RawJson } from "../method.js";
 import {
@@ -31,6 +31,7 @@ export interface DebugMethodPorts {
   readonly pool: TransactionPool;
   readonly chainId: bigint;
   readonly refusedBlocks: EvmApiOptions["refusedBlocks"];
+  readonly limits: Pick<EvmApiOptions["limits"], "responseBytes">;
 }
 
 /** Read-only debug namespace. */
@@ -113,7 +114,7 @@ function refuseTransactionIndex(value: unknown): void {
 /** Digits of a byte. */
 const HEX_LENGTH = 2;
 
-function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
+function rawMethods({ view, pool, limits }: DebugMethodPorts): MethodEntries {
   const existing = (height: Height | undefined): BlockOutline => {
     const outline = height === undefined ? undefined : view.outline(height);
     if (outline === undefined) throw new RpcFault("SERVER_ERROR", "block not found");
@@ -145,6 +146,7 @@ function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
         for (const raw of page.rawReceipts()) {
           answer.add(`${lead}"${bytesToHex(raw)}"`);
           lead = ",";
+          if (answer.sizeBytes > limits.responseBytes) throw responseTooLarge();
           if (answer.sizeBytes > LARGE_BYTES) await context.becameLarge();
           await breathe(context.signal);
         }

@@ -2,10 +2,13 @@
 import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { parseAddress } from "../../../../chain/address.js";
 import { RECORDS_VERSION } from "../../../../chain/records/records-version.js";
+import type { LogTest } from "../../../../node/view/chain-view.js";
+import type { EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { ALICE, BOB, createTestNode, signLegacy, transfer } from "./fixture.js";
+import { ALICE, BOB, createTestNode, signLegacy, type TestAnswer, transfer } from "./fixture.js";
 
 const CLIENTS = 12;
 const BLOCKS = 6;
@@ -14,20 +17,24 @@ const DATA_BYTES = 400_000;
 
 const KEYS = Array.from({ length: 1_024 }, (_, key) => `0x${key.toString(16)}`);
 
-async function startNode() {
-  const node = createTestNode({ cacheBytes: 1 });
+async function startNode(limits: Partial<EvmRpcLimits> = {}) {
+  const node = createTestNode({ cacheBytes: 1, ...limits });
   const address = parseAddress(`0x${"aa".repeat(20)}`);
   for (let nonce = 0; nonce < BLOCKS; nonce++) {
     const raw = await signLegacy(ALICE, { nonce });
     const log = { address, topics: [], data: new Uint8Array(DATA_BYTES) };
     node.chain.add([{ raw, logs: [log] }]);
   }
-  /** Pages of logs that were read, which is what a search keeps. */
-  const read = { pages: 0 };
+  /** Pages of logs that were read, which is what a search keeps; in all, and by each search. */
+  const read = { pages: 0, bySearch: new Map<LogTest, number>(), mostGrowing: 0 };
   const { chain } = node;
   const pageLogs = chain.pageLogs.bind(chain);
   chain.pageLogs = (height, start, isWanted) => {
     read.pages += 1;
+    read.bySearch.set(isWanted, (read.bySearch.get(isWanted) ?? 0) + 1);
+    const counts = [...read.bySearch.values()];
+    const growing = counts.filter((pages) => pages > SMALL_PAGES && pages < WHOLE_PAGES);
+    read.mostGrowing = Math.max(read.mostGrowing, growing.length);
     return pageLogs(height, start, isWanted);
   };
   /** Asks and leaves the answer where it is until it is taken. */
@@ -62,6 +69,9 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 200; turn++) await nextTurn();
 }
 
+/** Pages that a search has read when it stops as a large one, and in all, one of them twice. */
+const SMALL_PAGES = 2;
+const WHOLE_PAGES = BLOCKS + 1;
 const WHOLE_RANGE = { fromBlock: "0x1", toBlock: "latest" };
 
 it("finishes two large searches at a time, the next ones as these are handed over", async () => {
@@ -113,15 +123,109 @@ it.each([
   expect(new Set(clients.map(({ size }) => size)).size).toBe(1);
 });
 
-it("counts a batch as one, whose calls do not wait for each other", async () => {
-  const { ask } = await startNode();
+it("counts a batch as one, whose calls go on one after the other", async () => {
+  const { ask, read } = await startNode();
   const search = ["eth_getLogs", WHOLE_RANGE] as const;
   const batches = Array.from({ length: 3 }, () => ask(search, search, search));
   await settle();
+  // One of each of the two that have a place.
+  expect(read.mostGrowing).toBeLessThanOrEqual(2);
   expect(batches.filter(({ isMade }) => isMade)).toHaveLength(2);
   for (const { context } of batches.filter(({ isMade }) => isMade)) context.finish();
   await settle();
   expect(batches.every(({ isMade }) => isMade)).toBe(true);
+});
+
+/** Asks for the same many times in a batch that has room for one answer, which is given. */
+async function askInFullBatch(
+  { ask }: Pick<Awaited<ReturnType<typeof startNode>>, "ask">,
+  call: readonly [string, ...unknown[]],
+): Promise<unknown> {
+  const batch = ask(...Array.from({ length: CLIENTS }, () => call));
+  const reply = await batch.made;
+  batch.context.finish();
+  const [first, ...others] = JSON.parse(reply?.map(String).join("") ?? "") as TestAnswer[];
+  expect(others).toHaveLength(CLIENTS - 1);
+  for (const { error } of others) {
+    expect(error).toEqual({ code: -32003, message: "response too large" });
+  }
+  return first?.result;
+}
+
+it("makes up one large search of a batch at a time, and none behind those that fill it", async () => {
+  const node = await startNode({ batchResponseBytes: 1024 * 1024 });
+  expect(await askInFullBatch(node, ["eth_getLogs", WHOLE_RANGE])).toHaveLength(BLOCKS);
+  const { bySearch, mostGrowing } = node.read;
+  expect(mostGrowing).toBe(1);
+  // One that comes before those that are made already is made as well.
+  const whole = [...bySearch.values()].filter((pages) => pages === WHOLE_PAGES);
+  expect(whole.length).toBeLessThan(CLIENTS / 2);
+});
+
+it("makes up raw receipts of a batch one after the other, too, and none beyond an answer's most", async () => {
+  const bounds = { batchResponseBytes: 1024 * 1024, responseBytes: 8 * 1024 * 1024 };
+  const node = await startNode(bounds);
+  const { chain } = node;
+  const log = { address: parseAddress(BOB.address), topics: [], data: new Uint8Array(DATA_BYTES) };
+  let nonce = BLOCKS;
+  const add = async (count: number) => {
+    const raws = Array.from({ length: count }, () => signLegacy(ALICE, { nonce: nonce++ }));
+    chain.add((await Promise.all(raws)).map((raw) => ({ raw, logs: [log] })));
+  };
+  let receipts = 0;
+  const { pages } = chain;
+  chain.pages = function* counted(height) {
+    for (const page of pages(height)) {
+      const rawReceipts = function* each() {
+        for (const raw of page.rawReceipts()) {
+          receipts += 1;
+          yield raw;
+        }
+      };
+      yield { ...page, rawReceipts };
+    }
+  };
+  await add(8);
+  expect(await askInFullBatch(node, ["debug_getRawReceipts", "latest"])).toHaveLength(8);
+  expect(receipts).toBeLessThan((CLIENTS / 2) * 8);
+  await add(40);
+  receipts = 0;
+  expect(
+    await node.post({ jsonrpc: "2.0", id: 1, method: "debug_getRawReceipts", params: ["latest"] }),
+  ).toMatchObject({
+    error: { code: -32003, message: "response too large" },
+  });
+  expect(receipts).toBeLessThan(15);
+});
+
+it("makes up what a batch has of all kinds, each as it is alone", async () => {
+  const { ask, chain } = await startNode();
+  const raw = await signLegacy(ALICE, { nonce: BLOCKS, data: `0x${"11".repeat(2 * DATA_BYTES)}` });
+  const change = () => transfer(ALICE.address, BOB.address, 1n);
+  chain.add([{ raw }], Array.from({ length: 5_000 }, change));
+  const calls = [
+    ["eth_getProof", BOB.address, KEYS],
+    ["eth_getLogs", { fromBlock: "0x1", toBlock: "0x2" }],
+    ["causeway_getBlockRange", 1, BLOCKS],
+    ["eth_getFilterChanges", "0x1"],
+    ["debug_getRawBlock", "latest"],
+    ["causeway_getBlockRange", 1, BLOCKS, null, RECORDS_VERSION],
+    ["causeway_getAccountJournal", BOB.address, 1, BLOCKS + 1],
+    ["eth_getLogs", { fromBlock: "0x3", toBlock: "0x4" }],
+  ] as const;
+  const resultOf = async (client: ReturnType<typeof ask>): Promise<unknown> => {
+    const reply = await client.made;
+    client.context.finish();
+    return JSON.parse(reply?.map(String).join("") ?? "");
+  };
+  const answers = (await resultOf(ask(...calls))) as TestAnswer[];
+  for (const [index, call] of calls.entries()) {
+    const alone = (await resultOf(ask(call))) as TestAnswer;
+    expect([call[0], isDeepStrictEqual(answers[index], { ...alone, id: index })]).toEqual([
+      call[0],
+      true,
+    ]);
+  }
 });
 
 it("refuses a large answer where hundreds wait already", async () => {
