@@ -33,7 +33,7 @@ export interface EvmApi {
 export function createEvmApi(options: EvmApiOptions): EvmApi {
   const { view, pool, calls, bus, limits, clock, log, metrics } = options;
   const chainId = options.network.evmChainId;
-  const json = new BlockJson(view, limits.cacheBytes, options);
+  const json = new BlockJson(view, limits, options);
   const filters = new FilterRegistry(clock, limits);
   const submits = new SubmitQueue(pool, view);
   const waits = new ReceiptWaits(view, bus);

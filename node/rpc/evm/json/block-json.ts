@@ -21,7 +21,8 @@ import {
   receiptTexts,
 } from "../../../view/evm-json.js";
 import { cosmosJson, journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
-import type { EvmApiOptions } from "../options.js";
+import type { EvmApiOptions, EvmRpcLimits } from "../options.js";
+import { responseTooLarge } from "../errors.js";
 import { LARGE_BYTES, LargeLane } from "../large-lane.js";
 import { RawJson } from "../method.js";
 
@@ -77,7 +78,8 @@ type Variant = keyof typeof VARIANTS;
 /** Part of the byte budget for answers of eth_getLogs. */
 const LOG_SHARE = 0.25;
 
-const COMMA = Buffer.from(",");
+/** Texts that are remembered as too large: a key and a number each. */
+const MAX_EXCEEDED = 1_000;
 
 /** Nobody's end stops what others wait for. */
 const NEVER = new AbortController().signal;
@@ -85,10 +87,16 @@ const NEVER = new AbortController().signal;
 /** Memory that an entry takes beside its bytes. */
 const ENTRY_BYTES = 200;
 
-/** Blocks, receipts and journals as JSON, cached within a budget of bytes. */
+/**
+ * Blocks, receipts and journals as JSON, cached within a budget of bytes. Of what is larger than an answer
+ * may be, no more is made than shows that, and not again for who asks next. All throw RESPONSE_TOO_LARGE.
+ */
 export class BlockJson {
   private readonly buffers: LRUCache<string, RawJson>;
   private readonly making = new Map<string, Promise<RawJson | undefined>>();
+  /** What is known to be larger than an answer may be. */
+  private readonly exceeded = new LRUCache<string, true>({ max: MAX_EXCEEDED });
+  private readonly responseBytes: number;
   /** Of its own: who waits for a block that is being made may have a place in the requests' lane. */
   private readonly lane = new LargeLane();
   /** Answers of eth_getLogs by range and criteria. */
@@ -97,9 +105,10 @@ export class BlockJson {
   /** @param sources what journals hold beside what the view tells */
   constructor(
     private readonly view: ChainView,
-    cacheBytes: number,
+    { cacheBytes, responseBytes }: Pick<EvmRpcLimits, "cacheBytes" | "responseBytes">,
     private readonly sources: JournalSources,
   ) {
+    this.responseBytes = responseBytes;
     const sizeCalculation = (answer: RawJson, key: string) =>
       answer.content.length + key.length + ENTRY_BYTES;
     const logBytes = Math.floor(cacheBytes * LOG_SHARE);
@@ -126,11 +135,16 @@ export class BlockJson {
     const key = `${variant}/${height}`;
     const known = this.buffers.get(key) ?? this.making.get(key);
     if (known !== undefined) return known;
+    if (this.exceeded.has(key)) throw responseTooLarge();
     // Whoever asks for the same meanwhile waits for the same; nobody's end stops it for the others.
     const made = this.make(height, variant)
       .then((answer) => {
         if (answer !== undefined) this.buffers.set(key, answer);
         return answer;
+      })
+      .catch((error: unknown) => {
+        if (errorCode(error) === "RESPONSE_TOO_LARGE") this.exceeded.set(key, true);
+        throw error;
       })
       .finally(() => this.making.delete(key));
     this.making.set(key, made);
@@ -142,17 +156,23 @@ export class BlockJson {
     if (outline === undefined) return undefined;
     const texts: BlockTexts = VARIANTS[variant];
     const claims = variant === "journal" ? this.sources.claims?.begin(height) : undefined;
-    const pieces = [Buffer.from(texts.start(outline))];
+    const pieces: Buffer[] = [];
     let sizeBytes = 0;
+    const add = (text: string) => {
+      const piece = Buffer.from(text);
+      sizeBytes += piece.length;
+      if (sizeBytes > this.responseBytes) throw responseTooLarge();
+      pieces.push(piece);
+    };
     let leave: (() => void) | undefined;
     try {
+      add(texts.start(outline));
       for (const page of this.view.pages(height)) {
         if (sizeBytes > LARGE_BYTES) leave ??= await this.lane.enter(NEVER);
-        if (page.first > 0) pieces.push(COMMA);
+        if (page.first > 0) add(",");
         if (claims !== undefined) notePage(claims, page);
         for (const text of texts.page(outline, page)) {
-          if (text !== undefined) pieces.push(Buffer.from(text));
-          sizeBytes += text?.length ?? 0;
+          if (text !== undefined) add(text);
           await breathe();
         }
       }
@@ -163,7 +183,7 @@ export class BlockJson {
         claims: moves,
         consensusBlockHash: this.sources.consensusBlockHash(height),
       };
-      pieces.push(Buffer.from(texts.end(outline, this.view, own)));
+      add(texts.end(outline, this.view, own));
       return new RawJson(Buffer.concat(pieces));
     } finally {
       leave?.();

@@ -89,6 +89,7 @@ describe("transactions of a block", () => {
 
 /** Blocks that no consensus decided. */
 const unsigned = { consensusBlockHash: () => undefined };
+const limits = { cacheBytes: 0, responseBytes: 64 * 1024 * 1024 };
 
 describe("others get their turns while all of a block are read", () => {
   const { signal } = new AbortController();
@@ -102,7 +103,7 @@ describe("others get their turns while all of a block are read", () => {
 
   it.each([
     ["for a range of blocks", () => blockRangeJson(chain.view, alone, context)],
-    ["for the block's journal", () => new BlockJson(chain.view, 0, unsigned).journal(1)],
+    ["for the block's journal", () => new BlockJson(chain.view, limits, unsigned).journal(1)],
     ["for an account's journal", entriesOf],
     ["for the block itself", () => chain.view.load(1, signal)],
   ])("%s", async (_, read) => {
@@ -113,7 +114,7 @@ describe("others get their turns while all of a block are read", () => {
   it("and the answers have all of them", async () => {
     chain.stores.blocks.forget(1);
     const range = Buffer.concat((await blockRangeJson(chain.view, alone, context)).pieces());
-    const journal = await new BlockJson(chain.view, 0, unsigned).journal(1);
+    const journal = await new BlockJson(chain.view, limits, unsigned).journal(1);
     type Journal = { cosmosTransactions: { hash: string; index: number; dataIndex: number }[] };
     const { blocks } = JSON.parse(range.toString()) as { blocks: Journal[] };
     const own = JSON.parse(String(journal?.content)) as Journal;

@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { parseAddress } from "../../../../chain/address.js";
 import { RECORDS_VERSION } from "../../../../chain/records/records-version.js";
 import type { LogTest } from "../../../../node/view/chain-view.js";
+import { PAGE_TRANSACTIONS } from "../../../../node/view/block-pages.js";
 import type { EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { ALICE, BOB, createTestNode, signLegacy, type TestAnswer, transfer } from "./fixture.js";
@@ -135,6 +136,32 @@ it("counts a batch as one, whose calls go on one after the other", async () => {
   await settle();
   expect(batches.every(({ isMade }) => isMade)).toBe(true);
 });
+
+it.each([
+  ["eth_getBlockReceipts", ["latest"]],
+  ["eth_getBlockByNumber", ["latest", true]],
+] as const)(
+  "makes no more for %s than an answer holds, once for all who ask",
+  async (method, params) => {
+    const { chain, post } = await startNode({ responseBytes: 2 * 1024 * 1024 });
+    const log = { address: parseAddress(BOB.address), topics: [], data: new Uint8Array(10_000) };
+    const raw = await signLegacy(ALICE, { nonce: BLOCKS, data: `0x${"11".repeat(10_000)}` });
+    chain.add(Array.from({ length: 5 * PAGE_TRANSACTIONS }, () => ({ raw, logs: [log] })));
+    const { pages } = chain;
+    let pageCount = 0;
+    chain.pages = function* counted(height) {
+      for (const page of pages(height)) {
+        pageCount += 1;
+        yield page;
+      }
+    };
+    const ask = () => post({ jsonrpc: "2.0", id: 1, method, params });
+    const refusal = { error: { code: -32003, message: "response too large" } };
+    expect(await Promise.all([ask(), ask()])).toMatchObject([refusal, refusal]);
+    expect(await ask()).toMatchObject(refusal);
+    expect(pageCount).toBe(1);
+  },
+);
 
 /** Asks for the same many times in a batch that has room for one answer, which is given. */
 async function askInFullBatch(
