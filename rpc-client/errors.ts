@@ -82,6 +82,15 @@ export function isHeaderMissing(error: unknown): error is RpcError {
   return /header (for hash )?not found/i.test(error.nodeMessage);
 }
 
+/** Numbers with which nodes say that there is too much in an answer: geth's, this node's, and others'. */
+const TOO_MUCH: ReadonlySet<number> = new Set([INVALID_PARAMS, -32005, -32003, SERVER_ERROR]);
+
+/** Whether it may be answered where less is asked for at once. */
+export function isTooMuch(error: unknown): boolean {
+  if (error instanceof NodeFault) return error.code === "ANSWER_TOO_LARGE";
+  return error instanceof RpcError && TOO_MUCH.has(error.rpc.rpcCode);
+}
+
 /** The Data API refused a request; `details.rosettaCode` is its listed number. */
 export class DataApiError extends AppError<"DATA_API_ERROR"> {}
 

@@ -15,6 +15,7 @@ import {
   readQuantity,
   readSafeQuantity,
 } from "../../rpc-client/answer-fields.js";
+import { blockReceipts } from "../../rpc-client/block-receipts.js";
 import { isPruned, NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { type JournaledBlock, parseJournaledBlock } from "../../rpc-client/journal-codec.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "../../rpc-client/json-rpc.js";
@@ -121,8 +122,9 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
       return answers.map((answer) => bytes(answer, "raw header"));
     },
     async receipts(height) {
-      const answer = await ask("eth_getBlockReceipts", [toQuantity(height)]);
-      return readList(answer, "receipts").map(parseReceipt);
+      return asked("eth_getBlockReceipts", () =>
+        blockReceipts(rpc, height, parseReceipt, { signal }),
+      );
     },
     async minedIn(hashes) {
       const answers = await askAll(

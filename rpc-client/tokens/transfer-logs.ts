@@ -14,8 +14,9 @@ import {
   readOptional,
   readSafeQuantity,
 } from "../answer-fields.js";
-import { badAnswer, NodeFault, RpcError } from "../errors.js";
+import { badAnswer, isTooMuch } from "../errors.js";
 import { encodeAt } from "../at.js";
+import { receiptsInParts } from "../block-receipts.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
 
 /** One transfer that a contract logged. */
@@ -63,9 +64,6 @@ export interface TransferLogCalls {
     },
   ): Promise<TransferLog[]>;
 }
-
-/** Numbers with which nodes say that a range has too much: geth's, this node's, and others'. */
-const TOO_MUCH: ReadonlySet<number> = new Set([-32602, -32005, -32003, -32000]);
 
 /** The calls over a JSON-RPC client. */
 export function transferLogCalls(rpc: JsonRpcClient): TransferLogCalls {
@@ -159,11 +157,6 @@ function assertHas(header: unknown, { to, lastHash }: Search["last"]): void {
   }
 }
 
-function isTooMuch(error: unknown): boolean {
-  if (error instanceof NodeFault) return error.code === "ANSWER_TOO_LARGE";
-  return error instanceof RpcError && TOO_MUCH.has(error.rpc.rpcCode);
-}
-
 /**
  * By its receipts; where they are too much as well, only what is wanted at least. Of wanted contracts
  * anybody can log more than a search gives, and beside it more than all receipts may be: then each is asked
@@ -185,45 +178,12 @@ async function searchLargeBlock(rpc: JsonRpcClient, height: Height, wanted: Sear
   takeReceipts(readList(receipts, "receipts"), height, wanted);
 }
 
-/** Receipts in one exchange; with more than fits into an answer there are fewer. */
-const RECEIPTS_AT_ONCE = 16;
-
 async function searchReceipts(rpc: JsonRpcClient, height: Height, wanted: Search): Promise<void> {
   const { options, last } = wanted;
   const block = await rpc.request("eth_getBlockByNumber", [toQuantity(height), false], options);
   if (height === last.to) assertHas(block, last);
-  const hashes = readList(readObject(block, "block")["transactions"], "transactions");
-  let most = RECEIPTS_AT_ONCE;
-  for (let next = 0; next < hashes.length; ) {
-    const receipts = await readFitting(rpc, hashes.slice(next, next + most), options);
-    if (receipts === undefined) {
-      most = Math.ceil(most / 2);
-      continue;
-    }
+  for await (const receipts of receiptsInParts(rpc, block, options)) {
     takeReceipts(receipts, height, wanted);
-    next += receipts.length;
-  }
-}
-
-/** The first receipts of some transactions, as many as fit; undefined where fewer are to be asked for. */
-async function readFitting(
-  rpc: JsonRpcClient,
-  hashes: readonly unknown[],
-  options: RpcOptions,
-): Promise<readonly unknown[] | undefined> {
-  const [method, [first]] = ["eth_getTransactionReceipt", hashes];
-  if (hashes.length === 1) return [await rpc.request(method, [first], options)];
-  try {
-    const outcomes = await rpc.batch(
-      hashes.map((hash) => ({ method, params: [hash] })),
-      options,
-    );
-    const refused = outcomes.findIndex((outcome) => !outcome.ok && isTooMuch(outcome.error));
-    const fitting = refused === -1 ? outcomes : outcomes.slice(0, refused);
-    return fitting.length === 0 ? undefined : fitting.map(resultOf);
-  } catch (error) {
-    if (!isTooMuch(error)) throw error;
-    return undefined;
   }
 }
 

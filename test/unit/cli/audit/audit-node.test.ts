@@ -4,6 +4,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type AuditNode, createAuditNode } from "../../../../cli/audit/audit-node.js";
+import { RpcFault, startFakeNode } from "../../../helpers/chains/fake-node.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 
 /** What the server says to a method; undefined: nothing, ever. */
@@ -43,6 +44,42 @@ function ask(says: typeof answers, timeoutMs = 2_000): void {
 }
 
 const hex = (n: number, bytes: number) => `0x${n.toString(16).padStart(2 * bytes, "0")}`;
+
+describe("receipts of a block", () => {
+  const receipt = (n: number) => ({
+    transactionHash: hex(n, 32),
+    type: "0x0",
+    from: hex(1, 20),
+    to: null,
+    contractAddress: null,
+    status: "0x1",
+    gasUsed: "0x5208",
+    cumulativeGasUsed: "0x5208",
+    effectiveGasPrice: "0x1",
+    logsBloom: "0x",
+    logs: [],
+  });
+
+  it("come some at a time where the node has more than an answer holds", async () => {
+    const tooLarge = () => {
+      throw new RpcFault(-32_003, "response too large");
+    };
+    const hashes = Array.from({ length: 40 }, (_, n) => hex(n, 32));
+    const fake = await startFakeNode({
+      eth_getBlockReceipts: tooLarge,
+      eth_getBlockByNumber: () => ({ transactions: hashes }),
+      eth_getTransactionReceipt: ([hash]) => receipt(Number(hash)),
+    });
+    const client = createJsonRpcClient({ url: fake.url, timeoutMs: 5_000 });
+    const receipts = await createAuditNode(client, signal).receipts(7);
+    expect(receipts.map(({ transactionHash }) => transactionHash)).toEqual(hashes);
+    fake.methods.set("eth_getTransactionReceipt", tooLarge);
+    const refused = createAuditNode(client, signal).receipts(7);
+    await expect(refused).rejects.toThrow("The node refuses eth_getTransactionReceipt: response");
+    client.close();
+    await fake.close();
+  });
+});
 
 describe("a question without an answer", () => {
   it("is asked again of a node that has answered before", async () => {
