@@ -94,8 +94,8 @@ const ENTRY_BYTES = 200;
 export class BlockJson {
   private readonly buffers: LRUCache<string, RawJson>;
   private readonly making = new Map<string, Promise<RawJson | undefined>>();
-  /** What is known to be larger than an answer may be. */
-  private readonly exceeded = new LRUCache<string, true>({ max: MAX_EXCEEDED });
+  /** Bytes than which a text is known to be larger. */
+  private readonly exceeded = new LRUCache<string, number>({ max: MAX_EXCEEDED });
   private readonly responseBytes: number;
   /** Of its own: who waits for a block that is being made may have a place in the requests' lane. */
   private readonly lane = new LargeLane();
@@ -121,9 +121,9 @@ export class BlockJson {
     return this.cached(height, full ? "full" : "hashes");
   }
 
-  /** All receipts of a block. */
-  receipts(height: Height): MadeJson {
-    return this.cached(height, "receipts");
+  /** All receipts of a block, where they are no more than so many bytes. */
+  receipts(height: Height, maxBytes = this.responseBytes): MadeJson {
+    return this.cached(height, "receipts", maxBytes);
   }
 
   /** The answer of causeway_getBlockJournal. */
@@ -131,27 +131,35 @@ export class BlockJson {
     return this.cached(height, "journal");
   }
 
-  private cached(height: Height, variant: Variant): MadeJson {
+  private cached(height: Height, variant: Variant, maxBytes = this.responseBytes): MadeJson {
     const key = `${variant}/${height}`;
-    const known = this.buffers.get(key) ?? this.making.get(key);
-    if (known !== undefined) return known;
-    if (this.exceeded.has(key)) throw responseTooLarge();
+    const known = this.buffers.get(key);
+    const leastBytes = this.exceeded.get(key) ?? -1;
+    if (leastBytes >= maxBytes || (known?.content.length ?? 0) > maxBytes) throw responseTooLarge();
+    const bounded = `${key}/${maxBytes}`;
+    const found = known ?? this.making.get(bounded);
+    if (found !== undefined) return found;
     // Whoever asks for the same meanwhile waits for the same; nobody's end stops it for the others.
-    const made = this.make(height, variant)
+    const made = this.make(height, variant, maxBytes)
       .then((answer) => {
         if (answer !== undefined) this.buffers.set(key, answer);
         return answer;
       })
       .catch((error: unknown) => {
-        if (errorCode(error) === "RESPONSE_TOO_LARGE") this.exceeded.set(key, true);
+        const isTooLarge = errorCode(error) === "RESPONSE_TOO_LARGE";
+        if (isTooLarge) this.exceeded.set(key, Math.max(maxBytes, this.exceeded.get(key) ?? 0));
         throw error;
       })
-      .finally(() => this.making.delete(key));
-    this.making.set(key, made);
+      .finally(() => this.making.delete(bounded));
+    this.making.set(bounded, made);
     return made;
   }
 
-  private async make(height: Height, variant: Variant): Promise<RawJson | undefined> {
+  private async make(
+    height: Height,
+    variant: Variant,
+    maxBytes: number,
+  ): Promise<RawJson | undefined> {
     const outline = this.view.outline(height);
     if (outline === undefined) return undefined;
     const texts: BlockTexts = VARIANTS[variant];
@@ -161,7 +169,7 @@ export class BlockJson {
     const add = (text: string) => {
       const piece = Buffer.from(text);
       sizeBytes += piece.length;
-      if (sizeBytes > this.responseBytes) throw responseTooLarge();
+      if (sizeBytes > maxBytes) throw responseTooLarge();
       pieces.push(piece);
     };
     let leave: (() => void) | undefined;

@@ -35,7 +35,10 @@ export interface Subscription {
   readonly prefix: string;
   /** First height that was not sent yet. */
   next: Height;
-  /** Matching logs of that height that were sent: more than 0 where they are sent in parts. */
+  /**
+   * Where a block is sent in parts, what was sent of that height: so many matching logs, or the receipts of
+   * so many transactions, those that are not waited for included.
+   */
   given: number;
   /** Nothing of a block above this height is sent. */
   readonly last: Height;
@@ -71,10 +74,8 @@ export interface LanePorts {
 
 /** Blocks and logs that a subscription to the past is sent before it is waited for the client. */
 const HEIGHTS_AT_ONCE = 1_000;
-const PAST_LOGS_AT_ONCE = {
-  maxResults: 1_000,
-  maxBytes: 4 * 1024 * 1024,
-};
+const PART_BYTES = 4 * 1024 * 1024;
+const PAST_LOGS_AT_ONCE = { maxResults: 1_000, maxBytes: PART_BYTES };
 
 /**
  * Transactions that may wait to be told to one client: as many as a filter of pending ones may be
@@ -235,8 +236,12 @@ export class ClientLane {
     } else if (topic.kind === "logs") {
       await this.sendLiveLogs(subscription, topic.filter.criteria, block);
     } else if (block.transactionCount > 0) {
-      if (topic.hashes.size === 0) return this.sendReceipts(subscription, block.height);
-      await this.sendReceiptList(subscription, block.receipts(subscription));
+      const { height } = block;
+      if (topic.hashes.size > 0) {
+        await this.sendReceiptList(subscription, height, block.receipts(subscription));
+      } else if (!(await this.sendAllReceipts(subscription, height))) {
+        sendRest(subscription, { height, given: 0 });
+      }
     }
   }
 
@@ -255,10 +260,7 @@ export class ClientLane {
     let given = 0;
     for (const { log, text } of await block.logs()) {
       if (matches(criteria, log)) {
-        if (this.subscriber.isBehind) {
-          Object.assign(subscription, { next: height, given, lastPast: height });
-          return;
-        }
+        if (this.subscriber.isBehind) return sendRest(subscription, { height, given });
         this.send(subscription, text());
         given += 1;
       }
@@ -269,16 +271,16 @@ export class ClientLane {
   /** Sends some of the blocks from the subscription's next one on that are published already. */
   private async sendPast(subscription: Subscription, topic: ChainTopic): Promise<void> {
     const { view } = this.ports;
-    const { next, last, ending } = subscription;
+    const { next, given, last, ending } = subscription;
     assertBlocks(view, { from: next, to: next });
     if (topic.kind !== "logs") {
       const outline = view.outline(next);
       if (outline === undefined) throw historyPruned();
+      Object.assign(subscription, { next: next + 1, given: 0 });
       if (topic.kind === "newHeads") this.send(subscription, headerJson(outline));
       else if (outline.transactionCount > 0) {
-        await this.sendPastReceipts(subscription, outline, topic.hashes);
+        await this.sendPastReceipts(subscription, outline, { hashes: topic.hashes, given });
       }
-      subscription.next = next + 1;
       return;
     }
     const to = Math.min(view.head().height, last, next + HEIGHTS_AT_ONCE - 1);
@@ -289,7 +291,7 @@ export class ClientLane {
     };
     try {
       const bounds = { ...PAST_LOGS_AT_ONCE, signal, becameLarge };
-      const from = { height: next, given: subscription.given };
+      const from = { height: next, given };
       const found = await logsFrom(view, topic.filter.criteria, { from, to }, bounds);
       for (const text of found.logs) {
         this.send(subscription, text);
@@ -305,16 +307,22 @@ export class ClientLane {
   private async sendPastReceipts(
     subscription: Subscription,
     outline: BlockOutline,
-    hashes: ReadonlySet<Hash32>,
+    wanted: WantedReceipts,
   ): Promise<void> {
     const { height } = outline.header;
-    if (hashes.size === 0) return this.sendReceipts(subscription, height);
-    await this.sendReceiptList(subscription, receiptsIn(this.ports.view, outline, hashes));
+    const isWhole = wanted.hashes.size === 0 && wanted.given === 0;
+    if (isWhole && (await this.sendAllReceipts(subscription, height))) return;
+    const receipts = receiptsIn(this.ports.view, outline, wanted);
+    await this.sendReceiptList(subscription, height, receipts);
   }
 
-  /** Sends receipts as one list, made in slices; few that have become large are made up at a time. */
+  /**
+   * Sends receipts as one list, made in slices; few that have become large are made up at a time. What is
+   * more than a part is sent later: clients refuse larger messages, and would come again at this block.
+   */
   private async sendReceiptList(
     subscription: Subscription,
+    height: Height,
     receipts: Iterable<MinedReceipt | undefined>,
   ): Promise<void> {
     const { signal } = subscription.ending;
@@ -324,6 +332,10 @@ export class ClientLane {
       for (const receipt of receipts) {
         await breathe(signal);
         if (receipt === undefined) continue;
+        if (text.length >= PART_BYTES) {
+          sendRest(subscription, { height, given: receipt.at.index });
+          break;
+        }
         if (text !== "") text += ",";
         for (const part of receiptTexts(receipt.mined, receipt.placed, receipt.at)) {
           text += part;
@@ -337,10 +349,17 @@ export class ClientLane {
     }
   }
 
-  private async sendReceipts(subscription: Subscription, height: Height): Promise<void> {
-    const all = await this.ports.json.receipts(height);
-    if (all === undefined) throw historyPruned();
-    this.send(subscription, all.content.toString());
+  /** Sends what all clients share; false where that is more than a part. */
+  private async sendAllReceipts(subscription: Subscription, height: Height): Promise<boolean> {
+    try {
+      const all = await this.ports.json.receipts(height, PART_BYTES);
+      if (all === undefined) throw historyPruned();
+      this.send(subscription, all.content.toString());
+      return true;
+    } catch (error) {
+      if (errorCode(error) !== "RESPONSE_TOO_LARGE") throw error;
+      return false;
+    }
   }
 
   private send(subscription: Subscription, result: string): void {
@@ -349,16 +368,36 @@ export class ClientLane {
   }
 }
 
+/** Sends the rest of a block later, from the chain. */
+function sendRest(
+  subscription: Subscription,
+  { height, given }: { readonly height: Height; readonly given: number },
+): void {
+  const lastPast = Math.max(subscription.lastPast, height);
+  Object.assign(subscription, { next: height, given, lastPast });
+}
+
+/** Receipts of a block that a subscription is due. */
+interface WantedReceipts {
+  /** None for those of every transaction. */
+  readonly hashes: ReadonlySet<Hash32>;
+  /** Transactions that are dealt with. */
+  readonly given: number;
+}
+
 /** Receipts of a block that are waited for; undefined where others may have their turn. */
 function* receiptsIn(
   view: ChainView,
   outline: BlockOutline,
-  hashes: ReadonlySet<Hash32>,
+  { hashes, given }: WantedReceipts,
 ): Generator<MinedReceipt | undefined, void> {
   const place = placeOf(outline);
   for (const page of view.pages(outline.header.height)) {
     yield undefined;
-    const wanted = page.hashes().map((hash) => hashes.has(hash));
+    if (page.first + page.count <= given) continue;
+    const isDue = (hash: Hash32, item: number) =>
+      page.first + item >= given && (hashes.size === 0 || hashes.has(hash));
+    const wanted = page.hashes().map(isDue);
     if (!wanted.includes(true)) continue;
     // Read before the next pause, in which the block may be pruned.
     const transactions = page.transactions();

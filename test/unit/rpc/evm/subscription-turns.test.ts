@@ -6,6 +6,7 @@ import { expect, it } from "@jest/globals";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { parseAddress } from "../../../../chain/address.js";
 import { keccak256Hex } from "../../../../chain/hashes.js";
+import { parseHexBytes } from "../../../../chain/hex.js";
 import type { Subscriber } from "../../../../node/rpc/evm/method.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { ALICE, createTestNode, signLegacy } from "./fixture.js";
@@ -22,6 +23,10 @@ interface Notification {
 
 interface PlacedNotification {
   readonly params: { readonly result: { readonly blockNumber: string; readonly logIndex: string } };
+}
+
+interface ReceiptsNotification {
+  readonly params: { readonly result: readonly { readonly transactionHash: string }[] };
 }
 
 /** A client that takes whatever it is sent, at once. */
@@ -51,6 +56,13 @@ class TestSubscriber implements Subscriber {
   }
   close(): void {
     for (const closing of this.closings.splice(0)) closing();
+  }
+  /** Hashes of the transactions of which receipts came, list by list. */
+  lists(): string[][] {
+    return this.texts.map((text) => {
+      const { result } = (JSON.parse(text) as ReceiptsNotification).params;
+      return result.map(({ transactionHash }) => transactionHash);
+    });
   }
   results(id: unknown): unknown[] {
     return this.texts
@@ -172,6 +184,32 @@ it("sends a block of more logs than may wait for a client in parts, live and of 
     const ofBlock = (number: number, count: number) =>
       Array.from({ length: count }, (_, index) => number * 10_000 + index);
     expect(places).toEqual([...ofBlock(1, 500), ...ofBlock(2, 3)]);
+  }
+});
+
+it.each([
+  ["every transaction", () => []],
+  ["some transactions", (hashes: readonly string[]) => [{ transactionHashes: hashes }]],
+])("sends receipts of %s in parts where a block has more than a message", async (_, options) => {
+  const { chain, subscribe } = startNode();
+  const logs = [{ address: CONTRACT, topics: [], data: new Uint8Array(400_000) }];
+  const raws = [];
+  for (let nonce = 0; nonce < 31; nonce++) raws.push(await signLegacy(ALICE, { nonce }));
+  const hashes = raws.map((raw) => keccak256Hex(parseHexBytes(raw)));
+  const early = new FarSubscriber();
+  await subscribe(early, "transactionReceipts", ...options(hashes));
+  chain.add(raws.slice(0, 30).map((raw) => ({ raw, logs })));
+  chain.add(raws.slice(30).map((raw) => ({ raw, logs })));
+  const late = new FarSubscriber();
+  const past = Object.assign({ fromBlock: "0x1" }, ...options(hashes));
+  await subscribe(late, "transactionReceipts", past);
+  for (const client of [early, late]) {
+    await turnsUntil(() => client.isDropped || client.texts.length >= 6);
+    expect(client.isDropped).toBe(false);
+    const lists = client.lists();
+    expect(lists.flat()).toEqual(hashes);
+    // Of whole receipts, each of 0.8 MB; none is of two blocks.
+    expect(lists.map((list) => list.length)).toEqual([6, 6, 6, 6, 6, 1]);
   }
 });
 
