@@ -20,7 +20,7 @@ import { randomId } from "../random-id.js";
 import { assertBlocks } from "../reads.js";
 import { ClientLane, type Moment, type Subscription } from "./client-lane.js";
 import { LiveBlock } from "./live-block.js";
-import { parseTopic } from "./topic.js";
+import { parseTopic, type Topic } from "./topic.js";
 import { WaitingHashes } from "./waiting-hashes.js";
 
 /** Transactions that all subscriptions wait for together: a full pool. */
@@ -93,7 +93,7 @@ export class SubscriptionHub {
     const { topic, from } = parseTopic(params);
     const { view } = this.ports;
     const last = topic.kind === "logs" ? lastHeight(view, topic.filter) : Number.MAX_SAFE_INTEGER;
-    const next = this.firstHeight(from);
+    const next = this.firstHeight(topic, from);
     const lane = this.laneOf(subscriber);
     if (lane.size >= this.ports.limits.subscriptionsPerConnection) {
       throw new RpcFault("LIMIT_EXCEEDED", "too many subscriptions");
@@ -113,11 +113,15 @@ export class SubscriptionHub {
     return id;
   }
 
-  private firstHeight(from: BlockRef | undefined): Height {
+  /**
+   * Logs are sent from any block on that is here, as for who asks for one range after the other: the lane
+   * looks through some blocks at a time, and waits for the client. Headers and receipts each block has.
+   */
+  private firstHeight(topic: Topic, from: BlockRef | undefined): Height {
     const head = this.ports.view.head().height;
     if (from?.kind !== "height") return head + 1;
     const maxBlocks = this.ports.limits.logBlocks;
-    if (head - from.height + 1 > maxBlocks) {
+    if (topic.kind !== "logs" && head - from.height + 1 > maxBlocks) {
       throw invalidParams(`exceed maximum block range: ${maxBlocks}`);
     }
     if (from.height <= head) assertBlocks(this.ports.view, { from: from.height, to: head });

@@ -8,6 +8,7 @@ import { parseAddress } from "../../../../chain/address.js";
 import { keccak256Hex } from "../../../../chain/hashes.js";
 import { parseHexBytes } from "../../../../chain/hex.js";
 import type { Subscriber } from "../../../../node/rpc/evm/method.js";
+import type { EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { ALICE, createTestNode, signLegacy } from "./fixture.js";
 
@@ -89,8 +90,8 @@ class FarSubscriber extends TestSubscriber {
   }
 }
 
-function startNode() {
-  const node = createTestNode();
+function startNode(limits: Partial<EvmRpcLimits> = {}) {
+  const node = createTestNode(limits);
   const subscribe = async (subscriber: Subscriber, ...params: readonly unknown[]) => {
     const context = new RequestContext(5_000, subscriber);
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params });
@@ -210,6 +211,24 @@ it.each([
     expect(lists.flat()).toEqual(hashes);
     // Of whole receipts, each of 0.8 MB; none is of two blocks.
     expect(lists.map((list) => list.length)).toEqual([6, 6, 6, 6, 6, 1]);
+  }
+});
+
+it("sends logs from any block on, headers and receipts from some blocks back", async () => {
+  const { chain, subscribe } = startNode({ logBlocks: 5 });
+  const raw = await signLegacy(ALICE, { nonce: 0 });
+  const logs = [{ address: CONTRACT, topics: [], data: new Uint8Array(0) }];
+  for (let height = 1; height <= 12; height++) chain.add(height % 6 === 1 ? [{ raw, logs }] : []);
+  const client = new TestSubscriber();
+  // go-ethereum's WatchOpts.Start is any block.
+  const { result: id } = await subscribe(client, "logs", { fromBlock: "0x1" });
+  await turnsUntil(() => client.texts.length >= 2 || id === undefined);
+  expect(client.results(id)).toMatchObject([{ blockNumber: "0x1" }, { blockNumber: "0x7" }]);
+  for (const topic of ["newHeads", "transactionReceipts"]) {
+    expect((await subscribe(client, topic, { fromBlock: "0x7" })).error).toEqual({
+      code: -32602,
+      message: "exceed maximum block range: 5",
+    });
   }
 });
 
