@@ -207,7 +207,6 @@ describe("a node that prunes", () => {
       ["eth_getLogs", { fromBlock: at, toBlock: at }],
       ["eth_getLogs", { fromBlock: "earliest", toBlock: "latest" }],
       ["eth_feeHistory", "0x1", at, []],
-      ["eth_feeHistory", "0x3e8", "latest", []],
       ["debug_traceBlockByNumber", at],
       ["debug_traceCall", transfer, at],
       ["debug_getRawBlock", at],
@@ -222,6 +221,14 @@ describe("a node that prunes", () => {
       const { error } = await evm(method, ...params);
       expect([method, params, error]).toEqual([method, params, pruned]);
     }
+  });
+
+  it("begins a history of fees at the oldest block that it has", async () => {
+    const before = (await syncInfo())?.earliest ?? 0;
+    const { result } = await evm("eth_feeHistory", "0x3e8", "latest", []);
+    const { oldestBlock } = result as { oldestBlock: string };
+    expect(Number(oldestBlock)).toBeGreaterThanOrEqual(before);
+    expect(before).toBeGreaterThan(early.height);
   });
 
   it("does not know the hashes of what is pruned", async () => {

@@ -5,7 +5,7 @@ import type { Atoken } from "../../../../chain/units.js";
 import type { PaidGas } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import { invalidParams, RpcFault } from "../errors.js";
+import { historyPruned, invalidParams, RpcFault } from "../errors.js";
 import { type MethodEntries, method, type RpcResult } from "../method.js";
 import { ParamError, parseBlockNumberOrTag, parseIndex, parseList } from "../params.js";
 import { assertBlocks, findHeight } from "../reads.js";
@@ -71,11 +71,21 @@ export function feeMethods(
         );
       }
       // Of no blocks none is the oldest: go-ethereum names block 0, and not one behind the head.
-      const oldest = count === 0 ? 0 : Math.max(0, newest - count + 1);
-      if (count > 0) assertBlocks(view, { from: oldest, to: newest });
+      const oldest = count === 0 ? 0 : oldestOf(view, newest, count);
       return feeHistory(view, { from: oldest, to: newest, count }, percentiles, signal);
     }),
   ];
+}
+
+/**
+ * The oldest of so many blocks that is here: what is missing below it makes the history shorter (D7).
+ * @throws HISTORY_PRUNED where the newest is missing, too
+ */
+function oldestOf(view: ChainView, newest: Height, count: number): Height {
+  assertBlocks(view, { from: newest, to: newest });
+  const wanted = Math.max(0, newest - count + 1);
+  const { block } = view.oldest();
+  return Math.max(wanted, 1) < block ? Math.min(block, newest) : wanted;
 }
 
 async function feeHistory(
@@ -90,7 +100,7 @@ async function feeHistory(
     for (let height = range.from; height <= range.to; height++) {
       await breathe(signal);
       const outline = view.outline(height);
-      if (outline === undefined) throw new Error(`block ${height} is missing`);
+      if (outline === undefined) throw historyPruned();
       gasUsedRatio.push(usedRatio(outline));
       if (percentiles.length > 0) {
         reward.push(rewards(outline, await paidPrices(view, height, signal), percentiles));

@@ -412,6 +412,25 @@ describe("fee history", () => {
     });
   });
 
+  it("begins at the oldest block that is here", async () => {
+    const pruned = createTestNode();
+    for (let height = 1; height <= 9; height++) pruned.chain.add([]);
+    const { oldest } = pruned.chain;
+    const outline = pruned.chain.outline.bind(pruned.chain);
+    pruned.chain.oldest = () => ({ ...oldest(), block: 7 });
+    expect(await pruned.call("eth_feeHistory", "0x8", "latest")).toEqual({
+      oldestBlock: "0x7",
+      baseFeePerGas: ["0x0", "0x0", "0x0", "0x0"],
+      gasUsedRatio: [0, 0, 0],
+    });
+    expect(await pruned.call("eth_feeHistory", "0x3", "0x0")).toMatchObject({ oldestBlock: "0x0" });
+    const gone = { code: 4444, message: "pruned history unavailable" };
+    expect((await pruned.ask("eth_feeHistory", "0x2", "0x6")).error).toEqual(gone);
+    // Deleted while the history is made.
+    pruned.chain.outline = (height) => (height === 8 ? undefined : outline(height));
+    expect((await pruned.ask("eth_feeHistory", "0x8", "latest")).error).toEqual(gone);
+  });
+
   it("refuses percentiles out of order and blocks beyond the head", async () => {
     // eth/gasprice/feehistory.go: "%w: %f" and "%w: #%d:%f >= #%d:%f".
     const cases = [
