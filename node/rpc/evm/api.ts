@@ -36,7 +36,7 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
   const json = new BlockJson(view, limits, options);
   const filters = new FilterRegistry(clock, limits);
   const submits = new SubmitQueue(pool, view);
-  const waits = new ReceiptWaits(view, bus);
+  const waits = new ReceiptWaits(view, bus, clock);
   const hub = new SubscriptionHub({ ...options, json });
   const stopPending = bus.on("pendingTransactions", (list) => filters.addPending(list));
   metrics.gauge("causeway_jsonrpc_subscriptions", "Open eth_subscribe subscriptions", [], (gauge) =>

@@ -152,11 +152,17 @@ export class Dispatcher {
   }
 
   private async runBatch(entries: readonly unknown[], context: RequestContext): Promise<Reply> {
-    // All raw transactions of a batch start in this turn, so that the pool gets them whole.
-    const sends = entries.map((entry) =>
-      isCallOf(entry, SEND_METHOD) ? this.answer(entry, context) : undefined,
-    );
     const turns = batchTurns(entries.length);
+    // All raw transactions of a batch start in this turn, so that the pool gets them whole; those that wait
+    // for their block wait for it together, in the time that the request has.
+    const sends = entries.map((entry) => {
+      if (!BATCH_RULES.isSent(entry)) return undefined;
+      const call = new BatchCall(context, turns);
+      const answer = this.answer(entry, call);
+      // Its turn ends here: what comes before it in the batch, and is joined before it, may wait for that.
+      if (answer instanceof Promise) void answer.then(() => call.settled());
+      return answer;
+    });
     const reply = new BatchReply(this.room, BATCH_RULES, context);
     let isOver = false;
     for (const [index, entry] of entries.entries()) {

@@ -1,5 +1,6 @@
 /** Who waits until a block has the transaction that it has sent (EIP-7966). */
 import type { Hash32 } from "../../../chain/hex.js";
+import type { Clock } from "../../../runtime/process/clock.js";
 import type { ChainView } from "../../view/chain-view.js";
 import type { EventBus } from "../../view/event-bus.js";
 import { RpcFault } from "./errors.js";
@@ -14,6 +15,8 @@ const USUAL_WAIT_MS = 20_000;
 /** What is left of a request's usual time is for its receipt. */
 const MAX_WAIT_MS = 25_000;
 
+type WaitEnd = "mined" | "waited" | "aborted";
+
 /** All requests that wait for the block of a transaction. */
 export class ReceiptWaits {
   private readonly waiting = new WaitingHashes<() => void>(MAX_WAITING_SENDS);
@@ -23,6 +26,7 @@ export class ReceiptWaits {
   constructor(
     private readonly view: Pick<ChainView, "locate">,
     bus: EventBus,
+    private readonly clock: Pick<Clock, "monotonicMs">,
   ) {
     this.stopListening = bus.on("block", ({ block }) => {
       if (this.count === 0) return;
@@ -51,33 +55,37 @@ export class ReceiptWaits {
       throw new RpcFault("LIMIT_EXCEEDED", "too many transactions are waited for");
     }
     this.count += 1;
+    const startMs = this.clock.monotonicMs();
     try {
       const hash = await send();
       const waitMs = Math.min(wantedMs || USUAL_WAIT_MS, MAX_WAIT_MS);
-      if (await this.mined(hash, waitMs, signal)) return hash;
+      const ended = await this.ending(hash, waitMs, signal);
+      if (ended === "mined") return hash;
       const text = "The transaction was added to the transaction pool but wasn't processed in";
-      throw new RpcFault("SEND_TIMED_OUT", `${text} ${durationText(waitMs)}`, hash);
+      const passedMs = Math.round(this.clock.monotonicMs() - startMs);
+      const shown = durationText(ended === "waited" ? waitMs : passedMs);
+      throw new RpcFault("SEND_TIMED_OUT", `${text} ${shown}`, hash);
     } finally {
       this.count -= 1;
     }
   }
 
-  /** Whether a block has it before the time is over, or the request's. */
-  private async mined(hash: Hash32, waitMs: number, signal: AbortSignal): Promise<boolean> {
+  /** What comes first: a block that has it, the end of the time to wait, or of the request's. */
+  private async ending(hash: Hash32, waitMs: number, signal: AbortSignal): Promise<WaitEnd> {
     // A block may have come before the pool's answer did.
-    if (this.view.locate(hash) !== undefined) return true;
-    if (signal.aborted) return false;
+    if (this.view.locate(hash) !== undefined) return "mined";
+    if (signal.aborted) return "aborted";
     const hashes = new Set([hash]);
     return new Promise((resolve) => {
-      const end = (isMined: boolean) => {
+      const end = (how: WaitEnd) => {
         clearTimeout(timer);
         signal.removeEventListener("abort", giveUp);
         this.waiting.remove(tell, hashes);
-        resolve(isMined);
+        resolve(how);
       };
-      const tell = () => end(true);
-      const giveUp = () => end(false);
-      const timer = setTimeout(giveUp, waitMs);
+      const tell = () => end("mined");
+      const giveUp = () => end("aborted");
+      const timer = setTimeout(() => end("waited"), waitMs);
       signal.addEventListener("abort", giveUp, { once: true });
       this.waiting.add(tell, hashes);
     });

@@ -2,9 +2,9 @@
 import { bytesToHex, type Hash32, type Height } from "../../../../chain/hex.js";
 import { type BlockTransaction, isEvm } from "../../../../chain/block.js";
 import { isCosmosBytes } from "../../../../chain/cosmos/cosmos-transaction.js";
-import { AppError } from "../../../../chain/errors.js";
+import { AppError, errorCode } from "../../../../chain/errors.js";
 import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
-import { poolRefusal, RefusedTransaction } from "../errors.js";
+import { poolRefusal, RefusedTransaction, RpcFault } from "../errors.js";
 import type { Steps } from "../../../../chain/steps/steps.js";
 import type { PlacedReceipt } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
@@ -124,9 +124,21 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       const bytes = evmBytes(params.required(0, parseBytes));
       const waitMs = params.optional(1, parseMilliseconds);
       const hash = await waits.sent(() => submits.add(bytes), waitMs, context.signal);
-      return receiptIn(hash, receiptTexts, context);
+      try {
+        return await receiptIn(hash, receiptTexts, context);
+      } catch (error) {
+        throw withoutReceipt(hash, error);
+      }
     }),
   ];
+}
+
+/** Nobody who has sent is told no more than that there was no time or no room: it might be sent once more. */
+function withoutReceipt(hash: Hash32, error: unknown): unknown {
+  const code = errorCode(error);
+  if (code !== "REQUEST_TIMED_OUT" && code !== "LIMIT_EXCEEDED") return error;
+  const text = "The transaction is in a block, but its receipt could not be made in time";
+  return new RpcFault("SEND_TIMED_OUT", text, hash);
 }
 
 /** What a receipt is read and made of in its turn, and a piece at a time. */
@@ -159,7 +171,7 @@ function raw(found: { tx: { raw: Uint8Array } } | undefined): RpcResult {
   return found === undefined ? null : bytesToHex(found.tx.raw);
 }
 
-/** The one method whose calls of a batch are handed to the pool together. */
+/** Its calls of a batch are handed to the pool together, and so are those of the next one. */
 export const SEND_METHOD = "eth_sendRawTransaction";
 
 /** The other one that sends; its calls wait for a block each. */

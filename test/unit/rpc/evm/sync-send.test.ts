@@ -2,12 +2,20 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "ethers";
+import { parseAddress } from "../../../../chain/address.js";
 import { AppError } from "../../../../chain/errors.js";
 import { decodeTransaction } from "../../../../chain/transaction.js";
 import { parseHexBytes } from "../../../../chain/hex.js";
 import { MAX_WAITING_SENDS } from "../../../../node/rpc/evm/receipt-waits.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { ALICE, BOB, createTestNode, signLegacy, type TestAnswer } from "./fixture.js";
+import {
+  ALICE,
+  BOB,
+  createTestNode,
+  signLegacy,
+  type TestAnswer,
+  type TestTransaction,
+} from "./fixture.js";
 
 const SEND = "eth_sendRawTransactionSync";
 
@@ -25,6 +33,15 @@ async function sendAndWait(raw: string, ...more: readonly unknown[]) {
   while (node.pool.submitted.length === 0 && state.answer === undefined) await turn();
   await turn();
   return { state, answered };
+}
+
+/** Sends in a request that has so much time. */
+async function askFor(timeoutMs: number, ...params: readonly unknown[]): Promise<TestAnswer> {
+  const context = new RequestContext(timeoutMs, undefined);
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: SEND, params });
+  const reply = await node.api.dispatcher.handle(Buffer.from(body), context);
+  context.finish();
+  return JSON.parse(reply?.map(String).join("") ?? "") as TestAnswer;
 }
 
 it("answers with the receipt once the transaction is in a block, and not before", async () => {
@@ -62,13 +79,83 @@ it("names the transaction where its time is over, as go-ethereum does", async ()
   // viem and newer versions of go-ethereum write a number, go-ethereum 1.16.7 a quantity.
   for (const waitMs of [2, "0x2"]) expect((await node.ask(SEND, raw, waitMs)).error).toEqual(error);
   // So it is, too, where the request's time is over first.
-  const context = new RequestContext(1, undefined);
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: SEND, params: [raw, null] });
-  const reply = await node.api.dispatcher.handle(Buffer.from(body), context);
-  context.finish();
-  expect(JSON.parse(reply?.map(String).join("") ?? "")).toMatchObject({
-    error: { code: 4, data: keccak256(raw) },
+  expect((await askFor(1, raw, null)).error).toMatchObject({ code: 4, data: keccak256(raw) });
+});
+
+it("says how long it has waited where the request's time is over first", async () => {
+  const raw = await signed(0);
+  node.pool.answer = (bytes) => {
+    node.time.nowMs += 1_250;
+    return decodeTransaction(bytes).hash;
+  };
+  const { error } = await askFor(1, raw);
+  expect(error?.message).toMatch(/wasn't processed in 1\.25s$/);
+});
+
+it("sends all of a batch at once, and answers with their receipts once a block has them", async () => {
+  const raws = await Promise.all(Array.from({ length: 40 }, (_, nonce) => signed(nonce)));
+  const posted = node.post(
+    raws.map((raw, id) => ({ jsonrpc: "2.0", id, method: SEND, params: [raw] })),
+  );
+  for (let count = 0; count < 20; count++) await turn();
+  expect(node.pool.submitted.map((list) => list.length)).toEqual([raws.length]);
+  node.chain.add(raws.map((raw) => ({ raw })));
+  const answers = (await posted) as { readonly result: unknown }[];
+  expect(answers).toMatchObject(
+    raws.map((raw) => ({ result: { transactionHash: keccak256(raw) } })),
+  );
+});
+
+/** Signed with gas for many logs, which make a receipt that is large. */
+async function largeReceipt(nonce: number): Promise<TestTransaction> {
+  const raw = await ALICE.signTransaction({
+    type: 0,
+    chainId: 6940,
+    nonce,
+    gasPrice: 25_000_000n,
+    gasLimit: 4_000_000n,
+    to: BOB.address,
   });
+  const log = { address: parseAddress(BOB.address), topics: [], data: new Uint8Array(700_000) };
+  return { raw, logs: [log] };
+}
+
+it("makes large receipts of a batch up one after the other, whichever was sent first", async () => {
+  const sent = await Promise.all([0, 1, 2, 3].map(largeReceipt));
+  const entry = (method: string, ...params: unknown[]) => ({
+    jsonrpc: "2.0",
+    id: method,
+    method,
+    params,
+  });
+  // A poll waits for what comes before it, and large receipts behind it are made meanwhile.
+  const [first, ...rest] = sent.map(({ raw }) => entry(SEND, raw));
+  const posted = node.post([first, entry("eth_getFilterChanges", "0x1"), ...rest]);
+  for (let count = 0; count < 5; count++) await turn();
+  node.chain.add(sent);
+  const [one, , ...others] = (await posted) as { readonly result: unknown }[];
+  expect([one, ...others]).toMatchObject(
+    sent.map(({ raw }) => ({ result: { transactionHash: keccak256(raw) } })),
+  );
+});
+
+it("names the transaction, too, where there is no time for its receipt", async () => {
+  const sent = await largeReceipt(0);
+  const { hash } = decodeTransaction(parseHexBytes(sent.raw));
+  node.chain.add([sent]);
+  // Two that were made and not handed over have all places of large answers.
+  const others = [0, 1].map(() => new RequestContext(60_000, undefined));
+  const read = { jsonrpc: "2.0", id: 1, method: "eth_getTransactionReceipt", params: [hash] };
+  for (const context of others) {
+    await node.api.dispatcher.handle(Buffer.from(JSON.stringify(read)), context);
+  }
+  const { error } = await askFor(50, sent.raw);
+  expect(error).toEqual({
+    code: 4,
+    message: "The transaction is in a block, but its receipt could not be made in time",
+    data: hash,
+  });
+  for (const context of others) context.finish();
 });
 
 it("refuses what eth_sendRawTransaction refuses, without waiting", async () => {
