@@ -44,6 +44,31 @@ it("is not looked at before it has told whom nobody pays on its chain", async ()
   expect(chainAccounts.current.burnAddress).toBe(BURN);
 });
 
+it("does not know where code is as of a block that the node does not have yet", async () => {
+  const late = parseAddress(`0x${"01".repeat(20)}`);
+  const code = parseAddress(`0x${"02".repeat(20)}`);
+  const plain = parseAddress(`0x${"03".repeat(20)}`);
+  const answers = new Map<unknown, string>([
+    [code, "0x60"],
+    [plain, "0x"],
+  ]);
+  chain = await startFakeNode({
+    eth_getCode: ([address]) => {
+      const answer = answers.get(address);
+      if (answer === undefined) throw new RpcFault(-32_000, "header not found");
+      return answer;
+    },
+  });
+  const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+  const node = createWalletNode(rpc, IDENTITY);
+  const haveCode = () => node.haveCode([late, code, plain], { signal, at: 7 });
+  expect(await haveCode()).toEqual([undefined, true, false]);
+  chain.methods.set("eth_getCode", () => {
+    throw new RpcFault(-32_000, "starting");
+  });
+  await expect(haveCode()).rejects.toThrow("starting");
+});
+
 it("learns of each payment by itself where the answers about several are too large together", async () => {
   const refusing = parseAddress(`0x${"01".repeat(20)}`);
   const verbose = parseAddress(`0x${"02".repeat(20)}`);

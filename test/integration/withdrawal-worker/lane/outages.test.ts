@@ -163,6 +163,28 @@ describe("what takes long", () => {
   });
 });
 
+describe("a node behind a balancer that does not have the block yet", () => {
+  it("lets requests wait of which it cannot say whether they run code, and ends no round", async () => {
+    const context = house.context();
+    let isLate = false;
+    const haveCode: LaneContext["node"]["haveCode"] = async (addresses, options) =>
+      isLate ? addresses.map(() => undefined) : context.node.haveCode(addresses, options);
+    const lane = new Lane({ ...context, node: { ...context.node, haveCode } }, "worker");
+    const { id: broadcast } = await house.accept();
+    await lane.runRound(house.signal);
+    isLate = true;
+    const { id } = await house.accept();
+    await house.pass(lane, { rounds: 3, stepMs: 2_000 });
+    expect(lane.status().blockedReason).toBeUndefined();
+    expect((await house.read(id)).status).toBe("accepted");
+    // What has a nonce goes on.
+    expect((await house.read(broadcast)).status).toBe("settled");
+    isLate = false;
+    await house.pass(lane, { rounds: 3, stepMs: 2_000 });
+    expect((await house.read(id)).status).toBe("settled");
+  });
+});
+
 describe("a node that was away for longer than a nonce is waited for", () => {
   it("is sent what its pool has lost, before anything else takes the nonce", async () => {
     const { id, to } = await house.acceptTo();
