@@ -178,8 +178,9 @@ export function decodeErc1155(signature: string, data: Hex): readonly Erc1155Par
       return undefined;
     const start = Number(offset / 32n);
     const count = word(start);
-    if (count === undefined || count > BigInt(bytes.length / WORD_BYTES - start - 1))
-      return undefined;
+    // Logs end where whoever makes them likes: what is left may be no whole word.
+    const room = Math.floor(bytes.length / WORD_BYTES) - start - 1;
+    if (count === undefined || count > BigInt(room)) return undefined;
     return Array.from({ length: Number(count) }, (_, index) => word(start + 1 + index) ?? 0n);
   };
   const [ids, units] = [list(word(0)), list(word(1))];

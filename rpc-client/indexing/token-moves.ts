@@ -28,10 +28,17 @@ export interface TokenMove {
  */
 export function tokensMoved(logs: readonly JournaledLog[], first: number): readonly TokenMove[] {
   const claims: TokenMove[] = [];
-  for (const [position, log] of logs.entries()) addClaims(claims, log, first + position);
+  for (const [position, log] of logs.entries()) {
+    try {
+      addClaims(claims, log, first + position);
+    } catch {
+      // What cannot be read says nothing. Anybody can log it, and who follows the chain has to get past it.
+    }
+  }
   return withoutEchoes(claims, logs, first);
 }
 
+/** What it adds it has read before. */
 function addClaims(claims: TokenMove[], log: JournaledLog, logIndex: number): void {
   const { topics, data, address: asset } = log;
   const signature: string | undefined = topics[0];

@@ -55,7 +55,9 @@ contract Hostile {
     emit Swap(victim, 1, 0, 0, max, victim); emit Swap(victim, max, 0, 0, 1, victim);
     emit Mint(victim, max, max); emit Burn(victim, max, max, victim);
     bytes32 sync = keccak256("Sync(uint112,uint112)"); bytes32 sent = keccak256("Transfer(address,address,uint256)");
+    bytes32 batch = keccak256("TransferBatch(address,address,address,uint256[],uint256[])");
     assembly {
+      mstore(0, 0) mstore(32, 0) log4(0, 33, batch, 1, 2, 3) log4(0, 63, batch, 1, 2, 3)
       mstore(0, not(0)) mstore(32, not(0))
       log1(0, 64, sync) log1(0, 63, sync) log0(0, 64) log4(0, 0, sent, not(0), not(0), not(0)) log3(0, 32, sent, not(0), not(0)) log1(0, 96, sent)
     }
