@@ -16,6 +16,7 @@ import { readProgress } from "../store/progress.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { holdersChange } from "./holders.js";
 import { type BatchTarget, IndexMoved, stateOf, type Tip } from "./batch-write.js";
+import { RoundTime } from "./round-time.js";
 
 /** A token's balance that was right is looked at again after so many blocks: about an hour. */
 const RECHECK_BLOCKS = 1_800;
@@ -25,12 +26,6 @@ const MAX_RECHECK_BLOCKS = 43_200;
 
 /** Balances looked at again in one round, beside those that changed: a bound of the node's work. */
 const RECHECKS = 50;
-
-/**
- * Time of a round, beside one exchange that is under way at its end: no block is indexed meanwhile, and
- * what contracts do with a question takes as long as they like.
- */
-const ROUND_MS = 2_000;
 
 /** Before all tokens, and behind the coin, which has no bytes. */
 const FIRST_TOKEN: Buffer = Buffer.from([0]);
@@ -77,7 +72,7 @@ export async function checkBalances(
 ): Promise<BalanceRound> {
   const { session, schema } = target;
   const { limit, from = FIRST_TOKEN, clock } = options;
-  const endMs = clock.monotonicMs() + ROUND_MS;
+  const time = new RoundTime(clock);
   const coins = await session.query<BalanceRow>(
     `SELECT address, asset, token_id, amount FROM ${schema}.balance
      WHERE checked_at IS NULL AND asset = ''::bytea ORDER BY updated_at LIMIT $1`,
@@ -100,8 +95,7 @@ export async function checkBalances(
   const observed: (bigint | undefined)[] = await observeCoins(node, coins, tip, options);
   const exchangesOfChanged = exchangesOf(changed);
   const exchanges = inTurn(exchangesOfChanged, exchangesOf(stale));
-  for (const [index, exchange] of exchanges.entries()) {
-    if (index > 0 && clock.monotonicMs() >= endMs) break;
+  for (const exchange of time.asFarAsThereIsTime(exchanges)) {
     observed.push(...(await observeTokens(node, exchange, at, options)));
     rows.push(...exchange);
   }

@@ -184,7 +184,8 @@ function mergeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
 /**
  * The same of pairs; most batches have none of their events. A pair's history begins with the first log
  * that names it, whoever made that, so that it does not depend on where batches begin and end, nor on
- * what is logged of it later.
+ * what is logged of it later. One that was asked is asked again where something else is logged of it than
+ * it was asked for: the same can be logged with every block.
  */
 function exchangeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
   const statements: readonly (readonly [CopyRows, string])[] = [
@@ -197,7 +198,8 @@ function exchangeStatements(s: IndexSchema, rows: BatchRows): readonly string[] 
      ORDER BY address, height DESC, log_index DESC
      ON CONFLICT (address) DO UPDATE SET factory = excluded.factory, token0 = excluded.token0,
        token1 = excluded.token1, is_confirmed = NULL
-     WHERE pair.is_confirmed IS NOT TRUE`,
+     WHERE pair.is_confirmed IS NOT TRUE AND (pair.factory, pair.token0, pair.token1)
+       <> (excluded.factory, excluded.token0, excluded.token1)`,
     ],
     [
       rows.stage_sync,

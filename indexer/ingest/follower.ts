@@ -47,7 +47,7 @@ export interface FollowerOptions {
   readonly pollIntervalMs: number;
   readonly batchBytes: number;
   readonly verifyPerRound: number;
-  /** Bounds the time of a look at balances. */
+  /** Bounds the time of what contracts are asked. */
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Told of the blocks of each batch, after its commit. */
   readonly onBlocks?: (blocks: readonly RangedBlock[]) => void;
@@ -108,6 +108,8 @@ export class IndexFollower {
   private tables = "";
   /** The token with which the next look at balances begins. */
   private nextToken: Buffer | undefined;
+  /** The pair behind which the next look at pairs begins. */
+  private lastPair: Buffer | undefined;
   private readonly figures: Readonly<
     Record<"blocks" | "transfers" | "checked" | "corrected", MetricCounter>
   >;
@@ -287,8 +289,13 @@ export class IndexFollower {
   ): Promise<boolean> {
     const { node, verifyPerRound: limit, clock } = this.options;
     if (this.tip.height < 0) return false;
-    const pairs = await confirmPairs(target, this.tip, node, { signal });
-    const tokens = await readTokenFacts(target, this.tip, node, { signal });
+    const pairs = await confirmPairs(target, this.tip, node, {
+      signal,
+      clock,
+      after: this.lastPair,
+    });
+    this.lastPair = pairs.last;
+    const tokens = await readTokenFacts(target, this.tip, node, { signal, clock });
     const options = { signal, limit, clock, from: this.nextToken };
     const round = await checkBalances(target, this.tip, node, options);
     const { checked, corrected, isMore } = round;
@@ -297,7 +304,7 @@ export class IndexFollower {
     this.figures.corrected.inc(corrected);
     this.options.onChecked?.(checked);
     failpoint("indexer.after-check");
-    return pairs + tokens > 0 || isMore;
+    return pairs.asked + tokens > 0 || isMore;
   }
 
   /** @throws CONTRADICTED when the node's block at the tip is another one */

@@ -51,7 +51,7 @@ const LOGS: readonly JournaledLog[][] = [
   [swap(1n, 4n), sync(7n)],
 ];
 
-function blockAt(height: number): RangedBlock {
+function blockAt(height: number, logs: readonly JournaledLog[] = LOGS[height] ?? []): RangedBlock {
   const transaction = {
     hash: hash(`transaction ${height}`),
     index: 0,
@@ -65,7 +65,7 @@ function blockAt(height: number): RangedBlock {
     input: "0x" as Hex,
     inputSizeBytes: 0,
     changes: [],
-    logs: LOGS[height] ?? [],
+    logs,
     valueAtoken: 0n,
     gasLimit: 0n,
     type: 0,
@@ -91,14 +91,19 @@ function blockAt(height: number): RangedBlock {
 const TABLES = ["pair", "swap", "liquidity", "candle"];
 const opened: { readonly database: TestDatabase; readonly session: SqlSession }[] = [];
 
-/** What an index has that was written in batches of so many blocks. */
-async function indexedBy(size: number): Promise<Record<string, unknown[]>> {
+async function openIndex(): Promise<SqlSession> {
   const database = await createTestDatabase();
   const options = { url: database.url, applicationName: "test", log: silentLog };
   const session = await openSqlSession(options);
   opened.push({ database, session });
   const identity = { chainId: 6940n, genesisHash: hash("block 0") };
   await session.transaction((tx) => openTables(tx, LIVE_SCHEMA, identity));
+  return session;
+}
+
+/** What an index has that was written in batches of so many blocks. */
+async function indexedBy(size: number): Promise<Record<string, unknown[]>> {
+  const session = await openIndex();
   const blocks = LOGS.map((_logs, height) => blockAt(height));
   let tip: Tip = { height: -1, hash: undefined };
   for (let at = 0; at < blocks.length; at += size) {
@@ -141,4 +146,31 @@ it("is the same whatever the batches", async () => {
   for (const size of [1, 2, 3]) {
     expect({ size, ...(await indexedBy(size)) }).toEqual({ size, ...whole });
   }
+});
+
+it("is not asked again for what it was asked already, however often that is logged", async () => {
+  const session = await openIndex();
+  let tip: Tip = { height: -1, hash: undefined };
+  /** Whether the pair is to be asked, once another block has such a log of it. */
+  const isAskedAfter = async (naming: JournaledLog): Promise<boolean> => {
+    const block = blockAt(tip.height + 1, [naming]);
+    ({ tip } = await writeBatch({ session, schema: LIVE_SCHEMA }, tip, [block]));
+    const [row] = await session.query<{ is_confirmed: boolean | null }>(
+      `SELECT is_confirmed FROM ${LIVE_SCHEMA}.pair`,
+    );
+    // It is asked, and is none.
+    await session.query(
+      `UPDATE ${LIVE_SCHEMA}.pair SET is_confirmed = FALSE WHERE is_confirmed IS NULL`,
+    );
+    return row?.is_confirmed === null;
+  };
+  expect(await isAskedAfter(named(FAKE, TOKEN1, TOKEN0))).toBe(true);
+  for (let again = 0; again < 3; again++) {
+    expect(await isAskedAfter(named(FAKE, TOKEN1, TOKEN0))).toBe(false);
+  }
+  // By its factory, once there is a pair.
+  expect(await isAskedAfter(named(REAL, TOKEN1, TOKEN0))).toBe(true);
+  expect(await isAskedAfter(named(REAL, TOKEN0, TOKEN1))).toBe(true);
+  await session.query(`UPDATE ${LIVE_SCHEMA}.pair SET is_confirmed = TRUE`);
+  expect(await isAskedAfter(named(FAKE, TOKEN1, TOKEN0))).toBe(false);
 });

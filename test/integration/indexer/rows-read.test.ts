@@ -216,8 +216,9 @@ it("are few for what is asked of pairs and tokens, where nearly all were asked a
   const round = async () => {
     asked.length = 0;
     rowsRead = 0;
-    const pairs = await confirmPairs(target, tip, node, { signal });
-    const tokens = await readTokenFacts(target, tip, node, { signal });
+    const options = { signal, clock: systemClock, after: undefined };
+    const { asked: pairs } = await confirmPairs(target, tip, node, options);
+    const tokens = await readTokenFacts(target, tip, node, options);
     return { pairs, tokens, isFew: rowsRead < 100, contracts: [...new Set(asked)] };
   };
   expect(await round()).toEqual({ pairs: 0, tokens: 0, isFew: true, contracts: [] });
