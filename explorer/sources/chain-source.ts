@@ -49,9 +49,6 @@ export type CallAnswer =
   | { readonly ok: true; readonly data: Hex }
   | { readonly ok: false; readonly data: Hex; readonly reason: string };
 
-/** Gas of one function that a reader calls. */
-const READ_GAS = 5_000_000n;
-
 /** Gas of one question to a contract, as for balances. */
 const CLAIM_GAS = 100_000n;
 
@@ -230,15 +227,18 @@ export class ChainSource {
     };
   }
 
-  /** Calls of one contract at the newest block, in order, with nothing sent by anybody. */
+  /**
+   * Calls of one contract at the newest block, in order, with nothing sent by anybody.
+   * @param options.gas of each call
+   */
   async callContract(
     contract: Address,
     datas: readonly Hex[],
-    options: RpcOptions,
+    { gas, ...options }: RpcOptions & { readonly gas: bigint },
   ): Promise<readonly CallAnswer[]> {
     const calls = datas.map((data) => ({
       method: "eth_call",
-      params: [{ to: contract, gas: toQuantity(READ_GAS), data }, "latest"],
+      params: [{ to: contract, gas: toQuantity(gas), data }, "latest"],
     }));
     return (await this.rpc.batch(calls, options)).map((outcome): CallAnswer => {
       if (outcome.ok) return { ok: true, data: readHex(outcome.result, "returned bytes") };

@@ -42,6 +42,7 @@ export const ENGLISH = {
   call: "Call",
   callFailed: "The call failed:",
   calldata: "Call",
+  calledWithLittleGas: "It was given {gas} gas at most; the button calls it with more.",
   candles: "Candles",
   priceChart: "Prices over time",
   castCommand: "Command for a shell",

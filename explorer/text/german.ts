@@ -42,6 +42,7 @@ export const GERMAN: Catalogue = {
   call: "Aufrufen",
   callFailed: "Der Aufruf schlug fehl:",
   calldata: "Aufruf",
+  calledWithLittleGas: "Er bekam höchstens {gas} Gas; der Knopf ruft mit mehr auf.",
   candles: "Kerzen",
   priceChart: "Preise im Verlauf",
   castCommand: "Befehl für eine Shell",

@@ -31,8 +31,22 @@ import { decodedContent, rawData, valueList } from "../moves.js";
 /** Functions of one contract that are shown. */
 const MAX_FUNCTIONS = 200;
 
-/** Functions without parameters that are called for a page. */
+/** Functions without parameters that are called for a page, as far as there is time. */
 const MAX_CALLS = 40;
+
+/** Gas of a function that a reader chose. */
+const CHOSEN_GAS = 5_000_000n;
+
+/**
+ * Gas of one that is called because it needs no parameters: far more than it takes to tell what is stored.
+ * Nobody has asked for it, and it may do anything: with the dearest code that there is, this is an eighth of
+ * a second of the node.
+ */
+const SHOWN_GAS = 200_000n;
+
+/** Of these in one exchange, and after how long none is begun any more: the node answers others, too. */
+const CALLS_AT_ONCE = 8;
+const CALLS_MS = 1_500;
 
 /** Parameters of a function that a form can have. */
 const MAX_ARGUMENTS = 24;
@@ -108,7 +122,10 @@ async function readPage(context: PageContext, request: PageRequest): Promise<Pag
     typeof chosen === "object" ? chosen.data : parseHex(selectorOf(item)),
   );
   const head = await context.chain.head({ signal });
-  const answers = await context.chain.callContract(contract.address, datas, { signal });
+  const answers =
+    selected === null
+      ? await shownAnswers(context, contract.address, datas, signal)
+      : await context.chain.callContract(contract.address, datas, { signal, gas: CHOSEN_GAS });
   const answerOf = (item: AbiItem) => answers[called.indexOf(item)];
   const errors = readAbi(contract.abi);
   return {
@@ -126,15 +143,35 @@ async function readPage(context: PageContext, request: PageRequest): Promise<Pag
         const answer = answerOf(item);
         const isChosen = selectorOf(item) === selected;
         return functionSection(item, t, [
-          item.inputs.length === 0 && answer !== undefined && !isChosen
+          answer?.ok === true && !isChosen
             ? undefined
             : callForm("read", contract.address, item, { query, isChosen, button: t("call") }, t),
           isChosen && typeof chosen === "string" ? note("warning", foreignText(chosen)) : undefined,
           answer === undefined ? undefined : answerContent(item, answer, errors, t),
+          answer?.ok === false && answer.data === "0x" && !isChosen
+            ? el("p", {}, t("calledWithLittleGas", { gas: String(SHOWN_GAS) }))
+            : undefined,
         ]);
       }),
     ],
   };
+}
+
+/** What functions answer that nobody chose; fewer than there are where they take long. */
+async function shownAnswers(
+  { chain, clock }: PageContext,
+  account: Address,
+  datas: readonly Hex[],
+  signal: AbortSignal,
+): Promise<readonly CallAnswer[]> {
+  const endMs = clock.monotonicMs() + CALLS_MS;
+  const answers: CallAnswer[] = [];
+  while (answers.length < datas.length) {
+    const some = datas.slice(answers.length, answers.length + CALLS_AT_ONCE);
+    answers.push(...(await chain.callContract(account, some, { signal, gas: SHOWN_GAS })));
+    if (clock.monotonicMs() >= endMs) break;
+  }
+  return answers;
 }
 
 function functionSection(item: AbiItem, t: Texts, content: Content): Content {
