@@ -271,6 +271,7 @@ export const ENGLISH = {
   refusedNoCompiler: "There is no such compiler here:",
   refusedNoSuchContract: "No source has a contract of this name.",
   refusedOtherCompiler: "The compiler of this version that is here is another one:",
+  refusedSentAlong: "Too much was sent along that the contract is not made of:",
   refusedStopped: "It was interrupted. Send it again.",
   refusedTooLong: "The compilation takes longer than it may.",
   replacedBy: "It was replaced by",

@@ -277,6 +277,7 @@ export const GERMAN: Catalogue = {
   refusedNoCompiler: "Diesen Compiler gibt es hier nicht:",
   refusedNoSuchContract: "Keine Quelle hat einen Vertrag dieses Namens.",
   refusedOtherCompiler: "Der Compiler dieser Version ist hier ein anderer:",
+  refusedSentAlong: "Es wurde zu viel mitgeschickt, woraus der Vertrag nicht besteht:",
   refusedStopped: "Es wurde unterbrochen. Bitte noch einmal senden.",
   refusedTooLong: "Das Kompilieren dauert länger, als es darf.",
   replacedBy: "Sie wurde ersetzt durch",

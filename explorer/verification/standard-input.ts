@@ -95,6 +95,12 @@ export function compilerInput({ sources, settings }: StandardInput, target: Comp
   });
 }
 
+/** The input with some of its sources alone. */
+export function withSources(input: StandardInput, paths: ReadonlySet<string>): StandardInput {
+  const sources = Object.entries(input.sources).filter(([path]) => paths.has(path));
+  return { ...input, sources: Object.fromEntries(sources) };
+}
+
 /** The input as readers get it. */
 export function publishedInput({ sources, settings }: StandardInput): unknown {
   return { language: "Solidity", sources, settings };

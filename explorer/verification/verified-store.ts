@@ -47,6 +47,20 @@ export interface VerifiedContract {
   readonly verifiedAtSeconds: number;
 }
 
+/** Bytes of the sources that a contract is not made of; none where that is not known. */
+export function sentAlongBytes({
+  input,
+  parts,
+}: Pick<VerifiedContract, "input" | "parts">): number {
+  if (parts === undefined) return 0;
+  const own = new Set(parts);
+  const others = Object.entries(input.sources).filter(([path]) => !own.has(path));
+  return others.reduce(
+    (sum, [path, { content }]) => sum + Buffer.byteLength(path) + Buffer.byteLength(content),
+    0,
+  );
+}
+
 /** What calls and logs of a contract are read with. */
 export interface ContractFace {
   readonly codeHash: Hash32;
@@ -176,19 +190,16 @@ export class VerifiedStore {
   }
 
   /**
-   * Adds a contract, on disk when it resolves. A partial match gives way to an exact one, and one of which
-   * it is not known what it is made of to one of which it is; to nothing else.
+   * Adds a contract, on disk when it resolves. A partial match gives way to an exact one, one of which it is
+   * not known what it is made of to one of which it is, and one with more sent along to one with less: who
+   * came first must not have his texts beside it for ever. To nothing else.
    * @throws ALREADY_VERIFIED, STORE_FULL; the system's fault
    */
   async put(contract: VerifiedContract): Promise<void> {
     const { address } = contract;
     const former = await this.get(address);
     if (former?.codeHash === contract.codeHash) {
-      const isBetter =
-        contract.match.kind === "exact" &&
-        (former.match.kind === "partial" ||
-          (former.parts === undefined && contract.parts !== undefined));
-      if (!isBetter) throw refused("ALREADY_VERIFIED", former.match.kind);
+      if (!isBetter(contract, former)) throw refused("ALREADY_VERIFIED", former.match.kind);
     }
     const text = JSON.stringify({ form: FORM, ...contract });
     const sizeBytes = Buffer.byteLength(text);
@@ -235,6 +246,14 @@ export class VerifiedStore {
   private complain(address: Address, reason: string): void {
     this.options.log.warn({ address, reason }, "file of a verified contract cannot be read");
   }
+}
+
+/** Whether one takes the place of another of the same code. */
+function isBetter(contract: VerifiedContract, former: VerifiedContract): boolean {
+  if (contract.match.kind !== "exact") return false;
+  if (former.match.kind === "partial") return true;
+  if (contract.parts === undefined) return false;
+  return former.parts === undefined || sentAlongBytes(contract) < sentAlongBytes(former);
 }
 
 function nameOf(address: Address): string {

@@ -18,6 +18,7 @@ import type { AbiItem } from "../decode/abi-types.js";
 import type { ChainSource } from "../sources/chain-source.js";
 import { matchCode } from "./code-match.js";
 import {
+  type Compilation,
   type CompiledContract,
   compileIn,
   type CompileLimits,
@@ -27,8 +28,20 @@ import {
 } from "./compilers.js";
 import { findCreation } from "./creation.js";
 import { refused, type RefusalCode, VerificationRefusal } from "./refusal.js";
-import { compilerInput, hasTail, parseStandardInput, parseTarget } from "./standard-input.js";
-import type { ContractFace, VerifiedContract, VerifiedStore } from "./verified-store.js";
+import {
+  compilerInput,
+  hasTail,
+  parseStandardInput,
+  parseTarget,
+  type StandardInput,
+  withSources,
+} from "./standard-input.js";
+import {
+  type ContractFace,
+  sentAlongBytes,
+  type VerifiedContract,
+  type VerifiedStore,
+} from "./verified-store.js";
 
 /** What somebody sent; all texts are a stranger's. */
 export interface VerificationRequest {
@@ -72,6 +85,9 @@ const MAX_JOBS = 256;
 
 /** Time for all questions to the node of one verification. */
 const NODE_TIMEOUT_MS = 30_000;
+
+/** Sources that a contract is not made of, where its code is another one without them. */
+const MAX_SENT_ALONG_BYTES = 256 * 1024;
 
 /** Characters of a detail. */
 const MAX_DETAIL = 8_000;
@@ -166,7 +182,7 @@ export class Verifier implements Service {
   private async verify(request: VerificationRequest): Promise<VerifiedContract> {
     const { chain, store, limits, clock, signal } = this.options;
     const { address } = request;
-    const input = parseStandardInput(request.input);
+    const sent = parseStandardInput(request.input);
     const target = parseTarget(request.contractName);
     const claimed = ARGUMENTS.exec(request.constructorArguments.trim())?.[1]?.toLowerCase();
     if (claimed === undefined) throw refused("BAD_INPUT", "constructor arguments must be hex");
@@ -179,17 +195,20 @@ export class Verifier implements Service {
     const head = await chain.head(asking);
     const code = await chain.evm.getCode(address, head.height, asking);
     if (code === "0x") throw refused("NO_CODE", address);
-    const compilation = await compileIn(compiler, compilerInput(input, target), target, {
-      ...limits,
-      signal,
-    });
+    const compile = (given: StandardInput) =>
+      compileIn(compiler, compilerInput(given, target), target, { ...limits, signal });
+    const compilation = await compile(sent);
     if (!isSameVersion(request.compilerVersion, compilation.version)) {
       throw refused("OTHER_COMPILER", compilation.version);
     }
-    const found = theOne(compilation.found, compilation.errors);
     const codeBytes = hexToBytes(code);
-    const settings = { hasTail: hasTail(input) };
-    const match = matchCode(codeBytes, found, address.slice(2), settings);
+    const settings = { hasTail: hasTail(sent) };
+    const compare = (one: CompiledContract) =>
+      matchCode(codeBytes, one, address.slice(2), settings);
+    const whole = theOne(compilation.found, compilation.errors);
+    compare(whole);
+    const { input, found } = await withoutOthers({ input: sent, found: whole }, compile);
+    const match = compare(found);
     const looking = { signal: limitedSignal([signal], NODE_TIMEOUT_MS) };
     const creation = await findCreation(
       chain,
@@ -254,6 +273,46 @@ export async function abisNow(
     found.flatMap(({ address, face }, index) =>
       hashes[index] === face.codeHash ? [[address, face.abi]] : [],
     ),
+  );
+}
+
+/** An input, and what the compiler made of it. */
+interface CompiledInput {
+  readonly input: StandardInput;
+  readonly found: CompiledContract;
+}
+
+/**
+ * What is kept of an input: the sources that the contract is made of, where these alone compile to the
+ * same. Of the others nothing proves what is in them, and anybody may send them. Some compilers name things
+ * after all that they were given: then all of it is kept, within a bound.
+ * @throws TOO_MUCH_SENT_ALONG
+ */
+async function withoutOthers(
+  sent: CompiledInput,
+  compile: (input: StandardInput) => Promise<Compilation>,
+): Promise<CompiledInput> {
+  const parts = partsOf(sent.found.metadata);
+  const sizeBytes = sentAlongBytes({ input: sent.input, parts });
+  if (parts === undefined || sizeBytes === 0) return sent;
+  const input = withSources(sent.input, new Set(parts));
+  const { found, errors } = await compile(input);
+  const [again] = found;
+  if (errors.length === 0 && again !== undefined && isSame(again, sent.found)) {
+    return { input, found: again };
+  }
+  if (sizeBytes > MAX_SENT_ALONG_BYTES) {
+    const detail = `${sizeBytes} bytes; at most ${MAX_SENT_ALONG_BYTES} are kept`;
+    throw refused("TOO_MUCH_SENT_ALONG", detail);
+  }
+  return sent;
+}
+
+function isSame(one: CompiledContract, other: CompiledContract): boolean {
+  return (
+    one.runtimeCode === other.runtimeCode &&
+    one.creationCode === other.creationCode &&
+    one.metadata === other.metadata
   );
 }
 

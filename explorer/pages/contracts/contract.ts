@@ -366,6 +366,7 @@ const WORDS: Readonly<Record<RefusalCode, Parameters<Texts>[0]>> = {
   ALREADY_VERIFIED: "refusedAlready",
   TOO_LONG: "refusedTooLong",
   TOO_MUCH_MEMORY: "refusedMemory",
+  TOO_MUCH_SENT_ALONG: "refusedSentAlong",
   STORE_FULL: "refusedFull",
   NODE_AWAY: "unavailableText",
   STOPPED: "refusedStopped",

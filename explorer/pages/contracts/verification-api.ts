@@ -8,7 +8,7 @@ import { badRequest, PageError } from "../../../web/errors.js";
 import type { Download, PageRequest, PageRoute } from "../../server/page.js";
 import { releaseOf } from "../../verification/compilers.js";
 import { publishedInput } from "../../verification/standard-input.js";
-import type { VerifiedContract } from "../../verification/verified-store.js";
+import { sentAlongBytes, type VerifiedContract } from "../../verification/verified-store.js";
 import { MAX_FORM_BYTES, verifierOf, VERIFICATION_COST } from "./contract.js";
 import { type PageContext, verifiedContract } from "../context.js";
 
@@ -111,7 +111,9 @@ async function submit(
   const code = await context.chain.evm.getCode(address, "latest", { signal });
   if (code === "0x") return refusal(`Unable to locate ContractCode at ${address}`);
   const former = await verifiedContract(context, address, signal);
-  if (former?.match.kind === "exact") return refusal("Contract source code already verified");
+  // One with more in it than the contract is made of gives way to one with less.
+  if (former?.match.kind === "exact" && sentAlongBytes(former) === 0)
+    return refusal("Contract source code already verified");
   const { id } = verifier.submit({
     address,
     input: query.get("sourceCode") ?? "",
