@@ -9,7 +9,9 @@ import type { TextKey } from "../text/english.js";
 
 /** A fault as a page. */
 export interface FaultPage {
-  readonly page: Page;
+  readonly page: Page & { readonly status: number };
+  /** What the page says. */
+  readonly text: string;
   /** True where somebody has to look at the explorer itself. */
   readonly isOurs: boolean;
   readonly retryAfterSeconds?: number;
@@ -35,29 +37,31 @@ const WORDS: Readonly<Record<string, readonly [title: TextKey, text: TextKey]>> 
 export function faultPage(error: unknown, t: Texts): FaultPage {
   if (error instanceof PageError) {
     const { retryAfterSeconds } = error.details;
-    const page = pageOf(t, STATUS_OF[error.code], ...(WORDS[error.code] ?? FAILED));
+    const fault = faultOf(t, STATUS_OF[error.code], ...(WORDS[error.code] ?? FAILED));
     const retry = typeof retryAfterSeconds === "number" ? { retryAfterSeconds } : {};
-    return { page, isOurs: false, ...retry };
+    return { ...fault, isOurs: false, ...retry };
   }
   if (error instanceof RpcError && error.rpc.rpcCode === HISTORY_PRUNED) {
-    return { page: pageOf(t, 404, "notFoundTitle", "prunedText"), isOurs: false };
+    return { ...faultOf(t, 404, "notFoundTitle", "prunedText"), isOurs: false };
   }
   const isTimeout = error instanceof Error && error.name === "TimeoutError";
   if (isTimeout || error instanceof NodeFault || error instanceof RpcError) {
-    const page = pageOf(t, STATUS_OF.UNAVAILABLE, "unavailableTitle", "unavailableText");
-    return { page, isOurs: false, retryAfterSeconds: NODE_RETRY_SECONDS };
+    const fault = faultOf(t, STATUS_OF.UNAVAILABLE, "unavailableTitle", "unavailableText");
+    return { ...fault, isOurs: false, retryAfterSeconds: NODE_RETRY_SECONDS };
   }
   const isAbort = error instanceof Error && error.name === "AbortError";
   const isOurs = !isAbort && !(error instanceof AppError && error.retriable);
-  return { page: pageOf(t, 500, ...FAILED), isOurs };
+  return { ...faultOf(t, 500, ...FAILED), isOurs };
 }
 
 const FAILED = ["failedTitle", "failedText"] as const;
 
-function pageOf(t: Texts, status: number, title: TextKey, text: TextKey): Page {
-  return {
-    status,
-    title: t(title),
-    content: [el("p", {}, t(text)), el("p", {}, el("a", { href: "/" }, t("backHome")))],
-  };
+function faultOf(
+  t: Texts,
+  status: number,
+  title: TextKey,
+  text: TextKey,
+): Pick<FaultPage, "page" | "text"> {
+  const content = [el("p", {}, t(text)), el("p", {}, el("a", { href: "/" }, t("backHome")))];
+  return { page: { status, title: t(title), content }, text: t(text) };
 }

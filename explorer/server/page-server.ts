@@ -169,7 +169,7 @@ class Pages implements PageServer {
     this.timer.time(response, "other");
     let asked = UNREADABLE;
     try {
-      asked = readAsked(request);
+      asked = withoutLastSlash(readAsked(request));
       if (request.method === "POST") {
         await this.answerForm(asked, request, response);
         return;
@@ -252,12 +252,17 @@ class Pages implements PageServer {
     this.timer.time(response, route.path);
     // Another page could let its readers send work here, from their own machines.
     if (isForeignForm(request)) throw badRequest("sent by another page");
-    this.takeShare(request, form.cost);
+    const isReadFirst = form.costOf !== undefined && isShort(request);
+    this.takeShare(request, isReadFirst ? 1 : form.cost);
     const { signal } = leavingOf(response);
     const made = await this.forms.run(request, form.maxBytes, async () => {
       const sent = await readForm(request, form.maxBytes);
       for (const [name, value] of asked.query) if (!sent.has(name)) sent.set(name, value);
       const query = sentQuery(sent, route.query ?? []);
+      if (isReadFirst) {
+        const cost = Math.min(form.costOf?.(query) ?? form.cost, this.options.pagesPerMinute);
+        this.takeShare(request, Math.max(0, cost - 1));
+      }
       return this.make({ route, parameter, query, isSent: true }, asked);
     });
     if (signal.aborted) return;
@@ -300,7 +305,7 @@ class Pages implements PageServer {
       if (!route.hasParameter) {
         if (path === route.path) return { route, parameter: "" };
       } else if (path.startsWith(`${route.path}/`)) {
-        const rest = path.slice(route.path.length + 1).replace(/\/$/, "");
+        const rest = path.slice(route.path.length + 1);
         if (rest !== "" && !rest.includes("/")) return { route, parameter: rest };
       }
     }
@@ -364,18 +369,24 @@ class Pages implements PageServer {
     response: ServerResponse,
   ): void {
     const { log } = this.options;
-    const fault = faultPage(error, textsOf(asked.language));
+    const route = this.routeOf(asked.path)?.route;
+    // Programs read English.
+    const language = route?.refusal === undefined ? asked.language : "en";
+    const fault = faultPage(error, textsOf(language));
     if (fault.isOurs) log.error({ err: error, path: asked.path }, "page failed");
     else log.debug({ err: error, path: asked.path }, "page refused");
     if (response.headersSent || response.writableEnded) {
       response.destroy();
       return;
     }
-    const answer = this.pageAnswer(fault.page, { ...asked, query: new URLSearchParams() });
-    const status = answer.status;
+    const { text, page } = fault;
+    const { status } = page;
+    const answer =
+      route?.refusal === undefined
+        ? this.pageAnswer(page, { ...asked, query: new URLSearchParams() })
+        : { ...jsonAnswer(route.refusal({ status, text })), status };
     if (status === STATUS_OF.METHOD_NOT_ALLOWED) {
-      const hasForm = this.routeOf(asked.path)?.route.form !== undefined;
-      response.setHeader("allow", hasForm ? "GET, HEAD, POST" : "GET, HEAD");
+      response.setHeader("allow", route?.form === undefined ? "GET, HEAD" : "GET, HEAD, POST");
     }
     if (fault.retryAfterSeconds !== undefined) {
       response.setHeader("retry-after", String(fault.retryAfterSeconds));
@@ -386,18 +397,35 @@ class Pages implements PageServer {
   }
 }
 
+/** A form that costs next to nothing to read. */
+const SHORT_FORM_BYTES = 16 * 1024;
+
+function isShort({ headers }: IncomingMessage): boolean {
+  return Number(headers["content-length"]) <= SHORT_FORM_BYTES;
+}
+
+/** Some clients end every path in a slash: no page is another one with it. */
+function withoutLastSlash(asked: Asked): Asked {
+  return { ...asked, path: asked.path.replace(/(?<=.)\/$/, "") };
+}
+
 function redirectAnswer(location: string, isSent: boolean): FinishedAnswer {
   const headers = { ...SECURITY_HEADERS, location, "cache-control": ASKED_AGAIN };
   return { status: isSent ? 303 : 302, headers, body: Buffer.alloc(0), etag: "", isFinal: false };
 }
 
 function downloadAnswer({ json, fileName, isFinal }: Download, caching: string): FinishedAnswer {
-  const body = Buffer.from(JSON.stringify(json, null, 1), "utf8");
+  const answer = jsonAnswer(json);
   const headers = {
-    ...SECURITY_HEADERS,
-    "content-type": "application/json; charset=utf-8",
+    ...answer.headers,
     "content-disposition": `inline; filename="${fileName}"`,
     "cache-control": caching,
   };
-  return { status: 200, headers, body, etag: etagOf(body), isFinal };
+  return { ...answer, headers, isFinal };
+}
+
+function jsonAnswer(json: unknown): FinishedAnswer {
+  const body = Buffer.from(JSON.stringify(json, null, 1), "utf8");
+  const headers = { ...SECURITY_HEADERS, "content-type": "application/json; charset=utf-8" };
+  return { status: 200, headers, body, etag: etagOf(body), isFinal: false };
 }

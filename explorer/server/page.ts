@@ -51,8 +51,20 @@ export interface PageForm {
   readonly maxBytes: number;
   /** What it counts for a client, where a page counts one. */
   readonly cost: number;
+  /**
+   * What its fields count instead, where they may ask for less: a short form is read before it counts, a long
+   * one counts `cost` for being read.
+   */
+  readonly costOf?: (query: URLSearchParams) => number;
   /** True where its work waits in a queue of its own: it takes no turn from pages meanwhile. */
   readonly hasOwnQueue?: boolean;
+}
+
+/** What went wrong. */
+export interface RouteFault {
+  readonly status: number;
+  /** In English. */
+  readonly text: string;
 }
 
 /** One kind of page. */
@@ -64,6 +76,8 @@ export interface PageRoute {
   readonly isCostly?: boolean;
   /** Names that a query may have; others are dropped, so that they make no pages of their own. */
   readonly query?: readonly string[];
+  /** What its clients are told of a fault, as JSON; undefined where a page says it. */
+  readonly refusal?: (fault: RouteFault) => unknown;
   /** Undefined for pages that are only read. What a form answers is never kept. */
   readonly form?: PageForm;
   readonly handle: (request: PageRequest) => Promise<PageAnswer>;

@@ -4,8 +4,8 @@
  * Source: Etherscan's API documentation, "Contracts".
  */
 import { readAddress } from "../../decode/identifiers.js";
-import { badRequest, PageError } from "../../../web/errors.js";
-import type { Download, PageRequest, PageRoute } from "../../server/page.js";
+import { badRequest, PageError, STATUS_OF } from "../../../web/errors.js";
+import type { Download, PageRequest, PageRoute, RouteFault } from "../../server/page.js";
 import { releaseOf } from "../../verification/compilers.js";
 import { publishedInput } from "../../verification/standard-input.js";
 import { sentAlongBytes, type VerifiedContract } from "../../verification/verified-store.js";
@@ -15,11 +15,21 @@ import { type PageContext, verifiedContract } from "../context.js";
 /** Etherscan's answer to anything: status "1" for a result, "0" for a refusal. */
 interface Answer {
   readonly status: "0" | "1";
-  readonly message: "OK" | "NOTOK";
+  /** "OK" or "NOTOK"; why not, where clients compare the result with a text to the last letter. */
+  readonly message: string;
   readonly result: unknown;
 }
 
 const CODE_FORMAT = "solidity-standard-json-input";
+
+/** The action that is work. */
+const VERIFY = "verifysourcecode";
+
+/** By the first of these beginnings clients know that they may ask again. */
+function faultAnswer(fault: RouteFault): Answer {
+  const isTooOften = fault.status === STATUS_OF.RATE_LIMITED;
+  return refusal(`${isTooOften ? "Max rate limit reached." : "Error!"} ${fault.text}`);
+}
 
 /** "/api". */
 export function verificationApiRoutes(context: PageContext): readonly PageRoute[] {
@@ -41,7 +51,14 @@ export function verificationApiRoutes(context: PageContext): readonly PageRoute[
         "constructorArguements",
         "constructorArguments",
       ],
-      form: { maxBytes: MAX_FORM_BYTES, cost: VERIFICATION_COST, hasOwnQueue: true },
+      form: {
+        maxBytes: MAX_FORM_BYTES,
+        cost: VERIFICATION_COST,
+        // Forge asks by forms how its verification goes, too, every few seconds.
+        costOf: (query) => (query.get("action") === VERIFY ? VERIFICATION_COST : 1),
+        hasOwnQueue: true,
+      },
+      refusal: faultAnswer,
       handle: async (request) => download(await answerOrWhy(context, request)),
     },
   ];
@@ -73,7 +90,7 @@ async function answer(context: PageContext, request: PageRequest): Promise<Answe
   const { query } = request;
   if (query.get("module") !== "contract") return refusal("Error! Missing Or invalid Module name");
   switch (query.get("action")) {
-    case "verifysourcecode":
+    case VERIFY:
       return submit(context, request);
     case "checkverifystatus":
       return status(context, query.get("guid") ?? "");
@@ -125,9 +142,19 @@ async function submit(
   return ok(id);
 }
 
+/**
+ * To the letter: hardhat compares the whole result with it, and sends all sources then, where it had sent
+ * those that the contract needs.
+ */
+const FAILED = "Fail - Unable to verify";
+
+function whyOf({ code, detail }: { readonly code: string; readonly detail: string }): string {
+  return `${code}: ${detail}`.trim();
+}
+
 function status({ contracts: { verifier } }: PageContext, id: string): Answer {
   const job = verifier?.job(id);
-  if (job === undefined) return refusal("Fail - Unable to verify: no such guid is remembered");
+  if (job === undefined) return refusal(`${FAILED}: no such guid is remembered`);
   const { outcome } = job;
   switch (outcome.kind) {
     case "waiting":
@@ -136,7 +163,8 @@ function status({ contracts: { verifier } }: PageContext, id: string): Answer {
       return ok("Pass - Verified");
     default:
       if (outcome.code === "ALREADY_VERIFIED") return refusal("Already Verified");
-      return refusal(`Fail - Unable to verify. ${outcome.code}: ${outcome.detail}`.trim());
+      if (outcome.code === "MISMATCH") return { ...refusal(FAILED), message: whyOf(outcome) };
+      return refusal(`${FAILED}. ${whyOf(outcome)}`);
   }
 }
 

@@ -6,9 +6,13 @@ import type { PageRequest } from "../../../../explorer/server/page.js";
 
 const ADDRESS = `0x${"ab".repeat(20)}`;
 
-/** Asks an explorer that verifies nothing. */
-async function ask(query: Readonly<Record<string, string>>, isSent = false): Promise<unknown> {
-  const [route] = verificationApiRoutes({ contracts: {} } as unknown as PageContext);
+/** Asks an explorer, by default one that verifies nothing. */
+async function ask(
+  query: Readonly<Record<string, string>>,
+  isSent = false,
+  contracts: object = {},
+): Promise<unknown> {
+  const [route] = verificationApiRoutes({ contracts } as unknown as PageContext);
   const given = new URLSearchParams({ module: "contract", ...query });
   const request = { query: given, isSent, signal: new AbortController().signal };
   const answer = await route?.handle(request as unknown as PageRequest);
@@ -26,4 +30,22 @@ it("refuses an address that is none, and what is not done here, in Etherscan's f
   expect(await ask({ action: "verifysourcecode", ...form }, true)).toEqual(
     refusal("Error! contracts are not verified here"),
   );
+});
+
+it("tells that code differs in the words that clients compare, and why beside them", async () => {
+  const refused = (code: string, detail: string) => ({
+    verifier: { job: () => ({ outcome: { kind: "refused", code, detail } }) },
+  });
+  const query = { action: "checkverifystatus", guid: "1" };
+  // Hardhat compares the whole text, and sends all sources then where it had sent some.
+  expect(await ask(query, false, refused("MISMATCH", "first difference at byte 7"))).toEqual({
+    status: "0",
+    message: "MISMATCH: first difference at byte 7",
+    result: "Fail - Unable to verify",
+  });
+  expect(await ask(query, false, refused("COMPILE_ERRORS", "ParserError"))).toEqual({
+    status: "0",
+    message: "NOTOK",
+    result: "Fail - Unable to verify. COMPILE_ERRORS: ParserError",
+  });
 });
