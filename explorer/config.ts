@@ -33,7 +33,9 @@ export const explorerConfig = defineConfigFile("explorer", {
       min: 0,
       max: 10_000,
       unit: "connections",
-      help: "Pages that are kept up to date at the same time; more have to be loaded again by hand.",
+      help:
+        "Pages that are kept up to date at the same time; more have to be loaded again by hand. One " +
+        "client (an IPv4 address or an IPv6 /64) has a tenth of them.",
     }),
   },
   limits: {

@@ -32,7 +32,9 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       min: 1,
       max: 10_000,
       unit: "connections",
-      help: "Readers of /v1/stream at once.",
+      help:
+        "Readers of /v1/stream at once; one client address (IPv6: a /64) has a tenth of them. Loopback " +
+        "has all.",
     }),
     "exports-kept": field.integer({
       default: 20,

@@ -3,6 +3,7 @@
  * to be kept up to date. They only say that there is something new; the page is fetched as always.
  */
 import type { ServerResponse } from "node:http";
+import { ClientPlaces, type ClientPlacesOptions } from "../../runtime/http/client-places.js";
 import { PageError } from "../../web/errors.js";
 
 /** What readers are told of a head. */
@@ -23,18 +24,29 @@ const RETRY_MS = 5_000;
 /** The open streams. */
 export class LiveStreams {
   private readonly open = new Set<ServerResponse>();
+  private readonly places: ClientPlaces;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly maxStreams: number) {}
+  constructor(places: ClientPlacesOptions) {
+    this.places = new ClientPlaces(places);
+  }
 
   /** Streams that are open now. */
   get size(): number {
     return this.open.size;
   }
 
-  /** Begins a stream with what is known. @throws BUSY when there are enough */
-  add(response: ServerResponse, head: HeadEvent | undefined): void {
-    if (this.open.size >= this.maxStreams) {
+  /**
+   * Begins a stream with what is known.
+   * @param remoteAddress of who gets it
+   * @throws BUSY when there are enough, or he has enough
+   */
+  add(
+    response: ServerResponse,
+    head: HeadEvent | undefined,
+    remoteAddress: string | undefined,
+  ): void {
+    if (!this.places.hasRoom(remoteAddress)) {
       throw new PageError("BUSY", "enough pages are kept up to date", {
         retriable: true,
         details: { retryAfterSeconds: 60 },
@@ -46,7 +58,11 @@ export class LiveStreams {
       "x-accel-buffering": "no",
     });
     this.open.add(response);
-    response.once("close", () => this.remove(response));
+    const leave = this.places.take(remoteAddress);
+    response.once("close", () => {
+      leave();
+      this.remove(response);
+    });
     response.write(`retry: ${RETRY_MS}\n\n`);
     if (head !== undefined) this.send(response, eventText(head));
     this.timer ??= setInterval(() => this.sendAll(":\n\n"), HEARTBEAT_MS).unref();

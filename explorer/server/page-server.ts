@@ -130,7 +130,8 @@ class Pages implements PageServer {
     this.cache = new PageCache(options.cacheBytes);
     this.limit = new RateLimit(options.pagesPerMinute, options.clock);
     this.turns = new Turns(options.concurrentPages);
-    this.streams = new LiveStreams(options.maxStreams);
+    const { maxStreams: most, limitsLoopback } = options;
+    this.streams = new LiveStreams({ most, limitsLoopback });
     this.timer = new ReplyTimer("explorer", options.metrics);
     options.metrics.gauge(
       "causeway_explorer_streams",
@@ -196,7 +197,7 @@ class Pages implements PageServer {
     } else if (path === "/live") {
       this.timer.time(response, "/live");
       setHeaders(response, SECURITY_HEADERS);
-      this.streams.add(response, this.options.head());
+      this.streams.add(response, this.options.head(), request.socket.remoteAddress);
       if (request.method === "HEAD") response.end();
     } else if (path.startsWith("/assets/")) {
       this.timer.time(response, "/assets");

@@ -4,6 +4,7 @@
  * anew of a chain that has lost blocks may end below the last one that a reader has, or have another block
  * there: he is told so, once, and goes on from its end.
  */
+import { ClientPlaces } from "../../runtime/http/client-places.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
 import { createWakeup, type Wakeup } from "../../runtime/process/task.js";
@@ -27,11 +28,14 @@ const EVENT_ID = /^(?<height>-1|[0-9]{1,9})(?::(?<hash>0x[0-9a-f]{64}))?$/;
 /** The readers of one process. */
 export class BlockStream {
   private readonly bells = new Set<Wakeup>();
+  private readonly places: ClientPlaces;
 
   constructor(
     private readonly context: ApiContext,
     private readonly options: { readonly maxReaders: number; readonly signal: AbortSignal },
-  ) {}
+  ) {
+    this.places = new ClientPlaces({ most: options.maxReaders });
+  }
 
   /** New blocks are there. */
   wake(): void {
@@ -39,29 +43,34 @@ export class BlockStream {
   }
 
   /** @throws TOO_MANY_STREAMS */
-  async open({ headers, signal }: HttpRequest): Promise<HttpReply> {
-    this.assertRoom();
+  async open({ headers, signal, remoteAddress }: HttpRequest): Promise<HttpReply> {
+    this.assertRoom(remoteAddress);
     const known = placeOf(headers["last-event-id"]);
     const progress = await readProgress(this.context.database, s);
     // Others may have come meanwhile.
-    this.assertRoom();
+    this.assertRoom(remoteAddress);
     const start = known ?? { height: progress?.height ?? -1, hash: progress?.hash };
     const ending = AbortSignal.any([signal, this.options.signal]);
     return {
       headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
-      stream: this.events(start, ending),
+      stream: this.events(start, remoteAddress, ending),
     };
   }
 
   /** @throws TOO_MANY_STREAMS */
-  private assertRoom(): void {
-    if (this.bells.size >= this.options.maxReaders) {
+  private assertRoom(remoteAddress: string | undefined): void {
+    if (!this.places.hasRoom(remoteAddress)) {
       throw new IndexerError("TOO_MANY_STREAMS", "too many readers: poll /v1/blocks instead");
     }
   }
 
   /** A reader counts from the first piece on: who was gone before it is never told that it is over. */
-  private async *events(start: Place, signal: AbortSignal): AsyncGenerator<Buffer, void> {
+  private async *events(
+    start: Place,
+    remoteAddress: string | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<Buffer, void> {
+    const leave = this.places.take(remoteAddress);
     const bell = createWakeup();
     this.bells.add(bell);
     let last = start;
@@ -97,6 +106,7 @@ export class BlockStream {
       if (!signal.aborted) throw error;
     } finally {
       this.bells.delete(bell);
+      leave();
     }
   }
 

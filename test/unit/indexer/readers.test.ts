@@ -12,6 +12,7 @@ import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
 function requestWith(
   headers: HttpRequest["headers"],
   signal: AbortSignal = new AbortController().signal,
+  remoteAddress?: string,
 ): HttpRequest {
   const rawBody = new Uint8Array();
   return {
@@ -22,6 +23,7 @@ function requestWith(
     headers,
     body: undefined,
     rawBody,
+    remoteAddress,
     signal,
   };
 }
@@ -56,6 +58,32 @@ describe("the stream of blocks", () => {
     await expect(stream.open(requestWith({}))).rejects.toMatchObject({ code });
     await first?.return?.();
     await expect(stream.open(requestWith({}))).resolves.toHaveProperty("stream");
+  });
+});
+
+describe("the places of a stream of blocks", () => {
+  it("are not all of one client, whoever he says that he is behind his network", async () => {
+    const noRows = { query: () => Promise.resolve([]) };
+    const ending = new AbortController();
+    const options = { maxReaders: 20, signal: ending.signal };
+    const stream = new BlockStream(contextWithoutNode(noRows, 7), options);
+    const { signal } = new AbortController();
+    const read = async (remoteAddress: string) => {
+      const reply = await stream.open(requestWith({}, signal, remoteAddress));
+      const reader = reply.stream?.[Symbol.asyncIterator]();
+      await reader?.next();
+      return reader;
+    };
+    const code = "TOO_MANY_STREAMS";
+    const first = await read("2001:db8:1:2::1");
+    await read("2001:db8:1:2::2");
+    await expect(read("2001:db8:1:2:3::3")).rejects.toMatchObject({ code });
+    for (let count = 0; count < 10; count++) await read("127.0.0.1");
+    await read("::ffff:192.0.2.1");
+    await read("192.0.2.1");
+    await expect(read("::ffff:192.0.2.1")).rejects.toMatchObject({ code });
+    await first?.return?.();
+    await expect(read("2001:db8:1:2:3::3")).resolves.toBeDefined();
   });
 });
 
