@@ -48,8 +48,25 @@ export interface BalanceChange {
   readonly effective: boolean;
   /** Call path below the transaction, "" for the top level, "0", "0_1"; undefined for fees. */
   readonly tracePath: string | undefined;
-  /** Why the frame failed, for changes that are not effective. */
+  /** Why the frame failed, for changes that are not effective; as `changeError` has it. */
   readonly error?: string;
+}
+
+/** Characters of an error: a lack of coins is told whole, with amounts of 24 digits. */
+const MAX_ERROR = 160;
+
+/** What is no printable ASCII, and what JSON escapes. */
+const NOT_PLAIN = /[^ -~]|["\\]/g;
+
+/**
+ * The text of `BalanceChange.error`: at most 160 characters, each a byte of JSON. Every move of a failed
+ * transaction has it, more than a thousand of them, and its sender chooses words of it: whole, a few
+ * transactions would make a block whose journal no answer holds. A Cosmos transaction's result has all of it.
+ */
+export function changeError(text: string): string {
+  return text
+    .slice(0, MAX_ERROR)
+    .replace(NOT_PLAIN, (character) => (character === '"' ? "'" : "?"));
 }
 
 /** Changes made by one transaction, in the order of execution, the fee first. */

@@ -1,6 +1,6 @@
 /** The node's balance journal as JSON, of one block or of one account, to types. */
 import type { Address } from "../chain/address.js";
-import { BALANCE_REASONS, type BalanceChange } from "../chain/balance-change.js";
+import { BALANCE_REASONS, type BalanceChange, changeError } from "../chain/balance-change.js";
 import type { PlacedClaimMove } from "../chain/staking/claims.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
@@ -278,7 +278,8 @@ function parseChange(value: unknown): BalanceChange {
     effective: readBoolean(change["effective"], "effective"),
     tracePath: readOptional(change["tracePath"], "tracePath", readString),
   };
-  return error === undefined ? whole : { ...whole, error };
+  // A node of an older release gives the whole text.
+  return error === undefined ? whole : { ...whole, error: changeError(error) };
 }
 
 function parseEntry(value: unknown): AccountJournalEntry {

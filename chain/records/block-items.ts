@@ -3,7 +3,7 @@
  * receipts of a block, as snapshots carry them. How a block is stored is in `block-records.ts`.
  */
 import type { Address } from "../address.js";
-import { BALANCE_REASONS, type BalanceChange } from "../balance-change.js";
+import { BALANCE_REASONS, type BalanceChange, changeError } from "../balance-change.js";
 import type { BlockHeader, BlockTransaction } from "../block.js";
 import type { Hash32 } from "../hex.js";
 import {
@@ -215,9 +215,10 @@ function readChangeFields(reader: RlpReader): BalanceChange {
   const path = reader.text("ascii");
   const error = reader.text("utf8");
   const tracePath = path === "" ? undefined : path.slice(1);
+  // Older releases stored the whole text; what is read is what newer ones would have stored.
   return error === ""
     ? { reason, from, to, amountAtoken, effective, tracePath }
-    : { reason, from, to, amountAtoken, effective, tracePath, error };
+    : { reason, from, to, amountAtoken, effective, tracePath, error: changeError(error) };
 }
 
 /** The bits of a receipt's bloom that are set, two bytes each; a log of a transfer sets twelve of 2,048. */

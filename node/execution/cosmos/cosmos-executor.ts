@@ -4,7 +4,11 @@
  */
 import { leastComputeNs } from "../transaction-executor.js";
 import type { Address } from "../../../chain/address.js";
-import type { BalanceChange, BalanceReason } from "../../../chain/balance-change.js";
+import {
+  type BalanceChange,
+  type BalanceReason,
+  changeError,
+} from "../../../chain/balance-change.js";
 import {
   accountText,
   event,
@@ -113,9 +117,8 @@ export function executeCosmosTransaction(
     gasUsed,
     events,
   };
-  const moves = run.changes.map((change) => {
-    return failed === undefined ? change : { ...change, effective: false, error: failed.log };
-  });
+  const undone = failed && ({ effective: false, error: changeError(failed.log) } as const);
+  const moves = run.changes.map((change) => (undone ? { ...change, ...undone } : change));
   return {
     included: true,
     result,

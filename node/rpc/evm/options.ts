@@ -44,7 +44,15 @@ export interface EvmRpcLimits {
   readonly backlogBytes: number;
 }
 
-/** Defaults: D16. A node has `cacheBytes` of its settings (`[memory] rpc-cache`). */
+/**
+ * Defaults: D16. A node has `cacheBytes` of its settings (`[memory] rpc-cache`).
+ *
+ * `responseBytes` holds the journal of every block, or nobody who follows the chain would get past it. Of
+ * what fills one, logs without topics have the most JSON for their second of compute units (D21): with two
+ * words of data 209 bytes, which weigh 3.4 us by the first weights and 4.0 by the fifth, so 62 MB at most.
+ * Transfers with all of the input that a journal gives come to 56 MB, moves within calls to 20, those of
+ * failed Cosmos transactions, each with its error, to 10.
+ */
 export const DEFAULT_EVM_RPC_LIMITS: EvmRpcLimits = {
   bodyBytes: 5 * 1024 * 1024,
   batchBodyBytes: 25_000_000,
