@@ -1,7 +1,7 @@
 /** Receipts of a block, of which there may be more than any answer holds: anybody can log that much. */
 import { type Height, toQuantity } from "../chain/hex.js";
 import { readList, readObject } from "./answer-fields.js";
-import { isTooMuch } from "./errors.js";
+import { isTooMuch, isTooMuchAtOnce } from "./errors.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "./json-rpc.js";
 
 /** Receipts in one exchange; with more than fits into an answer there are fewer. */
@@ -65,11 +65,11 @@ async function readFitting(
       hashes.map((hash) => ({ method, params: [hash] })),
       options,
     );
-    const refused = outcomes.findIndex((outcome) => !outcome.ok && isTooMuch(outcome.error));
+    const refused = outcomes.findIndex((outcome) => !outcome.ok && isTooMuchAtOnce(outcome.error));
     const fitting = refused === -1 ? outcomes : outcomes.slice(0, refused);
     return fitting.length === 0 ? undefined : fitting.map(resultOf);
   } catch (error) {
-    if (!isTooMuch(error)) throw error;
+    if (!isTooMuchAtOnce(error)) throw error;
     return undefined;
   }
 }

@@ -82,13 +82,34 @@ export function isHeaderMissing(error: unknown): error is RpcError {
   return /header (for hash )?not found/i.test(error.nodeMessage);
 }
 
-/** Numbers with which nodes say that there is too much in an answer: geth's, this node's, and others'. */
-const TOO_MUCH: ReadonlySet<number> = new Set([INVALID_PARAMS, -32005, -32003, SERVER_ERROR]);
+/** Numbers with which nodes say that there is too much in an answer: this node's and others'. */
+const TOO_MUCH: ReadonlySet<number> = new Set([INVALID_PARAMS, -32003]);
 
-/** Whether it may be answered where less is asked for at once. */
+/** Number with which a node refuses what it has no room for now (EIP-1474's limits). */
+const LIMIT_EXCEEDED = -32005;
+
+/** Numbers that say it with some texts only: of a busy node, and of any fault. */
+const MAYBE_TOO_MUCH: ReadonlySet<number> = new Set([LIMIT_EXCEEDED, SERVER_ERROR]);
+
+/**
+ * Texts that say it: "query returned more than 10000 results", "block range greater than 2000 max". A busy
+ * node ("too many large answers are asked for at once", "request rate exceeded") says nothing of sizes.
+ */
+const TELLS_TOO_MUCH = /\b(results|range|size|response too large|too many logs)\b/i;
+
+/** Whether it may be answered where less is asked for. */
 export function isTooMuch(error: unknown): boolean {
   if (error instanceof NodeFault) return error.code === "ANSWER_TOO_LARGE";
-  return error instanceof RpcError && TOO_MUCH.has(error.rpc.rpcCode);
+  if (!(error instanceof RpcError)) return false;
+  const { rpcCode } = error.rpc;
+  if (TOO_MUCH.has(rpcCode)) return true;
+  return MAYBE_TOO_MUCH.has(rpcCode) && TELLS_TOO_MUCH.test(error.nodeMessage);
+}
+
+/** Whether less may be had: what a node has no room for now is large, and for small answers it has some. */
+export function isTooMuchAtOnce(error: unknown): boolean {
+  if (isTooMuch(error)) return true;
+  return error instanceof RpcError && error.rpc.rpcCode === LIMIT_EXCEEDED;
 }
 
 /** The Data API refused a request; `details.rosettaCode` is its listed number. */

@@ -52,7 +52,7 @@ export interface TokenRun extends TokenVerdicts {
   readonly codes: readonly ObservedCode[];
   /** Every account that a transfer of the run names as its receiver. */
   readonly receivers: Receivers;
-  /** Transfers of contracts that nobody listed which are not recorded: their blocks have too many. */
+  /** Transfers of contracts that nobody listed which are not recorded, at least; see `WantedLogs`. */
   readonly leftOut: number;
 }
 
@@ -75,7 +75,8 @@ export async function readTokenRun(
   const range = { from: first.height, to: last.height };
   const kept = new WantedLogs(watched, run, mostListed);
   const isWanted = (log: TransferLog) => kept.keep(log);
-  const wanted = { ...options, lastHash: last.hash, atLeast: contracts, isWanted };
+  const onLeftOut = () => kept.leaveOut();
+  const wanted = { ...options, lastHash: last.hash, atLeast: contracts, isWanted, onLeftOut };
   const logs = await node.transferLogs(range, wanted);
   assertSameBlocks(kept, logs);
   const told = sidesBesideOperations(logs, sides, watched);

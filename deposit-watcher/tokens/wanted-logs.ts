@@ -64,9 +64,17 @@ export class WantedLogs implements Receivers {
     this.#hashes = new Map(run.map(({ height, hash }) => [height, hash]));
   }
 
-  /** How many to our addresses were let go of, because their blocks or all of the run have too many. */
+  /**
+   * How many to our addresses were let go of, because their blocks or all of the run have too many; of a
+   * block whose transfers no answer holds nobody knows how many, and it counts as one.
+   */
   get leftOut(): number {
     return this.#leftOut;
+  }
+
+  /** Of a block only transfers of listed tokens were read. */
+  leaveOut(): void {
+    this.#leftOut += 1;
   }
 
   /** See `Receivers`. */

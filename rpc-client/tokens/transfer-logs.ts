@@ -14,7 +14,7 @@ import {
   readOptional,
   readSafeQuantity,
 } from "../answer-fields.js";
-import { badAnswer, isTooMuch } from "../errors.js";
+import { badAnswer, isTooMuch, isTooMuchAtOnce } from "../errors.js";
 import { encodeAt } from "../at.js";
 import { receiptsInParts } from "../block-receipts.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
@@ -54,6 +54,8 @@ export interface TransferLogCalls {
        * them such a block is refused.
        */
       readonly atLeast?: readonly Address[];
+      /** Told of each block of which only `atLeast` was read. */
+      readonly onLeftOut?: (height: Height) => void;
       /**
        * Only those for which it is true are kept; asked once of each. A range may have more than memory,
        * while one answer is bounded.
@@ -69,7 +71,7 @@ export interface TransferLogCalls {
 export function transferLogCalls(rpc: JsonRpcClient): TransferLogCalls {
   return {
     async transferLogs(range, options) {
-      const { contracts, account, atLeast, isWanted, lastHash } = options;
+      const { contracts, account, atLeast, onLeftOut, isWanted, lastHash } = options;
       const filters = filtersFor(account).map((topics) => ({
         topics,
         ...(contracts === undefined ? {} : { address: contracts }),
@@ -81,7 +83,7 @@ export function transferLogCalls(rpc: JsonRpcClient): TransferLogCalls {
       };
       for (const filter of filters) {
         const last = { ...range, lastHash };
-        await search(rpc, range, { filter, atLeast, take, options, last });
+        await search(rpc, range, { filter, atLeast, onLeftOut, take, options, last });
       }
       if (filters.length === 1) return logs;
       const unique = new Map(logs.map((log) => [`${log.height} ${log.logIndex}`, log]));
@@ -112,6 +114,7 @@ function filtersFor(account: Address | undefined): readonly Topics[] {
 interface Search {
   readonly filter: { readonly topics: Topics; readonly address?: readonly Address[] };
   readonly atLeast: readonly Address[] | undefined;
+  readonly onLeftOut: ((height: Height) => void) | undefined;
   /** Told of each that is found, in the order of the chain. */
   readonly take: (log: TransferLog) => void;
   readonly options: RpcOptions;
@@ -139,7 +142,7 @@ async function search(
     assertHas(resultOf(header), wanted.last);
     found = resultOf(logs);
   } catch (error) {
-    if (!isTooMuch(error)) throw error;
+    if (!(from < to ? isTooMuchAtOnce(error) : isTooMuch(error))) throw error;
     if (from === to) return searchLargeBlock(rpc, from, wanted);
     const middle = Math.floor((from + to) / 2);
     await search(rpc, { from, to: middle }, wanted);
@@ -163,7 +166,7 @@ function assertHas(header: unknown, { to, lastHash }: Search["last"]): void {
  * for by itself.
  */
 async function searchLargeBlock(rpc: JsonRpcClient, height: Height, wanted: Search): Promise<void> {
-  const { filter, atLeast } = wanted;
+  const { filter, atLeast, onLeftOut } = wanted;
   let receipts: unknown;
   try {
     receipts = await rpc.request("eth_getBlockReceipts", [toQuantity(height)], wanted.options);
@@ -171,6 +174,7 @@ async function searchLargeBlock(rpc: JsonRpcClient, height: Height, wanted: Sear
     if (!isTooMuch(error)) throw error;
     if (filter.address !== undefined) return searchReceipts(rpc, height, wanted);
     if (atLeast === undefined) throw error;
+    onLeftOut?.(height);
     if (atLeast.length === 0) return;
     const least = { ...wanted, filter: { ...filter, address: atLeast } };
     return search(rpc, { from: height, to: height }, least);

@@ -147,4 +147,23 @@ describe("transfers of a run", () => {
     expect([sightings.length, leftOut]).toEqual([1_000, 4_000]);
     expect(sightings[0]).toMatchObject({ reason: "UNKNOWN_TOKEN", address: alice, claimed: 1n });
   });
+
+  it("count at least one of each block of which listed tokens alone could be read", async () => {
+    const node = {
+      transferLogs: async (
+        _range: unknown,
+        options: { onLeftOut?: (height: number) => void },
+      ): Promise<TransferLog[]> => {
+        for (const height of [5, 6]) options.onLeftOut?.(height);
+        return [];
+      },
+      tokenBalances: async () => [],
+      tokenCodes: async () => [],
+    };
+    const { signal } = new AbortController();
+    const explained = async () => new Set<string>();
+    const input = { run: run as never, sides: [], contracts: [], explained };
+    const nodes = { first: node, second: undefined };
+    expect((await readTokenRun(nodes, watched, input, { signal })).leftOut).toBe(2);
+  });
 });

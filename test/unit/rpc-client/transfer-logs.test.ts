@@ -171,6 +171,57 @@ describe("transfers of a range", () => {
     ).rejects.toMatchObject({ code: "BAD_ANSWER" });
   });
 
+  /** A node that refuses logs and receipts with one error. */
+  function refusing(rpcCode: number, text: string) {
+    const asked: string[] = [];
+    const refusal = (method: string) => new RpcError(text, { rpcCode, method });
+    const calls = transferLogCalls({
+      request: async (method) => {
+        asked.push(method);
+        throw refusal(method);
+      },
+      batch: async (list) =>
+        list.map(({ method }): RpcOutcome => {
+          asked.push(method);
+          return method === "eth_getLogs"
+            ? { ok: false, error: refusal(method) }
+            : { ok: true, result: { hash: id("5") } };
+        }),
+      close: () => undefined,
+    });
+    return { asked, calls };
+  }
+
+  it.each([
+    [-32005, "too many large answers are asked for at once"],
+    [-32005, "daily request count exceeded, request rate limited"],
+    [-32000, "header not found"],
+    [-32000, "execution aborted (timeout = 5s)"],
+  ])("are no few because a node refuses now: %s %s", async (rpcCode, text) => {
+    const { asked, calls } = refusing(rpcCode, text);
+    const left: number[] = [];
+    const options = { signal, atLeast: [], onLeftOut: (height: number) => void left.push(height) };
+    await expect(calls.transferLogs({ from: 4, to: 5 }, options)).rejects.toMatchObject({
+      code: "RPC_ERROR",
+      nodeMessage: text,
+    });
+    expect([asked.includes("eth_getBlockReceipts"), left]).toEqual([false, []]);
+  });
+
+  it.each([
+    [-32005, "query returned more than 10000 results"],
+    [-32602, "Log response size exceeded"],
+    [-32000, "block range greater than 2000 max"],
+    [-32000, "too many logs"],
+    [-32003, "response too large"],
+  ])("are told to be left out where a block has too many: %s %s", async (rpcCode, text) => {
+    const { calls } = refusing(rpcCode, text);
+    const left: number[] = [];
+    const options = { signal, atLeast: [], onLeftOut: (height: number) => void left.push(height) };
+    expect(await calls.transferLogs({ from: 4, to: 5 }, options)).toEqual([]);
+    expect(left).toEqual([4, 5]);
+  });
+
   it("of wanted contracts come by single receipts where a block has more than all else gives", async () => {
     const hashes = Array.from({ length: 7 }, (_, index) => id(`tx ${index}`));
     const logOf = (index: number) => {
