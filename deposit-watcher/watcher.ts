@@ -9,6 +9,7 @@ import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { type BlockStepResult, commitBlockStep } from "../ledger/blocks/block-step.js";
 import { explainedPlaces } from "../ledger/blocks/wallet-flows.js";
+import { sweptPlaces } from "../ledger/treasury/swept-places.js";
 import type { NewSighting } from "../ledger/assets/token-sightings.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
@@ -307,7 +308,10 @@ export class Watcher {
     const { database, node, secondNode, book, tokens: listed, options } = this.#parts;
     const { mostListed } = options;
     const tokenNodes = { first: node, second: secondNode };
-    const explained: PrepareParts["explained"] = (payers) => explainedPlaces(database, payers);
+    const explained: PrepareParts["explained"] = async (payers) => {
+      const swept = await sweptPlaces(database, payers);
+      return new Set([...swept, ...(await explainedPlaces(database, payers))]);
+    };
     const parts = { nodes: this.#nodes, tokenNodes, book, listed, mostListed, explained };
     return prepareRun(parts, run, { signal });
   }
@@ -419,7 +423,7 @@ export class Watcher {
       const fields = { height, wallet, contract, txHash, more: more.length };
       log.error(
         fields,
-        "a token says that units left a wallet, whose balance did not fall by them",
+        "a token says that units left an address of ours, whose balance did not fall by them",
       );
     }
     if (leftOut === 0) return;

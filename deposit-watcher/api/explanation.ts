@@ -263,7 +263,7 @@ function ofSighting(sighting: StoredSighting): [ExplanationCode, string] {
     case "NOT_LEFT":
       return [
         "NOTHING_ARRIVED",
-        `The token claims that ${claimed ?? 0n} more units left a wallet of ours than its balance fell by.`,
+        `The token claims that ${claimed ?? 0n} more units left an address of ours than its balance fell by.`,
       ];
     case "NOT_ARRIVED":
     case "SHORTFALL":

@@ -99,9 +99,7 @@ export async function readTokenRun(
     const beforeUnits = isNew.has(touch) ? 0n : balances[2 * index];
     return { touch, around: { beforeUnits, afterUnits: balances[2 * index + 1] } };
   });
-  const own = await explained(
-    judged.flatMap(({ touch, around }) => doubtfulPayers(touch, around, watched)),
-  );
+  const own = await explained(judged.flatMap(({ touch, around }) => doubtfulPayers(touch, around)));
   const owners = {
     customerOf: (address: Address) => watched.customerOf(address),
     walletFrom: (address: Address) => watched.walletFrom(address),

@@ -1,7 +1,7 @@
 /**
  * Pure: what contracts claim against what the balances of our addresses did. Only what arrived is a
- * deposit, and only what left a hot wallet is an outflow that nobody asked for; what a contract claimed
- * beyond it is recorded, and what came unsaid goes to suspense.
+ * deposit, and only what left is an outflow that nobody asked for; what a contract claimed beyond it is
+ * recorded, and what came unsaid goes to suspense.
  */
 import type { Address } from "../../chain/address.js";
 import { atMostWord, type Hash32, type Height } from "../../chain/hex.js";
@@ -43,7 +43,7 @@ export interface TokenOwners {
   customerOf(address: Address): CustomerId | undefined;
   /** See `Watched`; undefined for an address that is no hot wallet. */
   walletFrom(address: Address): Height | undefined;
-  /** Whether something explains what a transaction took of a hot wallet; asked of `doubtfulPayers` alone. */
+  /** Whether something explains what a transaction took of an address; asked of `doubtfulPayers` alone. */
   isExplained(payer: Payer): boolean;
 }
 
@@ -84,7 +84,7 @@ export interface Arrivals {
 /**
  * Gives what came to those who claim it, one after the other. Who takes is taken at its word: what it
  * took beyond it, or not, shows as too little or too much that arrived, or in the reconciliation. What is
- * only said to have left a hot wallet shows in `leftUnits`, and `withoutUnmoved` takes it out first.
+ * only said to have left shows in `leftUnits`, and `withoutUnmoved` takes it out first.
  * @param moves signed, all of one token at one address in one block, in the order of the block
  * @param changeUnits balance after the block less the one before it
  */
@@ -104,16 +104,14 @@ export function arrivalsOf(
 }
 
 /**
- * Transactions that are said to have taken more of a hot wallet than its balance fell by, counting what came
- * in. None where the contract does not tell the balance.
+ * Transactions that are said to have taken more of one of our addresses than its balance fell by, counting
+ * what came in. None where the contract does not tell the balance.
  */
 export function doubtfulPayers(
   { sides, address: wallet }: TokenTouch,
   { beforeUnits, afterUnits }: TokenBalances,
-  owners: Pick<TokenOwners, "walletFrom">,
 ): readonly Payer[] {
   if (beforeUnits === undefined || afterUnits === undefined) return [];
-  if (owners.walletFrom(wallet) === undefined) return [];
   if (arrivalsOf(sides, afterUnits - beforeUnits).leftUnits <= 0n) return [];
   return sides.filter(({ units }) => units < 0n).map(({ txHash: hash }) => ({ wallet, hash }));
 }
@@ -158,8 +156,9 @@ export function judgeTouch(
 }
 
 /**
- * The sides of a touch without what is only said to have left a hot wallet, which is recorded: a contract
- * that logs it at will would freeze all payments. A payment of ours is settled by its log, and stays.
+ * The sides of a touch without what is only said to have left, which is recorded: a contract that logs it at
+ * will would freeze all payments, and at a deposit address make a surplus of units that do not exist. A
+ * payment or a sweep of ours is booked by its log, and stays.
  */
 function withoutUnmoved(
   touch: TokenTouch,
@@ -167,7 +166,7 @@ function withoutUnmoved(
   owners: TokenOwners,
   verdicts: TokenVerdicts,
 ): readonly TokenSide[] {
-  if (doubtfulPayers(touch, balances, owners).length === 0) return touch.sides;
+  if (doubtfulPayers(touch, balances).length === 0) return touch.sides;
   let { leftUnits } = arrivalsOf(touch.sides, balances.afterUnits - balances.beforeUnits);
   return touch.sides.map((side) => {
     const { address: wallet, txHash: hash, units } = side;

@@ -5,7 +5,7 @@ import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../le
 import { type NewIncident, writeIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles, ledgerRole, type LedgerService } from "../../../ledger/roles.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
-import { createLogger } from "../../../runtime/process/logger.js";
+import { createLogger, type Logger } from "../../../runtime/process/logger.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import { createFilledDatabase, runOnServer, type TestDatabase } from "./postgres.js";
 
@@ -17,6 +17,15 @@ export const TEST_IDENTITY: ChainIdentity = {
 
 /** A logger that says nothing. */
 export const silentLog = createLogger({ component: "test", level: "silent" });
+
+/** A logger whose lines of level `error` are read again: their fields and `msg`, without the time. */
+export function errorLog(lines: Record<string, unknown>[]): Logger {
+  const write = (line: string) => {
+    const { time: _time, component: _component, level: _level, ...fields } = JSON.parse(line);
+    lines.push(fields);
+  };
+  return createLogger({ component: "test", level: "error", destination: { write } });
+}
 
 /** The ledger of one test, with what ends it. */
 export interface TestLedger {

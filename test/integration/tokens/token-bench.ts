@@ -246,12 +246,12 @@ export class TokenBench {
   }
 
   /** Starts the watcher anew, which stores the tokens. */
-  async watch(listed: readonly TokenEntry[] = TOKENS): Promise<TokenBook> {
+  async watch(listed: readonly TokenEntry[] = TOKENS, log = silentLog): Promise<TokenBook> {
     await this.stopWatching();
     const { node, source, database } = this;
     this.#stop = new AbortController();
     const { signal } = this.#stop;
-    const parts = { database, node, log: silentLog };
+    const parts = { database, node, log };
     const tokens = await openTokenBook(parts, listed, { signal });
     const guard = await LedgerGuard.open({ database, home: this.home, reporter: "test" });
     const watcher = new Watcher({
@@ -262,7 +262,7 @@ export class TokenBench {
       book: new AddressBook(tokens.assets()),
       tokens,
       identity: { chainId: 6940n, genesisHash: this.chain.chain.view.genesis().block.hash },
-      log: silentLog,
+      log,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
       options: {
         pollIntervalMs: 100,

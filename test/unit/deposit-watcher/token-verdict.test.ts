@@ -17,7 +17,8 @@ const hashOf = (text: string) => keccak256Hex(Buffer.from(text));
 const owners = {
   walletFrom: (address: Address) => (address === hotWallet ? 0 : undefined),
   customerOf: (address: Address) => (address === alice ? parseCustomerId("alice") : undefined),
-  isExplained: ({ hash }: { readonly hash: string }) => hash === hashOf("payment of ours"),
+  isExplained: ({ hash }: { readonly hash: string }) =>
+    hash === hashOf("payment of ours") || hash === hashOf("sweep of ours"),
 };
 
 let opIndex = 0;
@@ -90,7 +91,7 @@ describe("what a token's balances say of its claims", () => {
 
   it("gives and leaves no more than there can be of a token, whatever it logs", () => {
     const all = 2n ** 256n - 1n;
-    const gone = Array.from({ length: 10 }, () => side(-all, alice, "sweep"));
+    const gone = Array.from({ length: 10 }, () => side(-all, alice, "sweep of ours"));
     expect(judge([...gone, side(5n)], 5n, 5n)).toEqual({
       ...nothing,
       deposits: [5n],
@@ -136,6 +137,25 @@ describe("what a token's balances say of its claims", () => {
       sightings: ["NOT_LEFT 7"],
     });
     expect(judge(sides.slice(0, 1), 100n, 100n)).toEqual({
+      ...nothing,
+      outflows: [5n],
+      surpluses: [5n],
+    });
+  });
+
+  it("is an outflow of a deposit address as far as its balance fell", () => {
+    expect(judge([side(-5n)], 10n, 10n)).toEqual({ ...nothing, sightings: ["NOT_LEFT 5"] });
+    expect(judge([side(-5n)], 10n, 5n)).toEqual({ ...nothing, outflows: [5n] });
+    expect(judge([side(10n), side(-5n, alice, "claim")], 10n, 20n)).toEqual({
+      ...nothing,
+      deposits: [10n],
+      sightings: ["NOT_LEFT 5"],
+    });
+    expect(judge([side(-5n)], undefined, 10n)).toEqual({ ...nothing, outflows: [5n] });
+  });
+
+  it("is an outflow of a deposit address in full where it is a sweep of ours", () => {
+    expect(judge([side(-5n, alice, "sweep of ours")], 10n, 10n)).toEqual({
       ...nothing,
       outflows: [5n],
       surpluses: [5n],
