@@ -17,8 +17,10 @@ import { listWallets } from "../ledger/wallets/wallet.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
+import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { IncidentFound } from "./errors.js";
+import { heldUnits } from "./tokens/held-units.js";
 
 /** Addresses looked at in one round. */
 const ROUND = 200;
@@ -32,7 +34,8 @@ const MAX_PAST_ENTRIES = 500_000;
 /** What the backfill needs. */
 export interface BackfillParts {
   readonly database: SqlDatabase;
-  readonly node: Pick<EvmClient, "accountJournal" | "getBalance" | "tokenBalances">;
+  readonly node: Pick<EvmClient, "accountJournal" | "getBalance" | "tokenBalances" | "tokenCodes">;
+  readonly log: Logger;
 }
 
 /** What a past is read by: a chain that loses blocks moves first blocks, of addresses and of tokens. */
@@ -40,6 +43,8 @@ interface PastBasis {
   readonly tokens: readonly (TokenAsset & { readonly isOpened: boolean })[];
   readonly openedTokens: number;
   readonly rewinds: number;
+  /** Those of which the log says that their contracts do not tell: once for many addresses. */
+  readonly silentTokens: Set<string>;
 }
 
 /**
@@ -79,6 +84,7 @@ async function readBasis(database: SqlDatabase): Promise<PastBasis> {
   const tokens = await readTokenAssets(database);
   return {
     rewinds,
+    silentTokens: new Set(),
     openedTokens: countOpened(states),
     tokens: tokens.map((token) => {
       return { ...token, isOpened: states.get(token.symbol)?.isOpened === true };
@@ -161,9 +167,12 @@ async function readPast(
   return { ...splitPast(address, effective), tokens };
 }
 
-/** Tokens as sums: which transfers they came by is not asked of a whole chain. */
+/**
+ * Tokens as sums: which transfers they came by is not asked of a whole chain. What a contract does not tell
+ * keeps no coins waiting: none of it is booked, the log says so, and once it tells the reconciliation does.
+ */
 async function readTokens(
-  { node }: BackfillParts,
+  { node, log }: BackfillParts,
   asked: {
     readonly owner: Pick<DepositAddress, "address" | "fromHeight">;
     readonly basis: PastBasis;
@@ -172,14 +181,23 @@ async function readTokens(
 ): Promise<TokenBalance[]> {
   const { address, fromHeight } = asked.owner;
   // Younger tokens are opened with what this address holds by then.
-  const followed = asked.basis.tokens.filter((token) => token.fromHeight <= fromHeight);
+  const { tokens, silentTokens } = asked.basis;
+  const followed = tokens.filter((token) => token.fromHeight <= fromHeight);
   if (followed.length === 0) return [];
   const queries = followed.map(({ contract: token }) => {
     return { token, account: address, at: fromHeight - 1 };
   });
-  const balances = await node.tokenBalances(queries, options);
-  return followed.flatMap(({ symbol: asset }, index) => {
-    const amountUnits = balances[index] ?? 0n;
+  const held = await heldUnits(node, queries, options);
+  return followed.flatMap(({ symbol: asset, contract }, index) => {
+    const amountUnits = held[index];
+    if (amountUnits === undefined) {
+      const text =
+        "a token's contract does not tell what an address of ours held before this block";
+      const fields = { asset, contract, address, height: fromHeight };
+      if (!silentTokens.has(asset)) log.error(fields, text);
+      silentTokens.add(asset);
+      return [];
+    }
     return amountUnits === 0n ? [] : [{ asset, amountUnits }];
   });
 }

@@ -11,6 +11,7 @@ import type { Logger } from "../runtime/process/logger.js";
 import { retry } from "../runtime/process/task.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { DepositError } from "./errors.js";
+import { heldUnits } from "./tokens/held-units.js";
 
 /** Waits between two questions to a node that is down, or not as far yet. */
 const MIN_DELAY_MS = 200;
@@ -21,7 +22,13 @@ export interface WatchStart {
   readonly database: SqlDatabase;
   readonly node: Pick<
     EvmClient,
-    "chainId" | "genesisHash" | "blockNumber" | "getBlockHeader" | "getBalance" | "tokenBalances"
+    | "chainId"
+    | "genesisHash"
+    | "blockNumber"
+    | "getBlockHeader"
+    | "getBalance"
+    | "tokenBalances"
+    | "tokenCodes"
   >;
   readonly identity: ChainIdentity;
   /** "genesis", "head" or the first height to watch. */
@@ -78,9 +85,12 @@ function readBehind(start: WatchStart) {
   );
 }
 
-/** Of coins, and of tokens that are listed already: a start of before the first block has stored them. */
+/**
+ * Of coins, and of tokens that are listed already: a start of before the first block has stored them. What a
+ * contract does not tell keeps nothing from being watched; see `readTokens` of the backfill.
+ */
 async function readHoldings(
-  { database, node, signal }: WatchStart,
+  { database, node, log, signal }: WatchStart,
   height: Height,
 ): Promise<readonly WalletHolding[]> {
   const tokens = await readTokenAssets(database);
@@ -89,9 +99,14 @@ async function readHoldings(
     const units = await node.getBalance(wallet, height, { signal });
     holdings.push({ wallet, asset: NATIVE_ASSET, units });
     const queries = tokens.map(({ contract: token }) => ({ token, account: wallet, at: height }));
-    const balances = await node.tokenBalances(queries, { signal });
-    for (const [index, { symbol: asset }] of tokens.entries()) {
-      holdings.push({ wallet, asset, units: balances[index] ?? 0n });
+    const held = await heldUnits(node, queries, { signal });
+    for (const [index, { symbol: asset, contract }] of tokens.entries()) {
+      const told = held[index];
+      if (told === undefined) {
+        const text = "a token's contract does not tell what a wallet of ours holds";
+        log.error({ asset, contract, address: wallet, height }, text);
+      }
+      holdings.push({ wallet, asset, units: told ?? 0n });
     }
   }
   return holdings;

@@ -24,6 +24,7 @@ import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { heldUnits } from "./held-units.js";
 import { observedCodes } from "./token-run.js";
 
 /** Tokens whose code one round looks at; the next round goes on with the others. */
@@ -48,6 +49,8 @@ export class TokenBook {
   #tokens: readonly TokenAsset[] = [];
   #next = 0;
   #checkedHeight = -1;
+  /** Tokens of which the log says that their contracts do not tell. */
+  readonly #silent = new Set<string>();
 
   private constructor(parts: TokenBookParts, entries: readonly TokenEntry[]) {
     this.#parts = parts;
@@ -75,7 +78,7 @@ export class TokenBook {
    * Books what our addresses held before the tokens that are not opened yet. One whose first block the
    * node does not reach waits for a later call: the chain may have lost blocks, and what is waited for
    * here would keep the watcher from finding it out. One that the node does not tell of keeps no other
-   * waiting.
+   * waiting, and neither does one whose contract does not tell: nothing is booked of it, and the log says so.
    * @throws the faults of node and database, behind all that could be opened
    */
   async openWaiting({ signal }: { readonly signal: AbortSignal }): Promise<void> {
@@ -99,11 +102,23 @@ export class TokenBook {
         continue;
       }
       const balances = read.value;
+      if (balances === undefined) {
+        untold.set(token.symbol, undefined);
+        this.#tellSilent(token);
+        continue;
+      }
       if (!(await bookOpening(database, token, { balances, rewinds, bookedPasts }))) continue;
       const { symbol: asset, contract, fromHeight: height } = token;
       log.info({ asset, contract, height }, "a token is watched from this block on");
     }
-    for (const fault of untold.values()) throw fault;
+    for (const fault of untold.values()) if (fault !== undefined) throw fault;
+  }
+
+  #tellSilent({ symbol: asset, contract, fromHeight: height }: TokenAsset): void {
+    if (this.#silent.has(asset)) return;
+    this.#silent.add(asset);
+    const text = "a token's contract does not tell what our addresses held before this block";
+    this.#parts.log.error({ asset, contract, height }, text);
   }
 
   /**
@@ -168,12 +183,15 @@ async function walletsBefore(
   return new Set(known.map(({ address }) => address));
 }
 
-/** What our addresses held before the first block that counts; younger ones have a past of their own. */
+/**
+ * What our addresses held before the first block that counts; younger ones have a past of their own.
+ * @returns undefined where the contract does not tell
+ */
 async function readHeld(
   { database, node }: TokenBookParts,
   token: TokenAsset,
   { signal }: { readonly signal: AbortSignal },
-): Promise<readonly OpeningBalance[]> {
+): Promise<readonly OpeningBalance[] | undefined> {
   const at = token.fromHeight - 1;
   const wallets = await walletsBefore(database, token);
   const found: OpeningBalance[] = [];
@@ -184,12 +202,17 @@ async function readHeld(
     const accounts = older.map(({ address }) => address);
     if (firstIndex === 0) accounts.push(...wallets);
     const queries = accounts.map((account) => ({ token: token.contract, account, at }));
-    const answers = await node.tokenBalances(queries, { signal });
-    accounts.forEach((address, index) => {
-      const units = answers[index] ?? 0n;
-      const isHotWallet = wallets.has(address);
-      if (units > 0n) found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
-    });
+    // One first: a contract that tells of nobody is asked in every round.
+    for (const part of [queries.slice(0, 1), queries.slice(1)]) {
+      const held = await heldUnits(node, part, { signal });
+      for (const [index, { account: address }] of part.entries()) {
+        const units = held[index];
+        if (units === undefined) return undefined;
+        const isHotWallet = wallets.has(address);
+        if (units > 0n)
+          found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
+      }
+    }
     const last = page.at(-1);
     if (page.length < ADDRESS_PAGE || last === undefined) return found;
     firstIndex = last.index + 1;

@@ -13,13 +13,13 @@ import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";
 import { IncidentFound } from "../errors.js";
 import { type Payer, payerPlace } from "../../ledger/watch/flows.js";
+import { zeroWithoutCode } from "./held-units.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
   doubtfulPayers,
   judgeTouch,
   noVerdicts,
   touchKey,
-  type TokenTouch,
   type TokenVerdicts,
   touchesOf,
 } from "./token-verdict.js";
@@ -90,14 +90,16 @@ export async function readTokenRun(
     agreedBalances({ first: node, second }, queries, options),
     readCodes(node, touches, options),
   ]);
-  const isNew = await madeInBlock(
+  const earlier = queries.filter((_, index) => index % 2 === 0);
+  const before = await zeroWithoutCode(
     node,
-    touches.filter((_, index) => balances[2 * index] === undefined),
+    earlier,
+    earlier.map((_, index) => balances[2 * index]),
     options,
   );
   const judged = touches.map((touch, index) => {
-    const beforeUnits = isNew.has(touch) ? 0n : balances[2 * index];
-    return { touch, around: { beforeUnits, afterUnits: balances[2 * index + 1] } };
+    const [beforeUnits, afterUnits] = [before[index], balances[2 * index + 1]];
+    return { touch, around: { beforeUnits, afterUnits } };
   });
   const own = await explained(judged.flatMap(({ touch, around }) => doubtfulPayers(touch, around)));
   const owners = {
@@ -130,20 +132,6 @@ async function agreedBalances(
     message: `the nodes disagree about what ${address} has of ${token} after block ${height}`,
     details: { address, token, units: balances[place], otherUnits: others[place] },
   });
-}
-
-/** A contract that the block itself made has nothing of anybody before it. */
-async function madeInBlock(
-  node: Pick<TokenNode, "tokenCodes">,
-  touches: readonly TokenTouch[],
-  options: { readonly signal: AbortSignal },
-): Promise<ReadonlySet<TokenTouch>> {
-  if (touches.length === 0) return new Set();
-  const codes = await node.tokenCodes(
-    touches.map(({ contract, height }) => ({ contract, at: Math.max(0, height - 1) })),
-    options,
-  );
-  return new Set(touches.filter((_, index) => codes[index] === undefined));
 }
 
 /** Logs and operations are read from two servers: they must tell of the same blocks. */

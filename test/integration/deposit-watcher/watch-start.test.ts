@@ -8,7 +8,7 @@ import { postJournal } from "../../../ledger/journal/journal.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
-import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
+import { errorLog, registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { HOT, OPENING_ATOKEN, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 /** What the hot wallet holds after its past: 500 came, 200 and a fee of 21 went. */
@@ -25,11 +25,15 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-function begin(startHeight: string, node: WatchStart["node"] = bench.node): Promise<void> {
+function begin(
+  startHeight: string,
+  node: WatchStart["node"] = bench.node,
+  log = silentLog,
+): Promise<void> {
   const identity = { genesisHash: bench.chain.genesisHash, chainId: 6940n };
   const { database } = bench.ledger;
   const { signal } = new AbortController();
-  const settings = { identity, startHeight, log: silentLog, signal };
+  const settings = { identity, startHeight, log, signal };
   return beginWatch({ database, node, ...settings });
 }
 
@@ -94,6 +98,32 @@ describe("a ledger that has seen no block", () => {
       { account: `asset:wallet:${HOT}`, ledgerUnits: 40n, chainUnits: 40n },
     ]);
     expect(clean).toBe(true);
+  });
+
+  it("begins where the contract of a token does not tell what wallets hold, and says so", async () => {
+    const { chain } = bench;
+    const contract = testAddress(0x70c);
+    chain.token = contract;
+    const entries = ["PLAIN", "LATER"].map((symbol, index) => {
+      return { symbol, contractAddress: testAddress(0x70c + index), decimals: 6 };
+    });
+    await registerTokens(bench.ledger.database, entries);
+    chain.override = (method) =>
+      method === "eth_call" ? { error: { code: 3, message: "execution reverted" } } : undefined;
+    const errors: Record<string, unknown>[] = [];
+    await begin("head", bench.node, errorLog(errors));
+    expect(await cursorHeight()).toBe(4);
+    expect(await bench.accountAtoken("equity:opening_capital")).toBe(-HELD_ATOKEN);
+    // Of what is not there yet nobody has anything.
+    expect(errors).toEqual([
+      {
+        asset: "PLAIN",
+        contract,
+        address: HOT,
+        height: 4,
+        msg: "a token's contract does not tell what a wallet of ours holds",
+      },
+    ]);
   });
 
   it("begins at a height, and at block 0 where there is nothing to skip", async () => {

@@ -37,7 +37,7 @@ async function bookPast(node: EvmClient): Promise<void> {
   const { database } = bench;
   const lease = await acquireWatchLease(database, { owner: "booking", leaseMs: 60_000 });
   if (lease === undefined) throw new Error("another watcher books");
-  await runBackfill({ database, node }, { lease, signal });
+  await runBackfill({ database, node, log: silentLog }, { lease, signal });
   await releaseWatchLease(database, lease);
 }
 
