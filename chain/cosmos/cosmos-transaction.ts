@@ -4,6 +4,7 @@
  * the encoder would have written otherwise is refused.
  */
 import { type Address, parseBech32, publicKeyToAddress, VALIDATOR_PREFIX } from "../address.js";
+import { ChainError } from "../errors.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 import { parsePublicKey } from "../crypto.js";
 import { keccak256Hex, sha256Hex } from "../hashes.js";
@@ -18,6 +19,7 @@ import {
   type MessageSchema,
   type ProtoMessage,
   type ProtoValue,
+  takeRoomOfAny,
 } from "./field-schema.js";
 import { schemaOf } from "./message-schemas.js";
 
@@ -159,6 +161,24 @@ export function decodeCosmosTransaction(
   return transaction;
 }
 
+/**
+ * Whether a transaction has more messages in each other than any pool takes, without decoding it: what lies
+ * behind the first one too many is not looked at.
+ * @param raw untrusted; of what cannot be read counts what comes before that
+ */
+export function isOverfull(raw: Uint8Array): boolean {
+  // A message is two bytes on the wire at least: most transactions need no look.
+  if (raw.length <= 2 * MAX_MESSAGES_INSIDE) return false;
+  const room = new MessageRoom(MAX_MESSAGES_INSIDE);
+  try {
+    const body = bodyReader(new ProtoReader(raw, [1, 2], { 3: MAX_LIST }).bytes(1));
+    for (const item of body.repeated(1)) takeRoomOfAny(item, schemaOf, { depth: 0, room });
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+  }
+  return room.isExceeded;
+}
+
 type Body = Pick<
   CosmosTransaction,
   "messages" | "memo" | "timeoutHeight" | "timeoutTimestamp" | "extensionOptions" | "isUnordered"
@@ -169,12 +189,16 @@ interface BodyOptions {
   readonly nonCritical: readonly Uint8Array[];
 }
 
-function decodeBody(bytes: Uint8Array, room: MessageRoom | undefined): Body {
-  const reader = new ProtoReader(bytes, [2, 3, 4, 5], {
+function bodyReader(bytes: Uint8Array): ProtoReader {
+  return new ProtoReader(bytes, [2, 3, 4, 5], {
     1: MAX_MESSAGES,
     [EXTENSION_OPTIONS]: MAX_LIST,
     [NON_CRITICAL_OPTIONS]: MAX_LIST,
   });
+}
+
+function decodeBody(bytes: Uint8Array, room: MessageRoom | undefined): Body {
+  const reader = bodyReader(bytes);
   const critical = reader.repeated(EXTENSION_OPTIONS);
   const nonCritical = reader.repeated(NON_CRITICAL_OPTIONS);
   const typeUrlOf = (option: Uint8Array) => new ProtoReader(option, [1, 2]).text(1);

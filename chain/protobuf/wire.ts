@@ -232,6 +232,22 @@ export class ProtoReader {
   }
 }
 
+/**
+ * Looks at each field of untrusted bytes in the order of the wire; nothing of them is kept.
+ * @param use told the field's number and its bytes, undefined for an integer
+ * @throws INVALID_MESSAGE on malformed bytes, and what `use` throws
+ */
+export function eachField(
+  bytes: Uint8Array,
+  use: (field: number, content: Uint8Array | undefined) => void,
+): void {
+  const cursor = new Cursor(bytes);
+  while (!cursor.isAtEnd) {
+    const tag = cursor.size();
+    use(Math.floor(tag / 8), readField(cursor, tag % 8).bytes);
+  }
+}
+
 /** The error for bytes that are not the message they should be. */
 export function invalidMessage(reason: string): ChainError {
   return new ChainError("INVALID_MESSAGE", `malformed consensus message: ${reason}`);

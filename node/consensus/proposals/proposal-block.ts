@@ -15,6 +15,8 @@ import {
   type DuplicateVoteEvidence,
   encodeDuplicateVote,
 } from "../../../chain/consensus/evidence.js";
+import { wrapsEthereum } from "../../../chain/consensus/sdk-transaction-decode.js";
+import { isOverfull } from "../../../chain/cosmos/cosmos-transaction.js";
 import { AppError, errorMessage } from "../../../chain/errors.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
@@ -85,8 +87,8 @@ export function judgeCandidate(
 }
 
 /**
- * Judges a block that is only proposed. Verifying evidence takes long: what a proposer brings more of than
- * honest ones do is not looked at.
+ * Judges a block that is only proposed. Verifying evidence takes long, and so does reading messages that lie
+ * in each other: what a proposer brings more of than honest ones do is not looked at.
  * @returns undefined for such a block, which gets no vote and is no candidate; else as `judgeCandidate`
  */
 export async function judgeProposed(
@@ -95,10 +97,29 @@ export async function judgeProposed(
   received: WholeParts,
 ): Promise<Candidate | undefined> {
   const block = decodeOrUndefined(received.bytes);
-  if (block === undefined || !parts.evidence.isOverfull(block.evidence)) {
-    return judge(parts, tip, received, block);
+  const excess = block === undefined ? undefined : await excessOf(parts, block);
+  if (block === undefined || excess === undefined) return judge(parts, tip, received, block);
+  refuse(parts, block, `${excess} than is looked at`);
+  return undefined;
+}
+
+/**
+ * What a block has more of than any pool takes: no honest proposer's. It breaks no rule of blocks, and what
+ * two thirds have voted for is not asked for it.
+ */
+async function excessOf(
+  { evidence }: BlockMakerParts,
+  block: ConsensusBlock,
+): Promise<string | undefined> {
+  if (evidence.isOverfull(block.evidence)) return "more evidence against one validator";
+  const slices = new Slices();
+  for (const raw of block.transactions) {
+    if (!wrapsEthereum(raw) && isOverfull(raw)) {
+      return "a transaction with more messages in each other";
+    }
+    const turn = slices.pause();
+    if (turn !== undefined) await turn;
   }
-  refuse(parts, block, "more evidence against one validator than is looked at");
   return undefined;
 }
 

@@ -3,6 +3,7 @@ import {
   type AnyTransaction,
   decodeCosmosTransaction,
   isCosmosBytes,
+  isOverfull,
 } from "../../../chain/cosmos/cosmos-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { sizeFault, staticFault } from "../../../chain/transaction-rules.js";
@@ -16,9 +17,12 @@ export function decodeStored(raw: Uint8Array): AnyTransaction {
     : decodeTransaction(raw);
 }
 
-/** Why no block can hold it, in words: an older version may have taken it. */
+/** Why no block can come to hold it, in words: an older version may have taken it. */
 export function storedFault(tx: AnyTransaction, rules: PoolRules): string | undefined {
   const oversized = sizeFault(tx.raw, rules.maxTransactionBytes);
   if (oversized !== undefined) return oversized.message;
-  return tx.type === "cosmos" ? cosmosFault(tx, rules)?.log : staticFault(tx, rules)?.message;
+  if (tx.type !== "cosmos") return staticFault(tx, rules)?.message;
+  // Blocks may hold it, but no validator votes for a proposal that does (`judgeProposed`).
+  if (isOverfull(tx.raw)) return "more messages in each other than a pool takes";
+  return cosmosFault(tx, rules)?.log;
 }

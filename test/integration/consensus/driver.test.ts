@@ -2,19 +2,25 @@
 import fs from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { MAX_BLOCK_BYTES, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import { present } from "../../../chain/errors.js";
 import type { BlockApplication } from "../../../node/blocks/block-application.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
 import { Wal } from "../../../node/consensus/log/wal.js";
 import type { ChainParams } from "../../../node/settings/genesis.js";
 import { StoreError } from "../../../node/store/database.js";
 import { listeningValidator } from "../../helpers/chains/listening-validator.js";
-import type { BlockChoice } from "../../helpers/chains/signed-chain.js";
+import type { BlockChoice, SignedChain } from "../../helpers/chains/signed-chain.js";
+import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
+
+const MNEMONIC = "test test test test test test test test test test test junk";
 
 let cleanUp: (() => Promise<void>)[] = [];
 
@@ -145,15 +151,36 @@ describe("evidence of the height in progress", () => {
   });
 });
 
-describe("a proposal with more evidence against one validator than anybody keeps", () => {
-  it("is not looked at, and is taken where two thirds want it", async () => {
+describe("a proposal with more than any pool takes", () => {
+  const address = toBech32(parseAddress(Wallet.fromPhrase(MNEMONIC).address));
+  const coins = Array.from({ length: 1_000 }, () => ({ denom: "", amount: "" }));
+  const value = {
+    inputs: [{ address, coins: [] }],
+    outputs: Array.from({ length: 50 }, () => ({ address, coins })),
+  };
+  const [crowded] = signWithCosmJs(MNEMONIC, [
+    {
+      messages: [{ typeUrl: "/cosmos.bank.v1beta1.MsgMultiSend", value }],
+      chainId: "chain_6940-1",
+      gas: 2_000_000,
+      fee: [],
+    },
+  ]);
+  const piles: readonly (readonly [string, (chain: SignedChain, own: number) => BlockChoice])[] = [
+    [
+      "evidence against one validator",
+      (chain, own) => ({ evidence: [1, 2, 3, 4].map((one) => chain.doubleVote(own, 1, `${one}`)) }),
+    ],
+    ["messages in each other", () => ({ transactions: [present(crowded, "not signed").raw] })],
+  ];
+
+  it.each(piles)("of %s is not looked at, and taken where two thirds want it", async (of, pile) => {
     const { node, chain, tell, offer, vote, votes, own, others } = await listener(2);
-    const evidence = ["1", "2", "3", "4"].map((name) => chain.doubleVote(own, 1, name));
-    const { block, blockId, proposal, parts } = offer({ evidence });
+    const { block, blockId, proposal, parts } = offer(pile(chain, own));
     for (const message of [proposal, ...parts]) expect(await tell(message)).toBe("new");
     expect(votes()).toEqual([]);
     const refused = () => node.consensus.refusedBlocks().map(({ reason }) => reason);
-    expect(refused()).toEqual([expect.stringMatching(/more evidence against one validator/)]);
+    expect(refused()).toEqual([expect.stringMatching(new RegExp(`more ${of} than`))]);
     // A vote of one changes nothing, and does not have it judged again.
     const [first, ...more] = others;
     if (first === undefined) throw new Error("nobody");
@@ -172,26 +199,28 @@ describe("a proposal with more evidence against one validator than anybody keeps
     expect([node.consensus.load(2)?.block, node.halts]).toEqual([block, []]);
   });
 
-  it("is taken where it is decided: by who hears the votes first, and by who follows", async () => {
-    const { node, chain, tell, offer, vote, own, others } = await listener(2);
-    const evidence = ["1", "2", "3", "4"].map((name) => chain.doubleVote(own, 1, name));
-    const { block, blockId, parts } = offer({ evidence });
-    const type = VOTE_TYPE.precommit;
-    for (const who of others) await tell({ type: "vote", vote: vote(who, { type, blockId }) });
-    for (const part of parts) expect(await tell(part)).toBe("new");
-    await until(() => node.height === 2, { timeoutMs: 10_000, what: "height 2" });
-    expect(node.consensus.refusedBlocks()).toEqual([]);
+  it.each(piles)(
+    "of %s is taken where it is decided: by who hears the votes first, and by who follows",
+    async (_, pile) => {
+      const { node, chain, tell, offer, vote, own, others } = await listener(2);
+      const { block, blockId, parts } = offer(pile(chain, own));
+      const type = VOTE_TYPE.precommit;
+      for (const who of others) await tell({ type: "vote", vote: vote(who, { type, blockId }) });
+      for (const part of parts) expect(await tell(part)).toBe("new");
+      await until(() => node.height === 2, { timeoutMs: 10_000, what: "height 2" });
+      expect(node.consensus.refusedBlocks()).toEqual([]);
 
-    const { genesis } = chain;
-    const follower = await ValidatorNode.open({ genesis, seed: undefined });
-    cleanUp.push(() => follower.stop());
-    for (const height of [1, 2]) {
-      const decided = node.consensus.load(height);
-      if (decided === undefined) throw new Error("not decided");
-      await follower.consensus.apply(decided);
-    }
-    expect(follower.consensus.load(2)?.block).toEqual(block);
-  });
+      const { genesis } = chain;
+      const follower = await ValidatorNode.open({ genesis, seed: undefined });
+      cleanUp.push(() => follower.stop());
+      for (const height of [1, 2]) {
+        const decided = node.consensus.load(height);
+        if (decided === undefined) throw new Error("not decided");
+        await follower.consensus.apply(decided);
+      }
+      expect(follower.consensus.load(2)?.block).toEqual(block);
+    },
+  );
 });
 
 describe("votes", () => {

@@ -193,6 +193,28 @@ describe("Cosmos transactions", () => {
     expect(refusal((await made.pool.submit([timed]))[0])).toMatchObject({ code: "SDK_FAULT" });
   });
 
+  it("are dropped at a start where a version before took more in each other than is voted for", async () => {
+    const output = {
+      address: receiver,
+      coins: Array.from({ length: 1_000 }, () => ({ denom: "", amount: "" })),
+    };
+    const value = {
+      inputs: [{ address: toBech32(address), coins: [] }],
+      outputs: [output, output, output],
+    };
+    const typeUrl = "/cosmos.bank.v1beta1.MsgMultiSend";
+    const request = { ...base, messages: [{ typeUrl, value }], gas: 200_000, fee: fee(2e7) };
+    const { raw } = present(signWithCosmJs(MNEMONIC, [request])[0], "nothing was signed");
+    const { journal, state, restart } = await fixture();
+    state.balances.set(address, 10n ** 18n);
+    const [hash, receipt] = [hashOf(raw), { from: address, receivedAtMs: 0, sequence: 9 }];
+    journal.entries.set(hash, { hash, raw, ...receipt });
+    expect((await restart()).status(hash)).toEqual({
+      status: "dropped",
+      reason: "more messages in each other than a pool takes",
+    });
+  });
+
   it("leave when their time is over", async () => {
     const head = { timeMs: 1_799_999_999_000 };
     const made = await createFixture({ rules: { headTimeMs: () => head.timeMs } });

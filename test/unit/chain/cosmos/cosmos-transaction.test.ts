@@ -2,7 +2,10 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseBech32, toBech32 } from "../../../../chain/address.js";
 import { feeFault, mostCosmosCostAtoken, sequenceFault } from "../../../../chain/cosmos/ante.js";
-import { decodeCosmosTransaction } from "../../../../chain/cosmos/cosmos-transaction.js";
+import {
+  decodeCosmosTransaction,
+  isOverfull,
+} from "../../../../chain/cosmos/cosmos-transaction.js";
 import { typedDataOf } from "../../../../chain/cosmos/eip712.js";
 import { aminoSignBytes, aminoSignDoc } from "../../../../chain/cosmos/sign-doc.js";
 import { protoJsonOfAny } from "../../../../chain/cosmos/field-schema.js";
@@ -173,7 +176,32 @@ describe("what somebody asks to be read and verified, and has not paid for", () 
     const simulated = { isSimulated: true };
     expect(() => decodeCosmosTransaction(bytes, simulated)).toThrow("more than 2560 messages");
     expect(decodeCosmosTransaction(bytes, { isTaken: true }).messages).toHaveLength(1);
+    expect([isOverfull(bytes), isOverfull(read(most).raw)]).toEqual([true, false]);
   });
+
+  it.each([
+    [853, "more than 2560 messages in each other"],
+    [852, undefined],
+  ])(
+    "is counted without being read as it is read, %d coins in each of three messages",
+    (count, fault) => {
+      const empty = Array.from({ length: count }, () => ({ denom: "", amount: "" }));
+      const message = {
+        typeUrl: "/cosmos.bank.v1beta1.MsgSend",
+        value: { fromAddress: sender, toAddress: receiver, amount: empty },
+      };
+      const messages = [message, message, message];
+      const value = { messages, proposer: sender, title: "t", summary: "s" };
+      const proposal = { typeUrl: "/cosmos.gov.v1.MsgSubmitProposal", value };
+      const [answer] = signWithCosmJs(MNEMONIC, [
+        { messages: [proposal], chainId: LIMITS.cosmosChainId },
+      ]);
+      const bytes = answer?.raw ?? Buffer.alloc(0);
+      expect(isOverfull(bytes)).toBe(fault !== undefined);
+      if (fault === undefined) expect(decodeCosmosTransaction(bytes).messages).toHaveLength(1);
+      else expect(() => decodeCosmosTransaction(bytes)).toThrow(fault);
+    },
+  );
 
   it("is signed as typed data up to what a wallet can show", () => {
     const typedOf = (outputs: number) =>
