@@ -1,5 +1,6 @@
 /** Decided blocks and validators by height, put together from the stores: for peers and servers. */
 import { LRUCache } from "lru-cache";
+import type { BlockTransaction } from "../../chain/block.js";
 import { msToNs } from "../../chain/consensus/block-id.js";
 import { hashConsensusHeader } from "../../chain/consensus/consensus-header.js";
 import {
@@ -10,8 +11,9 @@ import {
 } from "../../chain/consensus/consensus-block.js";
 import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
+import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import { allAtOnce, type Steps } from "../../chain/steps/steps.js";
+import { allAtOnce, mapInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { BlockStore } from "../store/blocks/block-store.js";
 import type {
   CommittedEvidence,
@@ -122,9 +124,22 @@ export class ConsensusArchive implements BlockArchive {
     return size;
   }
 
+  /** Of Cosmos transactions nothing is decoded: reading one may take longer than all others together. */
   private *blockSteps({ header, evidence, lastCommit }: ConsensusRecord): Steps<ConsensusBlock> {
-    const { block } = this.parts.blocks.block(header.height);
-    return { header, evidence, lastCommit, transactions: yield* encodeTransactionSteps(block) };
+    const { blocks } = this.parts;
+    const { height } = header;
+    const transactions: BlockTransaction[] = [];
+    for (const page of blocks.pages(height)) {
+      transactions.push(...page.transactions());
+      yield;
+    }
+    const places = blocks.outline(height).cosmosPlaces.entries();
+    const cosmos = yield* mapInSteps(places, ([item, index]) => {
+      const raw = present(blocks.cosmosBytes(height, item), "Cosmos transaction of a stored block");
+      return { index, tx: { raw } };
+    });
+    const sent = yield* encodeTransactionSteps({ transactions, cosmos });
+    return { header, evidence, lastCommit, transactions: sent };
   }
 }
 

@@ -1,5 +1,5 @@
 /** Blocks of both kinds of transactions, decided by validators who know some of them and judge the rest. */
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { transactionEventSteps } from "../../../chain/abci-event.js";
@@ -202,6 +202,18 @@ describe("four validators and a follower", () => {
       const forged = { ...encoded, block: encodeRlpListOfEncoded(parts) };
       expect(() => proveBlock(forged, { header, next })).toThrow(reason);
     }
+  });
+
+  it("give peers a block from disk as it was decided, without decoding its Cosmos transactions", async () => {
+    const home = await net.halt(0);
+    await net.start(0, { home });
+    const { height } = mined(node(1)).at(-1) ?? { height: 0 };
+    const decode = jest.spyOn(BlockRecords.prototype, "cosmosAt");
+    const given = allAtOnce(node(0).consensus.loadSteps(height));
+    expect(decode).not.toHaveBeenCalled();
+    decode.mockRestore();
+    const decided = node(1).consensus.load(height);
+    expect(given?.block).toEqual(decided?.block);
   });
 
   it("read the same from disk after a restart", async () => {
