@@ -50,7 +50,8 @@ export async function listeningValidator(height = 1, params: Partial<ChainParams
       height,
       round: 0,
       blockId: undefined,
-      timeNs: 9n,
+      // Later than the block, as honest ones are.
+      timeNs: chain.timeNs + 2_000_000_000n,
     };
     return { ...chain.vote(who, { ...content, ...change }) };
   };
