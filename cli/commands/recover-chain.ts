@@ -18,6 +18,9 @@ import { type LedgerCommand, type OpenedLedger, toJson } from "../ledger/ledger-
 /** Raw transactions in one request. */
 const SEND_CHUNK = 100;
 
+/** Whose payment is neither on the chain nor here. */
+const BYTES_MISSING = "its bytes are not here: whoever has them sends them, or use the nonce up";
+
 /** What became of the bytes that were sent again. */
 interface Resent {
   readonly hash: string;
@@ -30,7 +33,8 @@ interface Resent {
 /**
  * Shows what the chain lost; with `apply` it goes back and sends the stored bytes again, unless sending
  * is stopped.
- * @returns 0 when nothing is missing, or all was done; else 1, also where the node refuses bytes
+ * @returns 0 when nothing is missing, or all was done; else 1, also where the node refuses bytes, or bytes
+ *   are missing here
  */
 export async function recoverChain(
   command: LedgerCommand,
@@ -54,11 +58,12 @@ export async function recoverChain(
     resent = stopped === undefined ? await resend(command, opened, plan) : [];
   }
   if (command.json) {
-    const { payments, paidOtherwise, onChain, ...rest } = plan;
+    const { payments, paidOtherwise, unsendable, onChain, ...rest } = plan;
     const shown = payments.map(({ raw, former: _former, ...payment }) => ({
       ...payment,
       isStored: raw !== undefined,
-      notSent: paidOtherwise.get(payment.hash) ?? null,
+      notSent:
+        paidOtherwise.get(payment.hash) ?? (unsendable.has(payment.hash) ? BYTES_MISSING : null),
     }));
     const rewind = { ...rest, payments: shown, onChain: [...onChain] };
     const done = { result: result ?? null, resent: resent ?? null, stopped: stopped ?? null };
@@ -68,6 +73,7 @@ export async function recoverChain(
   }
   const isHeldBack =
     plan.paidOtherwise.size > 0 ||
+    plan.unsendable.size > 0 ||
     (stopped !== undefined && plan.payments.length > 0) ||
     resent?.some(({ isLeft }) => isLeft) === true;
   return options.apply === true && !isHeldBack ? 0 : 1;
@@ -187,6 +193,9 @@ function rewindLines(
         ? `NOT SENT: ${hash}: ${outcome}; once that is mended: causeway recover --apply`
         : `sent again: ${hash}: ${outcome}`,
     ),
+    ...[...(done ? plan.unsendable : [])]
+      .filter((hash) => !plan.paidOtherwise.has(hash))
+      .map((hash) => `NOT SENT: ${hash}: ${BYTES_MISSING}`),
     ...[...plan.paidOtherwise].map(([hash, reason]) => `NOT SENT: ${hash}: ${reason}`),
     ...(stopped === undefined || payments.length === 0
       ? []

@@ -77,6 +77,8 @@ export interface RewindPlan {
    * were signed for them before may pay, or have paid.
    */
   readonly paidOtherwise: ReadonlyMap<Hash32, string>;
+  /** Those whose nonces are free and whose bytes are not here: this ledger did not sign them. */
+  readonly unsendable: ReadonlySet<Hash32>;
 }
 
 /** What is asked of the chain. */
@@ -160,6 +162,7 @@ export async function planRewind(
     onChain: await findOnChain(chain, [...deposits, ...inflows]),
     openings: await readLostOpenings(database, chain, to.height),
     paidOtherwise: await findPaidOtherwise(chain, payments),
+    unsendable: new Set(unmined.filter(({ raw }) => raw === undefined).map(({ hash }) => hash)),
   };
 }
 

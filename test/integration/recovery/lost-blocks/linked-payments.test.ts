@@ -48,9 +48,18 @@ async function recoverAndLose(): Promise<WithdrawalId> {
   await desk.work(1);
   expect((await desk.read(id)).status).toBe("frozen");
   await desk.loseAbove(kept);
-  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await goBack();
   await desk.watch();
   return id;
+}
+
+/** The watcher goes back; that nobody here can send the payment again is said. */
+async function goBack(): Promise<void> {
+  const { code, text } = await desk.causeway("recover", "--apply");
+  expect([code, text]).toEqual([
+    1,
+    expect.stringContaining(`NOT SENT: ${hash}: its bytes are not`),
+  ]);
 }
 
 it("are linked to no request before they are mined again", async () => {
@@ -68,6 +77,23 @@ it("are linked to no request before they are mined again", async () => {
   expect(await desk.breaks()).toBe("");
 });
 
+it("keep a recovery open that cannot send them, once they are linked, too", async () => {
+  const id = await recoverAndLose();
+  await goBack();
+  desk.chain.submit(raw);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...REASON);
+  await desk.loseAbove(kept);
+  await goBack();
+  desk.chain.submit(raw);
+  desk.chain.mine();
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  expect(await desk.breaks()).toBe("");
+});
+
 it("are claimed for nobody, nor approved by a second person, before they are mined again", async () => {
   await recoverAndLose();
   const request = ["--customer", "alice", "--idempotency-key", "lost", ...REASON];
@@ -80,7 +106,7 @@ it("are claimed for nobody, nor approved by a second person, before they are min
   const proposed = await desk.causeway(...claim);
   expect(proposed.code).toBe(0);
   await desk.loseAbove(kept);
-  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await goBack();
   const number = /^([0-9]+) proposed/.exec(proposed.text)?.[1] ?? "none";
   const approve = ["ledger", "approve", number, "--operator", "somebody else"];
   await expect(desk.causeway(...approve)).rejects.toMatchObject(NOT_MINED);
