@@ -276,11 +276,9 @@ function openLines(open: OpenMatters): string[] {
         `${atokenToToken(feeAtoken)}) was asked for by nobody: accept-outflow`,
     ),
     ...open.remined.map(
-      ({ name, withdrawalId, customerId, status, hash, height, asset, takenUnits }) => {
+      ({ name, withdrawalId, customerId, bearer, status, hash, height, asset, takenUnits }) => {
         const isTaken = takenUnits > 0n;
         const amount = amountText(asset, isTaken ? takenUnits : -takenUnits);
-        const bearer =
-          customerId === undefined ? "expense:write_off" : `liability:customer:${customerId}`;
         const what =
           withdrawalId === undefined
             ? `recovered payment ${hash} is ${status}, and`

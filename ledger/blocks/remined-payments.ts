@@ -20,6 +20,7 @@ import {
   RECOVERED_PAYMENTS,
   SUSPENSE,
   walletAccount,
+  WRITE_OFF,
 } from "../journal/accounts.js";
 import { type JournalEntry, type Posting, postJournal, postJournals } from "../journal/journal.js";
 import { assertInSuspense } from "../deposits/suspense.js";
@@ -29,6 +30,7 @@ import { type Outflow, payerPlace } from "../watch/flows.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { bearerAccount } from "../requests/bearer.js";
 import { freezeSigning } from "../requests/signing-freeze.js";
 
 /** Entries of `bookRemined`. */
@@ -41,6 +43,8 @@ export interface ReminedPayment {
   /** Undefined for one that a recovery booked and that is linked to no request; so is the customer. */
   readonly withdrawalId: string | undefined;
   readonly customerId: string | undefined;
+  /** The account that bears it, unless a person knows better. */
+  readonly bearer: AccountCode;
   /** How the withdrawal ended by the books, or what was decided about the recovered payment. */
   readonly status: string;
   readonly hash: Hash32;
@@ -265,13 +269,14 @@ async function readRemined(
     name: string;
     id: string | null;
     customer_id: string | null;
+    move_kind: string | null;
     status: string;
     memo: string;
     height: string;
     asset: string;
     units: string;
   }>(
-    `SELECT substr(e.idem_key, 9) AS name, w.id, w.customer_id,
+    `SELECT substr(e.idem_key, 9) AS name, w.id, w.customer_id, m.kind AS move_kind,
             coalesce(w.status, f.decision, 'undecided') AS status, e.memo,
             e.effective_height::text AS height, p.asset,
             (CASE WHEN p.debit = '${BREAK}' THEN p.amount_units ELSE -p.amount_units END)::text
@@ -281,6 +286,7 @@ async function readRemined(
       CROSS JOIN LATERAL regexp_replace(substr(e.idem_key, 9), '-r[0-9]+$', '') AS called (id)
        LEFT JOIN recovered_payment f ON f.tx_hash = called.id
        LEFT JOIN withdrawal w ON w.id = coalesce(f.withdrawal_id, called.id)
+       LEFT JOIN treasury_move m ON m.withdrawal_id = w.id
       WHERE e.kind = '${REMINED}' AND ${condition}
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
       ORDER BY e.id, p.place LIMIT $1`,
@@ -290,6 +296,10 @@ async function readRemined(
     name: row.name,
     withdrawalId: row.id ?? undefined,
     customerId: row.customer_id ?? undefined,
+    bearer:
+      row.customer_id === null
+        ? WRITE_OFF
+        : bearerAccount({ customerId: row.customer_id, moveKind: row.move_kind }),
     status: row.status,
     hash: storedHash(row.memo.split(" ")[0]),
     height: storedHeight(row.height),

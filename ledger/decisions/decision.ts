@@ -140,6 +140,7 @@ export function parseTerms(terms: unknown): DecisionTerms {
     throw new LedgerError("INVALID_DECISION", faults.join("; "));
   }
   const { data } = parsed;
+  if ("account" in data) assertSomebody(data.account);
   if (data.action !== "adjust") return data;
   const sides: readonly string[] = [data.debit, data.credit];
   if (data.debit === data.credit) {
@@ -158,10 +159,7 @@ export function parseTerms(terms: unknown): DecisionTerms {
     );
   }
   // Only given: a correction takes back what one of a former release gave.
-  const given = customerOf(data.credit);
-  if (given !== undefined && standsForNobody(given)) {
-    throw new LedgerError("INVALID_DECISION", `${given} stands for nobody`);
-  }
+  assertSomebody(data.credit);
   const onChain = sides.some((code) => code === DEPOSIT_ADDRESSES || WALLET_ACCOUNT.test(code));
   if (onChain && (data.hash === undefined || data.height === undefined)) {
     throw new LedgerError(
@@ -176,6 +174,13 @@ export function parseTerms(terms: unknown): DecisionTerms {
     );
   }
   return data;
+}
+
+/** @throws INVALID_DECISION for an account of an identifier that is the exchange's own word */
+function assertSomebody(code: AccountCode): void {
+  const customer = customerOf(code);
+  if (customer === undefined || !standsForNobody(customer)) return;
+  throw new LedgerError("INVALID_DECISION", `${customer} stands for nobody`);
 }
 
 /**

@@ -181,6 +181,7 @@ export abstract class Persons extends Scene {
   protected async acceptRemined({
     name,
     customerId,
+    bearer,
     asset,
     takenUnits,
     withdrawalId,
@@ -191,7 +192,8 @@ export abstract class Persons extends Scene {
     if (customerId === undefined) throw new Error(`${name} has no request`);
     if (customerId.startsWith("causeway:")) {
       // The treasury's: coins of the exchange, in cold storage or not.
-      await accept("asset:cold_storage");
+      expect(bearer).toBe("asset:cold_storage");
+      await accept(bearer);
       return;
     }
     try {

@@ -1,7 +1,10 @@
 /** Payments of a lost chain that are mined again with another outcome: booked, named, and decided once. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { readLiabilities } from "../../../../ledger/books/liabilities.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../../ledger/policy/policy.js";
 import { readFreeze } from "../../../../ledger/requests/signing-freeze.js";
+import { endMoves, openMove } from "../../../../ledger/treasury/moves.js";
+import { readTreasury } from "../../../../ledger/treasury/treasury-figures.js";
 import { bytesToHex } from "../../../../chain/hex.js";
 import { signLegacy } from "../../../../chain/transaction.js";
 import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
@@ -248,6 +251,52 @@ describe("a payment that was settled on a lost chain", () => {
     expect([await desk.breaks(), await desk.breakAtoken()]).toEqual(["", 0n]);
     expect((await readFreeze(desk.database, WALLET)).reason).not.toContain(settled.id);
     expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+  });
+});
+
+describe("a move to cold storage that was settled on a lost chain", () => {
+  const COLD = destination(0xc01d);
+  const ANY = { sweepMinimumUnits: 1n, sweepFeeMaxAtoken: 1n, band: undefined };
+  const policy = hashPolicy({
+    ...PERMISSIVE_POLICY,
+    treasury: { topUpMaxAtoken: 0n, assets: new Map([["TOKEN", { ...ANY, coldAddress: COLD }]]) },
+  });
+
+  const coldUnits = async () => {
+    const figures = await readTreasury(desk.database);
+    return figures.find(({ asset }) => asset === "TOKEN")?.coldUnits;
+  };
+
+  it("is borne by cold storage where it fails, as the list of open matters says", async () => {
+    const kept = desk.chain.head;
+    desk.files.policy = policy;
+    const nowMs = Date.now();
+    const to = { destination: COLD, amountUnits: TOKEN, expiresAtMs: nowMs + 3_600_000 };
+    const move = { kind: "cold", asset: "TOKEN", afterId: 0, ...to } as const;
+    const rules = { minimumAtoken: 0n, nowMs, policy, isStopped: false };
+    expect(await openMove(desk.workerDatabase, move, rules)).toBeUndefined();
+    await desk.work();
+    await desk.watch();
+    await endMoves(desk.workerDatabase);
+    expect([await coldUnits(), desk.paidAtoken(COLD)]).toEqual([TOKEN, TOKEN]);
+    desk.chain.revertingOnChain.add(COLD);
+    await loseAbove(kept);
+    expect(desk.paidAtoken(COLD)).toBe(0n);
+    const { text } = await desk.causeway("ledger", "open");
+    const [, name = "", account = ""] = /accept-remined (\S+) --account ([^\s,]+)/.exec(text) ?? [];
+    // Coins that nobody is owed would be owed to nobody, and cold storage have them by the books.
+    await expect(accept(name, "liability:customer:causeway:treasury")).rejects.toMatchObject({
+      code: "INVALID_DECISION",
+      message: "causeway:treasury stands for nobody",
+    });
+    await accept(name, account);
+    expect([await coldUnits(), await desk.breakAtoken(), await desk.breaks()]).toEqual([
+      0n,
+      0n,
+      "",
+    ]);
+    expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+    await paysOn();
   });
 });
 

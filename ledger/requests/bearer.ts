@@ -1,0 +1,22 @@
+/** Which account bears what a request was to pay, where the chain has paid it in another way, or did not. */
+import {
+  type AccountCode,
+  COLD_STORAGE,
+  customerAccount,
+  parseCustomerId,
+  SUSPENSE,
+} from "../journal/accounts.js";
+
+/**
+ * Pure: a customer's request is borne by its customer. What the treasury moves is the exchange's wherever it
+ * is: coins for cold storage lie there, and gas that nobody had asked for by the books waits in suspense, as
+ * what came to its address.
+ * @param moveKind of the treasury's move whose request it is; null for a customer's
+ */
+export function bearerAccount(request: {
+  readonly customerId: string;
+  readonly moveKind: string | null;
+}): AccountCode {
+  if (request.moveKind === null) return customerAccount(parseCustomerId(request.customerId));
+  return request.moveKind === "cold" ? COLD_STORAGE : SUSPENSE;
+}
