@@ -3,14 +3,15 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
+  COLD_STORAGE,
   customerAccount,
   type CustomerId,
-  customerOf,
   DEPOSIT_ADDRESSES,
   NATIVE_ASSET,
   NETWORK_FEE,
   SUSPENSE,
   standsForNobody,
+  TREASURY,
   UNASSIGNED,
   walletAccount,
 } from "../journal/accounts.js";
@@ -28,8 +29,9 @@ import { readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { acceptRemined } from "../blocks/remined-payments.js";
-import { IS_GAS } from "../treasury/moves.js";
+import { beyondMoves, IS_GAS } from "../treasury/moves.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
+import { bearerOf } from "../requests/bearer.js";
 import { endFrozen } from "../requests/endings.js";
 import { STANDS } from "../requests/unexplained-outflows.js";
 import { freezeBooked, lockExplanation } from "../withdrawals/foreign-transactions.js";
@@ -310,7 +312,8 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<readonly NewEven
 
 /**
  * The frozen request that a correction names ends unpaid: what it gives back is taken in the same commit, and
- * asked for by nobody before.
+ * asked for by nobody before. One of the treasury's gives back what was in transit; its coins are where they
+ * were paid to.
  * @returns events to append last
  * @throws INVALID_DECISION
  */
@@ -321,13 +324,16 @@ async function endNamed(
   if (id === undefined) return [];
   const rows = await tx.query(
     `SELECT 1 FROM withdrawal w
-      WHERE id = $1 AND status = 'frozen' AND asset = $2 AND customer_id = $3
+      WHERE id = $1 AND status = 'frozen' AND asset = $2
         AND NOT EXISTS (SELECT 1 FROM nonce_slot s
                          WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')`,
-    [id, asset, customerOf(debit)],
+    [id, asset],
   );
-  if (rows.length === 0) {
-    const what = `${id} is no request in ${asset} of the customer who gives that is frozen without a nonce`;
+  const bearer = await bearerOf(tx, id);
+  if (rows.length === 0 || bearer !== debit) {
+    const what =
+      `${id} is no request in ${asset} of the customer who gives that is frozen without a nonce` +
+      (bearer === undefined ? "" : `: what it was to pay is borne by ${bearer}`);
     throw new LedgerError("INVALID_DECISION", what);
   }
   const reason = `something else has paid it, as its customer bears: causeway ledger adjust --key ${key}`;
@@ -377,6 +383,7 @@ export async function assertBooked(tx: Sql, terms: DecisionTerms): Promise<void>
   if (known.length === 0) {
     throw new LedgerError("INVALID_DECISION", `no asset of this ledger is called ${asset}`);
   }
+  await assertOfNoMove(tx, terms);
   if (terms.height === undefined) return;
   const { height } = await readCursor(tx);
   if (terms.height <= height) return;
@@ -384,6 +391,26 @@ export async function assertBooked(tx: Sql, terms: DecisionTerms): Promise<void>
     "INVALID_DECISION",
     `block ${terms.height} is not booked yet: the ledger is at block ${height}`,
   );
+}
+
+/**
+ * What the treasury's account has is what its moves that ended unpaid take back: a correction takes what a
+ * former release has given beside that, and gives what one has taken of it.
+ * @throws INVALID_DECISION
+ */
+async function assertOfNoMove(
+  tx: Sql,
+  { debit, credit, amountAtoken, asset = NATIVE_ASSET }: Terms<"adjust">,
+): Promise<void> {
+  const account = customerAccount(TREASURY);
+  if (debit !== account && credit !== account) return;
+  const beyondUnits = await beyondMoves(tx, asset);
+  if (amountAtoken <= (debit === account ? beyondUnits : -beyondUnits)) return;
+  const where =
+    debit === account
+      ? `: what its moves paid to cold storage is on ${COLD_STORAGE}, and gas in ${SUSPENSE}`
+      : "";
+  throw new LedgerError("INVALID_DECISION", `${TREASURY} stands for nobody${where}`);
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   parseCustomerId,
   standsForNobody,
   SUSPENSE,
+  TREASURY,
   WITHDRAWAL_FEES,
   WRITE_OFF,
 } from "../journal/accounts.js";
@@ -38,6 +39,8 @@ const OPERATOR_ACCOUNTS: ReadonlySet<string> = new Set([
   WRITE_OFF,
   WITHDRAWAL_FEES,
 ]);
+/** Which bear what the treasury's moves were to pay; see `bearerAccount`. */
+const BEARERS_OF_MOVES: ReadonlySet<string> = new Set([COLD_STORAGE, SUSPENSE]);
 const CUSTOMER_ACCOUNT = /^liability:customer:[A-Za-z0-9_.:-]{1,64}$/;
 const WALLET_ACCOUNT = /^asset:wallet:0x[0-9a-f]{40}$/;
 const account = z
@@ -152,14 +155,16 @@ export function parseTerms(terms: unknown): DecisionTerms {
       `a deposit is named where ${SUSPENSE} gives its coins`,
     );
   }
-  if (data.withdrawalId !== undefined && customerOf(data.debit) === undefined) {
+  const isBearer = customerOf(data.debit) !== undefined || BEARERS_OF_MOVES.has(data.debit);
+  if (data.withdrawalId !== undefined && !isBearer) {
     throw new LedgerError(
       "INVALID_DECISION",
       "a request is named where its customer gives its coins",
     );
   }
-  // Only given: a correction takes back what one of a former release gave.
-  assertSomebody(data.credit);
+  // Only given: a correction takes back what one of a former release gave. What the treasury's account lacks
+  // or has for nothing its moves say, as the correction is carried out.
+  if (customerOf(data.credit) !== TREASURY) assertSomebody(data.credit);
   const onChain = sides.some((code) => code === DEPOSIT_ADDRESSES || WALLET_ACCOUNT.test(code));
   if (onChain && (data.hash === undefined || data.height === undefined)) {
     throw new LedgerError(

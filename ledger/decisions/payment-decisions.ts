@@ -17,6 +17,7 @@ import type { NewEvent } from "../events.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../policy/policy.js";
 import { lockPayment, type RecoveredPayment } from "../requests/recovered-payments.js";
 import { storedAtoken } from "../stored-values.js";
+import { bearerOf } from "../requests/bearer.js";
 import { earnedFeePostings } from "../requests/holds.js";
 import { endIfCancelled } from "../requests/endings.js";
 import { WAITING_STATUSES } from "../requests/withdrawal-status.js";
@@ -49,7 +50,7 @@ export async function linkPayment(
   const booked = await bookedUnits(tx, hash);
   const isWhole = booked.size === 1 && booked.get(row.asset) === payment.amountUnits;
   if (!(row.fits && isWhole)) {
-    if (await mayHaveBeenPaid(tx, id, hash)) throw paidAmongOthers(id, hash, row.customer_id);
+    if (await mayHaveBeenPaid(tx, id, hash)) throw await paidAmongOthers(tx, id, hash);
     throw refused(`${hash} paid another amount or another address than ${id} asks`);
   }
   const isWaiting = WAITING_STATUSES.some((status) => status === row.status);
@@ -61,12 +62,12 @@ export async function linkPayment(
     [hash, id],
   );
   const frozen = await stepWithdrawals(tx, "frozen", [{ id, reason: "linked" }], WAITING_STATUSES);
-  if (await hasNonce(tx, id)) throw usedNonce(id, hash, row.customer_id);
+  if (await hasNonce(tx, id)) throw await usedNonce(tx, id, hash);
   await closeSlot(tx, payment, id);
   const data = { txHash: hash, blockNumber: payment.height, recovered: true };
   const included = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
   const settled = await stepWithdrawals(tx, "settled", [{ id, data }], ["included"]);
-  if (!settled.moved.has(id)) throw usedNonce(id, hash, row.customer_id);
+  if (!settled.moved.has(id)) throw await usedNonce(tx, id, hash);
   await postJournal(tx, {
     kind: "withdrawal.settle",
     idemKey: endingKey(id),
@@ -114,11 +115,11 @@ async function mayHaveBeenPaid(tx: Sql, id: WithdrawalId, hash: Hash32): Promise
 }
 
 /** One nonce settles one request: of a payment of several each is ended, and given by the books. */
-function paidAmongOthers(id: WithdrawalId, hash: Hash32, customer: string): LedgerError {
+async function paidAmongOthers(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<LedgerError> {
   return refused(
     `${hash} may have paid ${id} among others. If it did: causeway withdrawals cancel ${id}, causeway ` +
       `ledger pay-withdrawal ${id}, which ends it, and causeway ledger adjust --debit ` +
-      `liability:customer:${customer} --credit expense:write_off; when that is done for each that it paid: ` +
+      `${await bearerOf(tx, id)} --credit expense:write_off; when that is done for each that it paid: ` +
       `causeway ledger write-off-payment ${hash}`,
   );
 }
@@ -132,11 +133,11 @@ async function hasNonce(tx: Sql, id: WithdrawalId): Promise<boolean> {
 }
 
 /** It ends by its own nonce; what another one has paid for it is taken from its customer by the books. */
-function usedNonce(id: WithdrawalId, hash: Hash32, customer: string): LedgerError {
+async function usedNonce(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<LedgerError> {
   return refused(
     `${id} has a nonce of its own: causeway withdrawals release ${id}. Where that names ${hash}: causeway ` +
       `ledger write-off-payment ${hash}, then causeway withdrawals release, which ends it; and if it was ` +
-      `its payment: causeway ledger adjust --debit liability:customer:${customer} --credit expense:write_off`,
+      `its payment: causeway ledger adjust --debit ${await bearerOf(tx, id)} --credit expense:write_off`,
   );
 }
 

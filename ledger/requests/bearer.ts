@@ -1,4 +1,5 @@
 /** Which account bears what a request was to pay, where the chain has paid it in another way, or did not. */
+import type { Sql } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
   COLD_STORAGE,
@@ -6,6 +7,7 @@ import {
   parseCustomerId,
   SUSPENSE,
 } from "../journal/accounts.js";
+import type { WithdrawalId } from "./withdrawal-id.js";
 
 /**
  * Pure: a customer's request is borne by its customer. What the treasury moves is the exchange's wherever it
@@ -19,4 +21,14 @@ export function bearerAccount(request: {
 }): AccountCode {
   if (request.moveKind === null) return customerAccount(parseCustomerId(request.customerId));
   return request.moveKind === "cold" ? COLD_STORAGE : SUSPENSE;
+}
+
+/** The account of a stored request; undefined where there is none. */
+export async function bearerOf(sql: Sql, id: WithdrawalId): Promise<AccountCode | undefined> {
+  const [row] = await sql.query<{ customer_id: string; move_kind: string | null }>(
+    `SELECT w.customer_id, m.kind AS move_kind
+       FROM withdrawal w LEFT JOIN treasury_move m ON m.withdrawal_id = w.id WHERE w.id = $1`,
+    [id],
+  );
+  return row && bearerAccount({ customerId: row.customer_id, moveKind: row.move_kind });
 }

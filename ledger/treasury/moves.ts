@@ -18,6 +18,7 @@ import {
 } from "../journal/accounts.js";
 import { type JournalEntry, postJournal, postJournals } from "../journal/journal.js";
 import { inSuspense, lockInSuspense } from "../deposits/suspense.js";
+import { LedgerError } from "../errors.js";
 import {
   storedAddress,
   storedAtoken,
@@ -169,6 +170,7 @@ const ENDED_AT_ONCE = 500;
 
 interface EndedRow {
   readonly id: string;
+  readonly withdrawal_id: string;
   readonly kind: "top-up" | "cold";
   readonly asset: string;
   readonly amount: string;
@@ -192,35 +194,102 @@ const ENDED = `treasury_move m
    AND (w.phase = 'unpaid'
         OR w.phase = 'paid' AND (m.kind = 'cold' OR late.height IS NOT NULL))`;
 
+/** A move that the books refuse to end. */
+export interface RefusedEnding {
+  readonly moveId: number;
+  readonly withdrawalId: string;
+  readonly error: LedgerError;
+}
+
 /**
  * Ends moves whose withdrawal ended without payment, and those to cold storage that are settled. Gas
  * that was paid arrives when the watcher sees it; after a recovery the watcher may have seen it before
  * anybody said that it was this: then it is taken out of suspense. It comes last, the least first: what
- * suspense does not hold keeps nothing else from ending.
+ * suspense does not hold keeps nothing else from ending. Nor does what the books refuse: then each ends in
+ * a commit of its own.
+ * @param onRefused is told of each that did not end; without it the first is thrown, behind the others
  * @returns how many ended
  */
-export function endMoves(database: SqlDatabase, limit = ENDED_AT_ONCE): Promise<number> {
-  return database.transaction(async (tx) => {
-    const rows = await tx.query<EndedRow>(
-      `SELECT m.id::text, m.kind, m.asset, m.amount_units::text AS amount,
-              w.phase = 'paid' AS is_paid, paid.mined_hash AS hash,
-              coalesce(late.height, paid.block_number)::text AS height
-         FROM ${ENDED}
-        ORDER BY late.height IS NOT NULL, CASE WHEN late.height IS NOT NULL THEN m.amount_units END,
-                 m.id
-        LIMIT $1 FOR UPDATE OF m`,
-      [limit],
-    );
-    const ended = await withinSuspense(tx, rows);
-    if (ended.length === 0) return 0;
-    await tx.query(
-      `UPDATE treasury_move m SET state = input.state
-         FROM unnest($1::bigint[], $2::text[]) AS input (id, state) WHERE m.id = input.id`,
-      [ended.map(({ id }) => id), ended.map((row) => (row.is_paid ? "arrived" : "void"))],
-    );
-    await postJournals(tx, ended.map(endingOf));
-    return ended.length;
-  });
+export async function endMoves(
+  database: SqlDatabase,
+  {
+    limit = ENDED_AT_ONCE,
+    onRefused = throwRefused,
+  }: { readonly limit?: number; readonly onRefused?: (refused: RefusedEnding) => void } = {},
+): Promise<number> {
+  try {
+    return await database.transaction(async (tx) => end(tx, await readEnded(tx, { limit })));
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error;
+  }
+  const refused: RefusedEnding[] = [];
+  let endedCount = 0;
+  for (const { id, withdrawal_id: withdrawalId } of await readEnded(database, { limit })) {
+    try {
+      endedCount += await database.transaction(async (tx) => {
+        return end(tx, await readEnded(tx, { id, limit: 1 }));
+      });
+    } catch (error) {
+      if (!(error instanceof LedgerError)) throw error;
+      refused.push({ moveId: storedInteger(id), withdrawalId, error });
+    }
+  }
+  for (const each of refused) onRefused(each);
+  return endedCount;
+}
+
+function throwRefused({ error }: RefusedEnding): never {
+  throw error;
+}
+
+/** Those that have ended and are not booked so, held where this is a transaction; or one of them. */
+function readEnded(
+  sql: Sql,
+  { limit, id = null }: { readonly limit: number; readonly id?: string | null },
+): Promise<EndedRow[]> {
+  return sql.query<EndedRow>(
+    `SELECT m.id::text, m.withdrawal_id, m.kind, m.asset, m.amount_units::text AS amount,
+            w.phase = 'paid' AS is_paid, paid.mined_hash AS hash,
+            coalesce(late.height, paid.block_number)::text AS height
+       FROM ${ENDED} AND m.id = coalesce($2::bigint, m.id)
+      ORDER BY late.height IS NOT NULL, CASE WHEN late.height IS NOT NULL THEN m.amount_units END,
+               m.id
+      LIMIT $1 FOR UPDATE OF m`,
+    [limit, id],
+  );
+}
+
+async function end(tx: Sql, rows: readonly EndedRow[]): Promise<number> {
+  const ended = await withinSuspense(tx, rows);
+  if (ended.length === 0) return 0;
+  await tx.query(
+    `UPDATE treasury_move m SET state = input.state
+       FROM unnest($1::bigint[], $2::text[]) AS input (id, state) WHERE m.id = input.id`,
+    [ended.map(({ id }) => id), ended.map((row) => (row.is_paid ? "arrived" : "void"))],
+  );
+  await postJournals(tx, ended.map(endingOf));
+  return ended.length;
+}
+
+/**
+ * Units of an asset on the treasury's account beyond what moves take from there that ended unpaid: given by a
+ * person's word of a former release. Below zero what such a word has taken of it.
+ */
+export async function beyondMoves(sql: Sql, asset: string): Promise<bigint> {
+  const [row] = await sql.query<{ units: string }>(
+    `SELECT (coalesce((SELECT sum(available_units) FROM customer_balance
+                        WHERE customer_id = $1 AND asset = $2), 0)
+             - coalesce((SELECT sum(m.amount_units)
+                 FROM treasury_move m
+                 JOIN withdrawal w ON w.id = m.withdrawal_id AND w.phase = 'unpaid'
+                WHERE m.asset = $2 AND m.state <> 'void'
+                  -- Of gas that had arrived, before a chain lost its block.
+                  AND NOT EXISTS (SELECT 1 FROM journal_entry e
+                                   WHERE e.idem_key = 'treasury-move:' || m.id || ':end')), 0)
+            )::text AS units`,
+    [TREASURY, asset],
+  );
+  return BigInt(row?.units ?? "0");
 }
 
 /** Gas that was paid and is in transit by the books, since a person has booked it elsewhere. */

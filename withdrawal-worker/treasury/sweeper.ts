@@ -70,6 +70,8 @@ export class Sweeper {
   #missingSinceMs = new Map<number, number>();
   /** Of the last round. */
   #lateCount = 0;
+  /** Moves that could not end in the last round. */
+  #refused: ReadonlySet<number> = new Set();
   /** It was told that there are addresses of another seed. */
   #isOtherSeedTold = false;
 
@@ -84,7 +86,7 @@ export class Sweeper {
    */
   async round(signal: AbortSignal): Promise<boolean> {
     const { database, node, policy, killSwitch } = this.#context;
-    await endMoves(database);
+    await this.#endMoves();
     // Also one that is no recovery: what the chain shows is in doubt, and heights with it.
     if ((await openIncident(database)) !== undefined) {
       this.#lastHeight = 0;
@@ -120,6 +122,21 @@ export class Sweeper {
     const isMore = await this.#begin(round, moving);
     await keepBands(this.#context, round);
     return isMore;
+  }
+
+  /** What the books refuse is told when it begins, and keeps nothing else. */
+  async #endMoves(): Promise<void> {
+    const { database, log } = this.#context;
+    const refused = new Set<number>();
+    await endMoves(database, {
+      onRefused: ({ moveId, withdrawalId, error }) => {
+        refused.add(moveId);
+        if (this.#refused.has(moveId)) return;
+        const what = "a move of the treasury cannot end by the books: it stays in transit";
+        log.error({ move: moveId, withdrawal: withdrawalId, reason: error.message }, what);
+      },
+    });
+    this.#refused = refused;
   }
 
   /** @returns the sweeps that are under way */

@@ -31,6 +31,7 @@ import {
   walletOfOpenSlot,
   type WalletTransaction,
 } from "../operator-decisions.js";
+import { bearerOf } from "../../requests/bearer.js";
 import { isSamePayment, termsOf } from "../../requests/payment-terms.js";
 import { type ForeignPayment, mayBePaidBy } from "../../requests/possible-payments.js";
 import type {
@@ -417,14 +418,19 @@ async function adopt(
   const { id } = frozen;
   const [receipt] = await chain.receipts([hash]);
   if (receipt === undefined || receipt.from !== wallet) {
-    throw notAlone(id, hash, `is not a mined transaction of the hot wallet with a receipt`);
+    throw await notAlone(
+      release,
+      frozen,
+      hash,
+      `is not a mined transaction of the hot wallet with a receipt`,
+    );
   }
   const { height } = receipt;
   const transactions = await chain.transactions({ from: height, to: height });
   const payment = transactions.find((transaction) => transaction.hash === hash);
   const isAmongOthers = payment !== undefined && mayBePaidBy(frozen, payment);
   if (isAmongOthers && !isSamePayment(frozen, termsOf(payment))) {
-    throw notAlone(id, hash, "may have paid it, and others or by others, too");
+    throw await notAlone(release, frozen, hash, "may have paid it, and others or by others, too");
   }
   const { slot } = frozen;
   let former: ForeignNonce | undefined;
@@ -441,14 +447,19 @@ async function adopt(
 }
 
 /** A request is settled by a receipt that says this payment and no other; else it ends by the books. */
-function notAlone(id: WithdrawalId, hash: Hash32, why: string): LedgerError {
+async function notAlone(
+  { database }: Release,
+  { id }: FrozenWithdrawal,
+  hash: Hash32,
+  why: string,
+): Promise<LedgerError> {
   return new LedgerError(
     "NO_WALLET_TRANSACTION",
     `${hash} ${why}. Where it paid ${id} by a contract, by Cosmos or among others: causeway withdrawals ` +
       `cancel ${id}, causeway ledger accept-outflow ${hash} --account asset:break, and, in place of ` +
       `causeway withdrawals release ${id} --not-paid, which gives its hold back, causeway ledger adjust ` +
-      `--debit liability:customer:<customer> --credit asset:break --withdrawal ${id}, which takes it with ` +
-      "the request's end",
+      `--debit ${await bearerOf(database, id)} --credit asset:break --withdrawal ${id}, which takes it ` +
+      "with the request's end",
     { details: { hash } },
   );
 }

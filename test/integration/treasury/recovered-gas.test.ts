@@ -136,12 +136,13 @@ it("stays open where what was in suspense for it has been booked elsewhere", asy
     [address],
   );
   await cancelWithdrawal(desk.database, toWithdrawalId(other?.id ?? ""), "it is not needed");
-  expect([await endMoves(desk.workerDatabase, 1), await endMoves(desk.workerDatabase, 1)]).toEqual([
-    1, 0,
-  ]);
+  expect([
+    await endMoves(desk.workerDatabase, { limit: 1 }),
+    await endMoves(desk.workerDatabase, { limit: 1 }),
+  ]).toEqual([1, 0]);
   const back = ["--debit", "equity:adjustment", "--credit", "liability:suspense"];
   await desk.causeway("ledger", "adjust", "--key", "back", ...back, ...amount, ...word);
-  expect(await endMoves(desk.workerDatabase, 1)).toBe(1);
+  expect(await endMoves(desk.workerDatabase, { limit: 1 })).toBe(1);
   for (const account of ["asset:in_transit", "liability:suspense"]) {
     expect([account, await unitsOf(account)]).toEqual([account, "0"]);
   }
