@@ -23,6 +23,7 @@ import { endIfCancelled } from "../requests/endings.js";
 import { WAITING_STATUSES } from "../requests/withdrawal-status.js";
 import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "../requests/withdrawal-id.js";
+import { isGasOf } from "../treasury/moves.js";
 import { type AcceptRules, acceptWithdrawals } from "../withdrawals/withdrawals.js";
 
 /** The request is settled by the payment; its coins and fee were booked when it was recovered. */
@@ -57,6 +58,7 @@ export async function linkPayment(
   if (row.status !== "frozen" && !isWaiting) {
     throw refused(`${id} is ${row.status}: only what waits or is frozen can be linked`);
   }
+  await refuseGiven(tx, id, hash);
   await tx.query(
     `UPDATE recovered_payment SET decision = 'linked', withdrawal_id = $2 WHERE tx_hash = $1`,
     [hash, id],
@@ -90,6 +92,26 @@ export async function linkPayment(
     ],
   });
   return [...frozen.events, ...included.events, ...settled.events];
+}
+
+/**
+ * Gas that a person has given to a customer is in suspense no more, and what its request has in transit would
+ * never arrive: the request ends as one that nothing has paid.
+ */
+async function refuseGiven(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<void> {
+  const [given] = await tx.query<{ id: string; customer_id: string }>(
+    `SELECT d.id, d.customer_id FROM treasury_move m
+       JOIN deposit d ON ${isGasOf("m", "$2")} AND d.status = 'credited'
+      WHERE m.withdrawal_id = $1 LIMIT 1`,
+    [id, hash],
+  );
+  if (given === undefined) return;
+  throw refused(
+    `${hash} is gas for a sweep, and ${given.customer_id} was given it as the deposit ${given.id}: ` +
+      `causeway withdrawals cancel ${id}, then causeway ledger pay-withdrawal ${id}, which ends it; ` +
+      `causeway ledger adjust --debit liability:customer:${given.customer_id} --credit ` +
+      `expense:write_off takes it back; and causeway ledger write-off-payment ${hash}`,
+  );
 }
 
 /** What the recovery booked of a payment beside its fee, by asset. */

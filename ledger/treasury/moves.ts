@@ -181,15 +181,19 @@ interface EndedRow {
   readonly height: string | null;
 }
 
+/** SQL: whether a deposit `d` is what a move's gas came as. @param hash of what paid it */
+export function isGasOf(move: string, hash: string): string {
+  return `(${move}.kind = 'top-up' AND d.tx_hash = ${hash} AND d.address = ${move}.destination
+            AND d.asset = ${move}.asset AND d.amount_units = ${move}.amount_units)`;
+}
+
 /** SQL: open moves `m` whose withdrawals have ended, with late gas and the slot that paid. */
 const ENDED = `treasury_move m
   JOIN withdrawal w ON w.id = m.withdrawal_id
   LEFT JOIN nonce_slot paid ON paid.withdrawal_id = w.id AND paid.outcome = 'paid'
   LEFT JOIN LATERAL (
          SELECT max(d.height) AS height FROM deposit d
-          WHERE m.kind = 'top-up' AND d.tx_hash = paid.mined_hash
-            AND d.address = m.destination AND d.asset = m.asset
-            AND d.amount_units = m.amount_units AND d.status = 'suspense') AS late ON true
+          WHERE ${isGasOf("m", "paid.mined_hash")} AND d.status = 'suspense') AS late ON true
  WHERE m.state = 'open'
    AND (w.phase = 'unpaid'
         OR w.phase = 'paid' AND (m.kind = 'cold' OR late.height IS NOT NULL))`;
@@ -322,9 +326,7 @@ export async function listGivenGas(sql: Sql, limit: number): Promise<readonly Gi
 export const IS_GAS = `EXISTS (
   SELECT 1 FROM treasury_move m
     JOIN nonce_slot s ON s.withdrawal_id = m.withdrawal_id AND s.outcome = 'paid'
-     AND s.mined_hash = d.tx_hash
-   WHERE m.kind = 'top-up' AND m.destination = d.address AND m.asset = d.asset
-     AND m.amount_units = d.amount_units)`;
+   WHERE ${isGasOf("m", "s.mined_hash")})`;
 
 /** Without gas that suspense does not hold any more: a person has booked it elsewhere. */
 async function withinSuspense(tx: Sql, rows: readonly EndedRow[]): Promise<readonly EndedRow[]> {

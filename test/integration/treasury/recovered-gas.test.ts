@@ -150,6 +150,35 @@ it("stays open where what was in suspense for it has been booked elsewhere", asy
   expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
 });
 
+it("is not linked once a customer was given it: its request ends unpaid, and nothing is in transit", async () => {
+  const { id, hash } = await recovered();
+  await desk.watch();
+  const [deposit] = await desk.database.query<{ id: string }>(
+    `SELECT id FROM deposit WHERE status = 'suspense'`,
+  );
+  await desk.causeway("ledger", "assign-deposit", `${deposit?.id}`, "--customer", "bob", ...word);
+  const link = ["ledger", "link-payment", hash, "--withdrawal", id, ...word];
+  const said = "liability:customer:bob --credit expense:write_off";
+  await expect(desk.causeway(...link)).rejects.toMatchObject({
+    code: "INVALID_DECISION",
+    message: expect.stringContaining(said),
+  });
+  // As it says.
+  await desk.causeway("withdrawals", "cancel", id, ...word.slice(0, 2));
+  await desk.causeway("ledger", "pay-withdrawal", id, ...word);
+  const sides = ["--debit", "liability:customer:bob", "--credit", "expense:write_off"];
+  const amount = ["--amount-atoken", `${GAS_ATOKEN}`];
+  await desk.causeway("ledger", "adjust", "--key", "taken-back", ...sides, ...amount, ...word);
+  await desk.causeway("ledger", "write-off-payment", hash, ...word);
+  expect(await endMoves(desk.workerDatabase)).toBe(1);
+  for (const account of ["asset:in_transit", "liability:suspense", "expense:write_off"]) {
+    expect([account, await unitsOf(account)]).toEqual([account, "0"]);
+  }
+  expect(await desk.availableAtoken("bob")).toBe(0n);
+  expect((await desk.causeway("reconcile")).code).toBe(0);
+  expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+});
+
 it("waits for who books what was in suspense for it, and then takes nothing", async () => {
   const { id, hash } = await recovered();
   await desk.watch();
