@@ -48,6 +48,7 @@ import { ColdMoves1760000000044 } from "./migrations/treasury/0044-cold-moves.js
 import { RareEndings1760000000045 } from "./migrations/lookups/0045-rare-endings.js";
 import { KeptRuns1760000000046 } from "./migrations/tamper/0046-kept-runs.js";
 import { ClaimsOfLeaving1760000000048 } from "./migrations/0048-claims-of-leaving.js";
+import { StrandedMoves1760000000049 } from "./migrations/treasury/0049-stranded-moves.js";
 import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -105,6 +106,7 @@ export const LEDGER_MIGRATIONS = [
   KeptRuns1760000000046,
   StatementEnds1760000000047,
   ClaimsOfLeaving1760000000048,
+  StrandedMoves1760000000049,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -14,6 +14,7 @@ import {
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { TOKEN_OPENING } from "../assets/token-opening.js";
+import { IS_IN_TRANSIT } from "../treasury/stranded-moves.js";
 import { IS_ON_ITS_WAY_AGAIN } from "../requests/lost-gas.js";
 import { FORWARD, FORWARD_FROM } from "../watch/lost-heights.js";
 import { SWEEP_OUT, TOP_UP } from "../treasury/treasury-flows.js";
@@ -382,7 +383,7 @@ async function readTotals(tx: Sql, { asset }: Scope) {
          WHERE asset = $1 AND phase IN ('waiting', 'open'))
          AS open_withdrawals,
        (SELECT coalesce(sum(amount_units), 0) FROM treasury_move m
-         WHERE asset = $1 AND (state = 'open' OR ${IS_ON_ITS_WAY_AGAIN})) AS open_moves,
+         WHERE asset = $1 AND (${IS_IN_TRANSIT} OR ${IS_ON_ITS_WAY_AGAIN})) AS open_moves,
        coalesce(sum(amount) FILTER (WHERE account = '${IN_TRANSIT}'), 0) AS in_transit,
        least(0, coalesce(-sum(amount) FILTER (WHERE account = '${SUSPENSE}'), 0)) AS overdrawn,
        '0' AS nothing,

@@ -26,6 +26,7 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
+import { IS_IN_TRANSIT } from "./stranded-moves.js";
 import { acceptInside, type AcceptRefusal, type AcceptRules } from "../withdrawals/withdrawals.js";
 
 /** A move before it is written. */
@@ -187,14 +188,14 @@ export function isGasOf(move: string, hash: string): string {
             AND d.asset = ${move}.asset AND d.amount_units = ${move}.amount_units)`;
 }
 
-/** SQL: open moves `m` whose withdrawals have ended, with late gas and the slot that paid. */
+/** SQL: moves `m` in transit whose withdrawals have ended, with late gas and the slot that paid. */
 const ENDED = `treasury_move m
   JOIN withdrawal w ON w.id = m.withdrawal_id
   LEFT JOIN nonce_slot paid ON paid.withdrawal_id = w.id AND paid.outcome = 'paid'
   LEFT JOIN LATERAL (
          SELECT max(d.height) AS height FROM deposit d
           WHERE ${isGasOf("m", "paid.mined_hash")} AND d.status = 'suspense') AS late ON true
- WHERE m.state = 'open'
+ WHERE ${IS_IN_TRANSIT}
    AND (w.phase = 'unpaid'
         OR w.phase = 'paid' AND (m.kind = 'cold' OR late.height IS NOT NULL))`;
 

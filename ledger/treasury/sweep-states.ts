@@ -20,8 +20,10 @@ export type SweepState = (typeof SWEEP_STATES)[number];
 /** States of sweeps that go on by themselves; a frozen one waits for a person, or for the watcher. */
 export const MOVING_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 4);
 
-/** The gas that a sweep was given. */
-export type TopUpState = "none" | "open" | "arrived" | "void";
+const TOP_UP_STATES = ["open", "stranded", "arrived", "void"] as const;
+
+/** The gas that a sweep was given; stranded waits for a nonce of a retired wallet. */
+export type TopUpState = "none" | (typeof TOP_UP_STATES)[number];
 
 /** A state column or a word of a person; undefined for any other text. */
 export function asSweepState(text: string): SweepState | undefined {
@@ -37,7 +39,8 @@ export function toSweepState(text: string): SweepState {
 
 /** State of its newest gas, or nothing. @throws CORRUPT_ROW */
 export function toTopUp(text: string | null): TopUpState {
-  if (text === "open" || text === "arrived" || text === "void") return text;
   if (text === null) return "none";
+  const state = TOP_UP_STATES.find((one) => one === text);
+  if (state !== undefined) return state;
   throw new LedgerError("CORRUPT_ROW", "unknown state of a top-up");
 }

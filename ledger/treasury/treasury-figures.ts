@@ -10,6 +10,8 @@ export interface TreasuryFigures {
   readonly hotUnits: bigint;
   readonly depositAddressesUnits: bigint;
   readonly inTransitUnits: bigint;
+  /** Of it what waits for nonces of retired wallets, if they are ever used. */
+  readonly strandedUnits: bigint;
   /** Below zero where coins came back that the books never had there. */
   readonly coldUnits: bigint;
   readonly openSweeps: number;
@@ -29,7 +31,9 @@ export async function readTreasury(sql: Sql): Promise<TreasuryFigures[]> {
             (SELECT count(*) FROM sweep s WHERE s.asset = a.symbol
               AND s.state IN ('needs-gas', 'ready', 'signed', 'sent', 'frozen'))::text AS open,
             (SELECT count(*) FROM sweep s WHERE s.asset = a.symbol
-              AND s.state = 'frozen')::text AS frozen
+              AND s.state = 'frozen')::text AS frozen,
+            (SELECT coalesce(sum(m.amount_units), 0) FROM treasury_move m WHERE m.asset = a.symbol
+              AND m.state = 'stranded')::text AS stranded
        FROM asset a
        LEFT JOIN asset_units() AS side ON side.asset = a.symbol
       GROUP BY a.symbol ORDER BY a.symbol`,
@@ -41,6 +45,7 @@ export async function readTreasury(sql: Sql): Promise<TreasuryFigures[]> {
     hotUnits: storedAtoken(row["hot"]),
     depositAddressesUnits: storedAtoken(row["deposits"]),
     inTransitUnits: storedAtoken(row["transit"]),
+    strandedUnits: storedAtoken(row["stranded"]),
     coldUnits: storedAtoken(row["cold"]),
     openSweeps: storedInteger(row["open"]),
     frozenSweeps: storedInteger(row["frozen"]),

@@ -22,6 +22,7 @@ import type { Outflow, WalletInflow } from "../watch/flows.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import { TOP_UP_KEY } from "../requests/lost-gas.js";
 import { lookAgain } from "../assets/sweep-due.js";
+import { IS_IN_TRANSIT } from "./stranded-moves.js";
 
 /** Entries of `bookTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
 export const SWEEP_OUT = "sweep.out";
@@ -134,7 +135,7 @@ async function bookTopUps(
     })),
   );
   await tx.query(
-    `UPDATE treasury_move SET state = 'arrived' WHERE id = ANY ($1::bigint[]) AND state = 'open'`,
+    `UPDATE treasury_move m SET state = 'arrived' WHERE id = ANY ($1::bigint[]) AND ${IS_IN_TRANSIT}`,
     [[...topUps.values()].map(({ id }) => id)],
   );
 }

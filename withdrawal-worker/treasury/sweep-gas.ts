@@ -85,8 +85,10 @@ async function attend(
   const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
   const isDear = feeOf(gas) > max;
   const givenAtoken = topUpOf(state.balanceAtoken, gas);
-  if (topUp === "void") {
-    const reason = "its gas was not paid";
+  if (topUp === "void" || topUp === "stranded") {
+    // What is mined after all is there for the next one of its address.
+    const reason =
+      topUp === "void" ? "its gas was not paid" : "its gas has a nonce of a retired wallet";
     await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   } else if (topUp === "open" || isUnseen(sweep, round)) {
     // A hot wallet pays it, or the move ends; what came is there at the next look.

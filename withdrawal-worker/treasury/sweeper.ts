@@ -18,6 +18,7 @@ import {
   type Sweep,
   voidSweep,
 } from "../../ledger/treasury/sweeps.js";
+import { strandMoves } from "../../ledger/treasury/stranded-moves.js";
 import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
@@ -87,6 +88,7 @@ export class Sweeper {
   async round(signal: AbortSignal): Promise<boolean> {
     const { database, node, policy, killSwitch } = this.#context;
     await this.#endMoves();
+    await this.#strandMoves();
     // Also one that is no recovery: what the chain shows is in doubt, and heights with it.
     if ((await openIncident(database)) !== undefined) {
       this.#lastHeight = 0;
@@ -137,6 +139,16 @@ export class Sweeper {
       },
     });
     this.#refused = refused;
+  }
+
+  /** Each is told once: it has the state from then on. */
+  async #strandMoves(): Promise<void> {
+    const { database, log } = this.#context;
+    for (const { amountUnits, ...move } of await strandMoves(database)) {
+      const what =
+        "a move of the treasury has a nonce of a retired wallet: it is in transit until that is used";
+      log.warn({ ...move, amountUnits: amountUnits.toString() }, what);
+    }
   }
 
   /** @returns the sweeps that are under way */

@@ -48,10 +48,15 @@ function linesOf(figures: TreasuryFigures): readonly string[] {
     `${asset}: hot wallets ${text(hotUnits)}, deposit addresses ${text(depositAddressesUnits)}, ` +
     `in transit ${text(inTransitUnits)}, cold storage ${text(coldUnits)}, ` +
     `${figures.openSweeps} open sweeps (${figures.frozenSweeps} frozen)`;
-  if (refill === undefined) return [row];
+  const stranded = figures.strandedUnits;
+  const rows =
+    stranded > 0n
+      ? [row, `  STRANDED: ${text(stranded)} in transit wait for nonces of retired wallets`]
+      : [row];
+  if (refill === undefined) return rows;
   const { amountUnits, cameUnits } = refill;
   return [
-    row,
+    ...rows,
     `  REFILL ${refill.id}: send ${text(amountUnits - cameUnits)} from cold storage to a hot wallet`,
   ];
 }

@@ -13,6 +13,7 @@ import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { linkAll, linkRows } from "../../../ledger/tamper/chainer.js";
 import { keepSums } from "../../../ledger/treasury/kept-sums.js";
 import { newestColdMoves } from "../../../ledger/treasury/moves.js";
+import { strandMoves } from "../../../ledger/treasury/stranded-moves.js";
 import { listSweeps, readMovingSweeps } from "../../../ledger/treasury/sweeps.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
 import { fillDeliveries } from "../../../ledger/webhooks/deliveries.js";
@@ -245,6 +246,7 @@ describe("the treasury", () => {
       const read = await readBy(tx, ["sweep", "treasury_move"], async () => {
         expect(await readMovingSweeps(tx, moving)).toHaveLength(10);
         expect((await newestColdMoves(tx)).size).toBe(1);
+        expect(await strandMoves(tx)).toEqual([]);
       });
       expect(read["sweep"]).toBeLessThan(FEW);
       expect(read["treasury_move"]).toBeLessThan(FEW);
