@@ -4,6 +4,10 @@ import { prepare } from "./prepare.mjs";
 import { runSetup } from "./setup-error.mjs";
 
 await runSetup(() =>
-  prepare({ isDevWanted: false, say: (text) => console.error(`causeway: ${text}`) }),
+  prepare({
+    isDevWanted: false,
+    say: (text) => console.error(`causeway: ${text}`),
+    words: process.argv.slice(2),
+  }),
 );
 await import("../dist/cli/main.js");

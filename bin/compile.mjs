@@ -55,8 +55,9 @@ export async function build({ target = PRODUCT, say }) {
 /**
  * Whether the build is of the present sources. Every command asks this, so files that look as they
  * did at the last answer (name, size, time of change) are not read again.
+ * @param {typeof PRODUCT} target
  */
-function isBuilt(target) {
+export function isBuilt(target) {
   const folder = join(ROOT, target.folder);
   try {
     const look = lookOf(target);

@@ -1,5 +1,14 @@
 /** Installs what package-lock.json wants; a complete node_modules is used without any network. */
-import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runChild } from "./child.mjs";
@@ -7,6 +16,15 @@ import { withLock } from "./lock.mjs";
 import { SetupError } from "./setup-error.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
+
+const FOLDER = join(ROOT, "node_modules");
+const LOCK = join(ROOT, ".cache", "setup.lock");
+
+/** Where packages are installed while others are in place; on their file system, for the renames. */
+const DRAFT = join(ROOT, ".cache", "install");
+
+/** The packages of before, between the two renames that put others in their place. */
+const FORMER = join(ROOT, ".cache", "node_modules.former");
 
 /** Progress lines while npm works. */
 const REPORT_MS = 8_000;
@@ -45,7 +63,7 @@ export function missingPackages({ root = ROOT, isDevWanted }) {
   if (wanted === undefined) {
     throw new SetupError(`${join(root, "package-lock.json")} is missing or unreadable`);
   }
-  const present = readPackages(join(root, "node_modules", ".package-lock.json")) ?? {};
+  const present = readInstalled(root) ?? {};
   const asked = askedByOthers(wanted, present);
   return (
     Object.entries(wanted)
@@ -62,7 +80,8 @@ export function missingPackages({ root = ROOT, isDevWanted }) {
 }
 
 /**
- * Installs with `npm ci` unless everything is there.
+ * Installs with `npm ci` unless everything is there. Where packages of another release are in place, they
+ * stay until all of this one are there: a kit may run from them.
  * @param {{isDevWanted: boolean, say: (text: string) => void}} options
  * @throws {SetupError}
  */
@@ -70,31 +89,86 @@ export async function install({ isDevWanted, say }) {
   if (missingPackages({ isDevWanted }).length === 0) {
     return;
   }
-  await withLock(join(ROOT, ".cache", "setup.lock"), { say }, async () => {
+  await withLock(LOCK, { say }, async () => {
+    putBack();
     const missing = missingPackages({ isDevWanted });
     if (missing.length > 0) {
       assertOwnFolder(missing.length);
       say(
         `installing packages with npm ci (${missing.length} missing); this takes a minute or two`,
       );
-      await runNpm(isDevWanted, say);
-      const still = missingPackages({ isDevWanted });
-      if (still.length > 0) {
-        throw new SetupError(
-          `npm ci ended, but packages are missing: ${still.slice(0, 5).join(", ")}`,
-        );
-      }
+      // npm ci begins by emptying node_modules.
+      if (readInstalled(ROOT) === undefined) await runNpm(ROOT, isDevWanted, say);
+      else await installBeside(isDevWanted, say);
+      assertComplete(ROOT, isDevWanted);
     }
   });
 }
 
+/**
+ * Whether node_modules is as an install has left it, of whichever release.
+ * @param {{say: (text: string) => void}} output
+ */
+export async function hasWholePackages({ say }) {
+  if (isWhole()) return true;
+  if (!existsSync(FORMER)) return false;
+  await withLock(LOCK, { say }, async () => putBack());
+  return isWhole();
+}
+
+function isWhole() {
+  const present = readInstalled(ROOT);
+  if (present === undefined) return false;
+  return Object.entries(present)
+    .filter(([path]) => path.startsWith("node_modules/"))
+    .every(([path, entry]) => isInstalled(ROOT, path, entry, entry));
+}
+
+/** A crash at any place leaves the packages of before, or all of the new ones, once `putBack` has run. */
+async function installBeside(isDevWanted, say) {
+  rmSync(DRAFT, { recursive: true, force: true });
+  mkdirSync(DRAFT, { recursive: true });
+  try {
+    copyManifests();
+    await runNpm(DRAFT, isDevWanted, say);
+    assertComplete(DRAFT, isDevWanted);
+    renameSync(FOLDER, FORMER);
+    renameSync(join(DRAFT, "node_modules"), FOLDER);
+  } finally {
+    putBack();
+    rmSync(DRAFT, { recursive: true, force: true });
+  }
+}
+
+/** What npm ci reads: the clone's manifests, and those of its own packages, which are linked. */
+function copyManifests() {
+  const own = Object.keys(readPackages(join(ROOT, "package-lock.json")) ?? {})
+    .filter((path) => path !== "" && !path.includes("node_modules/"))
+    .map((path) => join(path, "package.json"));
+  for (const path of ["package.json", "package-lock.json", ".npmrc", ...own]) {
+    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(DRAFT, path));
+  }
+}
+
+/** Ends a swap of packages, whether it was done or cut off between its renames. Call it with the lock held. */
+function putBack() {
+  if (!existsSync(FORMER)) return;
+  if (lstatSync(FOLDER, { throwIfNoEntry: false }) === undefined) renameSync(FORMER, FOLDER);
+  else rmSync(FORMER, { recursive: true, force: true });
+}
+
+function assertComplete(root, isDevWanted) {
+  const still = missingPackages({ root, isDevWanted });
+  if (still.length === 0) return;
+  throw new SetupError(`npm ci ended, but packages are missing: ${still.slice(0, 5).join(", ")}`);
+}
+
 /** What a link points to is another clone's: npm ci begins by emptying it. */
 function assertOwnFolder(missingCount) {
-  const folder = join(ROOT, "node_modules");
-  if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  if (lstatSync(FOLDER, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
   const packages = missingCount === 1 ? "1 package is" : `${missingCount} packages are`;
   throw new SetupError(
-    `${folder} is a symbolic link to ${readlinkSync(folder)}, where ${packages} missing or of another ` +
+    `${FOLDER} is a symbolic link to ${readlinkSync(FOLDER)}, where ${packages} missing or of another ` +
       "version, and npm ci would empty that folder: remove the link, or bring that folder up to date",
   );
 }
@@ -183,7 +257,12 @@ function readPackages(path) {
   }
 }
 
-async function runNpm(isDevWanted, say) {
+/** What npm has written when an install was complete; undefined where none was. */
+function readInstalled(root) {
+  return readPackages(join(root, "node_modules", ".package-lock.json"));
+}
+
+async function runNpm(root, isDevWanted, say) {
   const { command, args } = npmCommand();
   const tail = [];
   const record = (text) => {
@@ -193,19 +272,19 @@ async function runNpm(isDevWanted, say) {
   const startedMs = performance.now();
   const ticker = setInterval(() => {
     const seconds = Math.round((performance.now() - startedMs) / 1_000);
-    say(`still installing after ${seconds} s: ${countInstalled()} packages are in place`);
+    say(`still installing after ${seconds} s: ${countInstalled(root)} packages are in place`);
   }, REPORT_MS);
   try {
     const code = await runChild({
       what: "npm ci",
       command,
       args: [...args, "ci", "--no-audit", "--no-fund", ...INCLUDED, ...(isDevWanted ? DEV : [])],
-      cwd: ROOT,
+      cwd: root,
       recordPath: join(ROOT, ".cache", "setup-child.json"),
       onOutput: record,
     });
     if (code !== 0) {
-      throw npmError(code, tail);
+      throw npmError(root, code, tail);
     }
   } catch (error) {
     if (error.syscall?.startsWith("spawn") !== true) throw error;
@@ -225,18 +304,19 @@ function npmCommand() {
   return { command: existsSync(beside) ? beside : "npm", args: [] };
 }
 
-function npmError(code, tail) {
+function npmError(root, code, tail) {
   const errors = tail.filter((line) => /^npm error(?! +at )/.test(line));
   const text = (errors.length > 0 ? errors : tail).join("\n");
   const cause = CAUSES.find(([pattern]) => pattern.test(text))?.[1] ?? `exit code ${code}`;
   const shown = (errors.length > 0 ? errors : tail).slice(0, TAIL_LINES).join("\n");
-  return new SetupError(`npm ci failed in ${ROOT}: ${cause}.\n${shown}`);
+  const kept = root === ROOT ? "" : " The packages that were in place still are.";
+  return new SetupError(`npm ci failed in ${root}: ${cause}.${kept}\n${shown}`);
 }
 
 /** Packages whose files have arrived. */
-function countInstalled() {
-  const wanted = readPackages(join(ROOT, "package-lock.json")) ?? {};
+function countInstalled(root) {
+  const wanted = readPackages(join(root, "package-lock.json")) ?? {};
   return Object.keys(wanted).filter(
-    (path) => path !== "" && existsSync(join(ROOT, path, "package.json")),
+    (path) => path !== "" && existsSync(join(root, path, "package.json")),
   ).length;
 }

@@ -3,6 +3,10 @@ import { prepare } from "./prepare.mjs";
 import { runSetup } from "./setup-error.mjs";
 
 await runSetup(() =>
-  prepare({ isDevWanted: false, say: (text) => console.error(`causeway: ${text}`) }),
+  prepare({
+    isDevWanted: false,
+    say: (text) => console.error(`causeway: ${text}`),
+    words: ["mesh-check"],
+  }),
 );
 await import("../dist/cli/mesh-check/main.js");

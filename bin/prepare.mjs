@@ -3,9 +3,10 @@
  * present sources.
  */
 import { readFileSync } from "node:fs";
-import { PRODUCT, build } from "./compile.mjs";
-import { install } from "./install.mjs";
+import { PRODUCT, build, isBuilt } from "./compile.mjs";
+import { install, missingPackages } from "./install.mjs";
 import { SetupError } from "./setup-error.mjs";
+import { runsAsBuilt } from "./standing.mjs";
 
 /**
  * Lowest minor version of Node by major one, as in package.json's engines: 21 and the first ones of
@@ -28,14 +29,27 @@ process.stderr.on("error", () => undefined);
 
 /**
  * Installs and builds what is missing.
- * @param {{isDevWanted: boolean, say: (text: string) => void, target?: typeof PRODUCT}} options
+ * @param {{
+ *   isDevWanted: boolean, say: (text: string) => void, target?: typeof PRODUCT, words?: string[],
+ * }} options `words`: of a command that may run what is built (`standing.mjs`); others always build
  * @throws {SetupError}
  */
-export async function prepare({ isDevWanted, say, target = PRODUCT }) {
+export async function prepare({ isDevWanted, say, target = PRODUCT, words }) {
   assertNode();
   assertOpenFiles();
+  if (words !== undefined && !isInPlace(target, isDevWanted) && (await runsAsBuilt(words, say))) {
+    return;
+  }
   await install({ isDevWanted, say });
   await build({ target, say });
+}
+
+function isInPlace(target, isDevWanted) {
+  try {
+    return missingPackages({ isDevWanted }).length === 0 && isBuilt(target);
+  } catch {
+    return false; // Half an update: who installs says what is wrong with it.
+  }
 }
 
 /** Why the product does not run on a version of Node, null where it does. */

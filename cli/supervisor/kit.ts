@@ -258,8 +258,8 @@ class KitRun implements Kit {
   }
 
   /**
-   * A command that is typed behind an update builds the new release in the place of the one that runs. A
-   * part of it beside those of the old one would change the ledger's tables under them.
+   * A second start behind an update builds the new release in the place of the one that runs. A part of it
+   * beside those of the old one would change the ledger's tables under them.
    */
   private restartFault(): string | undefined {
     if (this.stamp === undefined || readStamp(this.stampFile) === this.stamp) return undefined;

@@ -21,25 +21,33 @@ import { until } from "../../helpers/until.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Stands in for npm: counts its calls and puts the one package of the lock file in place. */
+/**
+ * Stands in for npm: counts its calls, empties node_modules, as npm ci does first of all, and puts the
+ * compiler and the one package of the lock file in place.
+ */
 const FAKE_NPM = `
 import { spawn, spawnSync } from "node:child_process";
-import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-appendFileSync("npm-calls", process.argv.slice(2).join(" ") + "\\n");
+import { appendFileSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+const tools = dirname(process.argv[1]);
+const file = (name) => join(tools, "..", name);
+appendFileSync(file("npm-calls"), process.argv.slice(2).join(" ") + "\\n");
 if (process.env.FAKE_NPM_STUCK) {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-    process.on(signal, () => appendFileSync("npm-signals", signal));
+    process.on(signal, () => appendFileSync(file("npm-signals"), signal));
   }
   const script = spawn("sleep", ["300"], { stdio: "inherit" });
-  writeFileSync("npm-pids.new", process.pid + " " + script.pid);
-  renameSync("npm-pids.new", "npm-pids");
+  writeFileSync(file("npm-pids.new"), process.pid + " " + script.pid);
+  renameSync(file("npm-pids.new"), file("npm-pids"));
   await new Promise(() => setInterval(() => undefined, 1000));
 }
+rmSync("node_modules", { recursive: true, force: true });
 if (process.env.FAKE_NPM_FAULT) {
   console.error("npm error code " + process.env.FAKE_NPM_FAULT);
   process.exit(1);
 }
 setTimeout(() => {
+  cpSync(join(tools, "typescript"), "node_modules/typescript", { recursive: true });
   mkdirSync("node_modules/wanted", { recursive: true });
   writeFileSync("node_modules/wanted/package.json", "{}");
   const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8"));
@@ -101,10 +109,11 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     }
     writeFileSync(join(clone, "package-lock.json"), JSON.stringify(LOCK));
     writeFileSync(join(clone, "tools", "npm-cli.mjs"), FAKE_NPM);
-    const typescript = join(clone, "node_modules", "typescript");
-    mkdirSync(typescript, { recursive: true });
+    const typescript = join(clone, "tools", "typescript");
+    mkdirSync(typescript);
     writeFileSync(join(typescript, "package.json"), '{"bin":{"tsc":"./tsc.mjs"}}');
     writeFileSync(join(typescript, "tsc.mjs"), FAKE_COMPILER);
+    cpSync(typescript, join(clone, "node_modules", "typescript"), { recursive: true });
   });
 
   afterEach(() => {
@@ -158,6 +167,20 @@ describe("bin/causeway.mjs in a fresh clone", () => {
       return false;
     }
   }
+
+  /** What an update does: another version of a package, and other sources. */
+  function update(version: string) {
+    const newer = structuredClone(LOCK);
+    newer.packages["node_modules/wanted"].version = version;
+    writeFileSync(join(clone, "package-lock.json"), JSON.stringify(newer));
+    writeFileSync(join(clone, "chain", "units.ts"), `export const of = "${version}";\n`);
+  }
+
+  const installed = () => {
+    const file = join(clone, "node_modules", ".package-lock.json");
+    return (JSON.parse(readFileSync(file, "utf8")) as typeof LOCK).packages["node_modules/wanted"];
+  };
+  const npmCalls = () => readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n");
 
   const countOf = (name: string) =>
     existsSync(join(clone, name)) ? readFileSync(join(clone, name), "utf8").length : 0;
@@ -228,7 +251,92 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     newer.packages["node_modules/wanted"].version = "1.0.1";
     writeFileSync(join(clone, "package-lock.json"), JSON.stringify(newer));
     expect((await runCommand()).code).toBe(0);
-    expect(readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n")).toHaveLength(3);
+    expect(npmCalls()).toHaveLength(3);
+  });
+
+  it("leaves the packages in place until all of another release are there", async () => {
+    await runCommand();
+    update("1.0.1");
+    const refused = await runCommand({ FAKE_NPM_FAULT: "ENOTFOUND" });
+    expect(refused.errors).toContain("the npm registry cannot be reached");
+    expect(refused.errors).toContain("The packages that were in place still are.");
+    expect(refused.code).toBe(1);
+    expect(installed().version).toBe("1.0.0");
+    expect(existsSync(join(clone, "node_modules", "wanted", "package.json"))).toBe(true);
+    expect((await runCommand()).code).toBe(0);
+    expect(installed().version).toBe("1.0.1");
+    expect(readdirSync(join(clone, ".cache"))).toEqual([]);
+  });
+
+  it("goes on with the packages of before where a start was killed while it replaced them", async () => {
+    await runCommand();
+    const former = join(clone, ".cache", "node_modules.former");
+    renameSync(join(clone, "node_modules"), former);
+    expect((await runCommand()).code).toBe(0);
+    // Behind both renames what is left of them is only in the way.
+    cpSync(join(clone, "node_modules"), former, { recursive: true });
+    update("1.0.1");
+    expect((await runCommand()).code).toBe(0);
+    expect([installed().version, npmCalls().length]).toEqual(["1.0.1", 2]);
+    expect(readdirSync(join(clone, ".cache"))).toEqual([]);
+  });
+
+  it("runs what is built while a kit runs from it, and builds when that has ended", async () => {
+    await runCommand();
+    const part = join(clone, "dist", "part.js");
+    writeFileSync(part, "setInterval(() => undefined, 1000); console.log('up');");
+    const kit = spawn(process.execPath, ["--no-warnings", part, "--home", "x"]);
+    const ended = once(kit, "exit");
+    await once(kit.stdout, "data");
+    update("1.0.1");
+    const beside = await runCommand();
+    expect(beside).toMatchObject({ code: 0, output: "ran status\n" });
+    expect(beside.errors).toContain(`process ${kit.pid} runs what is built in this clone`);
+    expect([installed().version, countOf("tsc-calls")]).toEqual(["1.0.0", 1]);
+    // Whoever starts something means the sources that are there.
+    await runScript(["causeway.mjs", "start"]);
+    expect([installed().version, countOf("tsc-calls")]).toEqual(["1.0.1", 2]);
+    update("1.0.2");
+    kit.kill("SIGKILL");
+    await ended;
+    expect(await runCommand()).toMatchObject({ code: 0, output: "ran status\n" });
+    expect([installed().version, countOf("tsc-calls")]).toEqual(["1.0.2", 3]);
+  });
+
+  it("takes a node that `causeway start` runs for one, wherever that was typed", async () => {
+    await runCommand();
+    const serve = "if (process.argv[2] === 'start') setInterval(() => undefined, 1000);";
+    const main = join(clone, "dist", "cli", "main.js");
+    writeFileSync(main, `${readFileSync(main, "utf8")};${serve}`);
+    const words = ["--no-warnings", "causeway.mjs", "start"];
+    const node = spawn(process.execPath, words, { cwd: join(clone, "bin") });
+    await once(node.stdout, "data");
+    update("1.0.1");
+    expect((await runCommand()).errors).toContain(`process ${node.pid} runs what is built`);
+    node.kill("SIGKILL");
+    await once(node, "exit");
+    expect(npmCalls()).toHaveLength(1);
+  });
+
+  it("stops payments by what is built, and waits for no installing", async () => {
+    await runCommand();
+    update("1.0.1");
+    const unreachable = { FAKE_NPM_FAULT: "ENOTFOUND" };
+    for (const words of [
+      ["killswitch", "set", "stop-sign"],
+      ["withdrawals", "freeze"],
+    ]) {
+      const run = await runScript(["causeway.mjs", ...words], unreachable);
+      expect(run).toMatchObject({ code: 0, output: `ran ${words.join(" ")}\n` });
+      expect(run.errors).toContain("waits for no installing and building");
+    }
+    expect(npmCalls()).toHaveLength(1);
+    expect((await runScript(["causeway.mjs", "killswitch", "lift"], unreachable)).code).toBe(1);
+    // Cut off between two renames.
+    const former = join(clone, ".cache", "node_modules.former");
+    renameSync(join(clone, "node_modules"), former);
+    const run = await runScript(["causeway.mjs", "withdrawals", "freeze"], unreachable);
+    expect(run).toMatchObject({ code: 0, output: "ran withdrawals freeze\n" });
   });
 
   /** A lock in which `wanted` asks for a package of some machines, which the npm of these tests leaves out. */
@@ -295,7 +403,7 @@ describe("bin/causeway.mjs in a fresh clone", () => {
   it("installs and builds once when three commands start together", async () => {
     const runs = await Promise.all([runCommand(), runCommand(), runCommand()]);
     expect(runs.map((run) => run.code)).toEqual([0, 0, 0]);
-    expect(readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n")).toHaveLength(1);
+    expect(npmCalls()).toHaveLength(1);
     expect(countOf("tsc-calls")).toBe(1);
     expect(readdirSync(join(clone, ".cache"))).toEqual([]);
   });
@@ -412,42 +520,5 @@ await runSetup(() => runChild({ ...${JSON.stringify(slow)}, onOutput() {} }));`,
     const [code] = await once(child, "close");
     rmSync(link);
     expect(code).toBe(0);
-  });
-});
-
-describe("the version of Node", () => {
-  it("is refused where the product does not run, with those on which it does", () => {
-    const versions = ["18.20.8", "20.18.3", "20.19.0", "21.7.3", "22.0.0", "22.11.0", "22.12.0"];
-    const later = ["23.0.0", "24.11.1", "25.2.1"];
-    const script = `import(${JSON.stringify(join(ROOT, "bin", "prepare.mjs"))}).then(({ nodeFault }) =>
-      console.log(JSON.stringify(${JSON.stringify([...versions, ...later])}.map(nodeFault))));`;
-    const { stdout } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
-    const faultOf = (version: string) => `Node 20.19, 22.12 or newer is needed; this is ${version}`;
-    const refused = ["18.20.8", "20.18.3", "21.7.3", "22.0.0", "22.11.0"];
-    expect(JSON.parse(stdout)).toEqual(
-      [...versions, ...later].map((version) =>
-        refused.includes(version) ? faultOf(version) : null,
-      ),
-    );
-  });
-});
-
-describe("a clone that cannot be written to", () => {
-  const remedy =
-    "; packages or build are missing, or of older sources: make the clone writable, or type " +
-    "`npm run build` once as its owner";
-
-  it.each([
-    ["EACCES", `permission denied${remedy}`],
-    ["EROFS", `read-only file system${remedy}`],
-    ["ENOSPC", "disk full"],
-    ["EDQUOT", "disk quota used up"],
-  ])("is named in one sentence, with what to do about it: %s", (code, sentence) => {
-    const path = "/srv/causeway/.cache";
-    const fault = `Object.assign(new Error("mkdir"), ${JSON.stringify({ code, path })})`;
-    const script = `import(${JSON.stringify(join(ROOT, "bin", "setup-error.mjs"))}).then(({ runSetup }) =>
-      runSetup(() => { throw ${fault}; }));`;
-    const { status, stderr } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
-    expect({ status, stderr }).toEqual({ status: 1, stderr: `causeway: ${path}: ${sentence}\n` });
   });
 });
