@@ -64,6 +64,7 @@ const MAX_LINES = 50;
 /**
  * Shows what a recovery would do, and does it with `apply`.
  * @returns 0 when the ledger is open, 1 while it waits for the recovery
+ * @throws MIGRATION_NEEDED where it would only show something, and the tables are older than this program
  */
 export async function runRecover(command: LedgerCommand, options: RecoverOptions): Promise<number> {
   if (options.declare?.trim() === "") {
@@ -105,8 +106,9 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     }
     return result === undefined ? 1 : 0;
   };
-  // The database may be empty, or of an older release: it is made this one's, as by a first start.
-  return withLedger(command, recover, { olderTables: "migrate" });
+  // The tables may be of an older release that is at work: who only looks does not change them.
+  const isLook = options.apply !== true && options.declare === undefined;
+  return withLedger(command, recover, { olderTables: isLook ? "refuse" : "migrate" });
 }
 
 /** What the home derives deposit addresses from. */

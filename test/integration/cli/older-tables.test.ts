@@ -75,6 +75,7 @@ it("says what to do first, and leaves them as they are", async () => {
     ["wallets", "list"],
     ["deposits", "status"],
     ["reconcile"],
+    ["recover"],
   ];
   for (const words of looks) {
     await expect(causeway(...words)).rejects.toMatchObject({
