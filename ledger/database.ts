@@ -138,9 +138,10 @@ export interface OpenLedgerOptions {
 /**
  * What is done with tables that are older than this program. There is no way back from a migration, and
  * processes of the release before may be at work: "refuse" is for who has not asked for one, and still makes
- * them where there are none; "leave" takes them as they are, for what must work at once.
+ * them where there are none; "leave" takes them as they are, for what must work at once; "any" takes even
+ * those of a later release, for what only stops payments.
  */
-export type OlderTables = "migrate" | "refuse" | "leave";
+export type OlderTables = "migrate" | "refuse" | "leave" | "any";
 
 /**
  * Connects, checks that the database is empty or belongs to this chain, migrates, and writes the
@@ -164,7 +165,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
     async beforeMigrating(sql) {
       found = undefined;
       const hasIdentity = await checkIdentity(sql, identity);
-      const done = await checkMigrations(sql);
+      const done = await (olderTables === "any" ? readMigrations(sql) : checkMigrations(sql));
       const isEmpty = done.length === 0;
       const missing = [...knownMigrations()].filter((name) => !done.includes(name));
       // Where there are no tables yet nobody is at work on them.

@@ -20,8 +20,11 @@ export interface LedgerAlone extends Pick<OpenedLedger, "database"> {
   readonly chainId: bigint;
 }
 
-/** For what stops payments: it waits for no other release, whichever one made the tables. */
+/** For what waits for no migration: where payments are stopped, that is looked at and lifted. */
 export const AT_ONCE: { readonly olderTables: OlderTables } = { olderTables: "leave" };
+
+/** For what stops payments: it waits for no other release, whichever one made the tables. */
+export const TO_STOP: { readonly olderTables: OlderTables } = { olderTables: "any" };
 
 /**
  * Opens the ledger of a home for the chain that it was made for, runs the work and closes it.

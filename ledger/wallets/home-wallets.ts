@@ -7,6 +7,7 @@ import { basename, join } from "node:path";
 import type { Address } from "../../chain/address.js";
 import { errorCode } from "../../chain/errors.js";
 import { LedgerError } from "../errors.js";
+import { storedAddress } from "../stored-values.js";
 import { readWalletAddress } from "./wallet-address.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { type HotWallet, listWallets, MAX_WALLETS } from "./wallet.js";
@@ -100,6 +101,40 @@ export async function listKnownWallets(sql: Sql, home: string): Promise<HotWalle
     return { ...common, status: "active", fromHeight: 0, pastBooked: true };
   });
   return [...registered, ...found];
+}
+
+/**
+ * Whoever may sign, by what the tables of all releases tell: wallets with nonces, those that are registered
+ * where there is a register, and the keystores of the home. For what stops payments where the wallets cannot
+ * be listed as this release has them; a home that cannot be read hides only what has paid nothing yet.
+ */
+export async function listSigners(sql: Sql, home: string): Promise<Address[]> {
+  const [register] = await sql.query<{ found: string | null }>(
+    `SELECT to_regclass('wallet')::text AS found`,
+  );
+  const registered = register?.found == null ? "" : "UNION SELECT address FROM wallet";
+  const rows = await sql.query<{ wallet: string }>(
+    `SELECT wallet FROM hot_wallet ${registered} ORDER BY wallet`,
+  );
+  const known = new Set(rows.map(({ wallet }) => storedAddress(wallet)));
+  for (const { keystore } of keystoresOf(home)) {
+    try {
+      known.add(readWalletAddress(keystore));
+    } catch (error) {
+      if (!(error instanceof LedgerError)) throw error;
+    }
+  }
+  return [...known];
+}
+
+/** None where the folder of further ones cannot be read. */
+function keystoresOf(home: string) {
+  try {
+    return keystoreFiles(home);
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error;
+    return [];
+  }
 }
 
 /** Since when a wallet that nobody registered has its status. */

@@ -2,7 +2,9 @@
  * `causeway killswitch show|set|lift`: what stops payments, in two places. The home's file is what the
  * signer obeys, with or without a database; the ledger's rows are what every process sees.
  */
+import { toChecksumAddress } from "../../../chain/address.js";
 import { errorMessage } from "../../../chain/errors.js";
+import { LedgerError } from "../../../ledger/errors.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import {
   exchangeKillSwitchFile,
@@ -17,13 +19,16 @@ import {
   KILL_SWITCH_LEVELS,
   type KillSwitchLevel,
   type KillSwitchState,
+  stops,
   stricter,
 } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { cannotWrite, CliError } from "../../errors.js";
-import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { AT_ONCE, type LedgerAlone, TO_STOP, withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { NOT_MADE } from "../../shared-options.js";
 import { operatorName } from "../ledger-decisions.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
+import { freezeWallets } from "../withdrawals/withdrawals.js";
 
 /** Flags of `killswitch set` and `lift`, as typed. */
 export interface SetSwitchOptions {
@@ -32,6 +37,14 @@ export interface SetSwitchOptions {
 }
 
 const MAX_REASON_LENGTH = 1_000;
+
+/** Whom the home's file stops by itself: a signer of 0.1.0 does not know it. */
+const OBEYED_BY =
+  "this home's signer obeys all the same, if it is of this release; one of another release, or of another " +
+  "home, may not: end its process";
+
+/** PostgreSQL's `undefined_table`. */
+const NO_TABLE = "42P01";
 
 /** What one place says, or why it cannot be asked. */
 type Place = { readonly state: KillSwitchState } | { readonly fault: string };
@@ -77,10 +90,11 @@ export async function runSetSwitch(
   // Never looser in between: what is lowered is lowered last in the file.
   const isRaised = "fault" in before || stricter(before.state, state) === state;
   const homeFault = isRaised ? await raiseHome(command, state) : undefined;
-  const fault = await tellLedger(command, state);
+  const isLowered = !isRaised && before.state.level !== level;
+  const fault = await tellLedger(command, state, isLowered ? AT_ONCE : TO_STOP);
   if (fault !== undefined) {
     if (homeFault !== undefined) throw homeFault;
-    const kept = isRaised ? "this home's signer obeys all the same" : "nothing was changed";
+    const kept = isLowered ? "nothing was changed" : OBEYED_BY;
     return refuse(command, `The ledger could not be told (${fault}): ${kept}. Try again.`);
   }
   if (!isRaised) {
@@ -113,7 +127,7 @@ export async function runLiftSwitch(
     throw cannotWrite(file, cause);
   });
   const looked = lookAtKillSwitchFile(file);
-  const fault = await tellLedger(command, state);
+  const fault = await tellLedger(command, state, AT_ONCE);
   if (fault !== undefined) {
     return refuse(command, `The ledger could not be told (${fault}): nothing is lifted.`);
   }
@@ -185,14 +199,46 @@ async function raiseHome(
 async function tellLedger(
   command: LedgerCommand,
   state: KillSwitchState,
+  how: typeof AT_ONCE,
 ): Promise<string | undefined> {
   try {
-    const tell = ({ database }: LedgerAlone) => setKillSwitch(database, state);
-    await withLedgerAlone(command, tell, AT_ONCE);
+    const tell = async (opened: LedgerAlone) => {
+      try {
+        await setKillSwitch(opened.database, state);
+      } catch (error) {
+        throw lacksSwitch(error) ? await freezeInstead(opened, command.home, state) : error;
+      }
+    };
+    await withLedgerAlone(command, tell, how);
     return undefined;
   } catch (error) {
     return errorMessage(error);
   }
+}
+
+function lacksSwitch(error: unknown): boolean {
+  return error instanceof SqlError && error.details["sqlState"] === NO_TABLE;
+}
+
+/** Tables of 0.1.0 have no kill switch, but one for each wallet. @returns what to say */
+async function freezeInstead(
+  opened: LedgerAlone,
+  home: string,
+  { level, reason }: KillSwitchState,
+): Promise<LedgerError> {
+  const older = "its tables are older than this program and have no kill switch";
+  if (!stops(level, "stop-sign")) return new LedgerError("MIGRATION_NEEDED", older);
+  const meant = { reason: `kill switch ${level}: ${reason}`, wallet: undefined };
+  const { switches } = await freezeWallets(opened, home, meant);
+  const frozen = switches
+    .filter((one) => one.frozen)
+    .map(({ wallet }) => toChecksumAddress(wallet));
+  const done =
+    frozen.length === 0
+      ? ""
+      : "; by a switch of its own nothing more is signed for " +
+        `${frozen.join(", ")} until \`withdrawals release\``;
+  return new LedgerError("MIGRATION_NEEDED", `${older}${done}`);
 }
 
 /** What was not done; as JSON, where the answer is read by a program. */

@@ -3,14 +3,17 @@
  * more, and the kill switch of signing.
  */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { errorMessage } from "../../../chain/errors.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { LedgerError } from "../../../ledger/errors.js";
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
+import { listSigners } from "../../../ledger/wallets/home-wallets.js";
 import { type HotWallet, listWallets } from "../../../ledger/wallets/wallet.js";
 import {
   freezeSigning,
   readFreeze,
+  readSwitchCause,
   type SigningFreeze,
 } from "../../../ledger/requests/signing-freeze.js";
 import {
@@ -26,7 +29,7 @@ import {
 import { amountText } from "../../amount-text.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { CliError } from "../../errors.js";
-import { AT_ONCE, type LedgerAlone, withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { type LedgerAlone, TO_STOP, withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
 import { readWalletAddress } from "../wallets/wallet-argument.js";
 
@@ -132,24 +135,52 @@ export async function runFreezeWithdrawals(
 ): Promise<number> {
   const reason = options.reason ?? "an operator froze it";
   const freeze = async (opened: LedgerAlone): Promise<number> => {
-    const { database } = opened;
-    const { wallets, homeFault } = await walletsToStop(opened);
-    const meant = walletsMeant(wallets, options.wallet);
-    let changed = false;
-    for (const { address } of meant) {
-      const isNew = await freezeSigning(database, address, reason);
-      // A word of its own: a release that is under way has looked at the one before.
-      if (!isNew) await freezeSigning(database, address, typedAgain(reason));
-      changed = isNew || changed;
-    }
-    const switches = await readSwitches(database, meant);
+    const meant = { reason, wallet: options.wallet };
+    const { changed, switches, fault } = await freezeWallets(opened, command.home, meant);
     if (command.json) {
       command.print(toJson({ changed, signing: summaryOf(switches), switches }));
     } else for (const line of switches.map(switchLine)) command.print(line);
-    if (homeFault !== undefined) throw homeFault;
+    if (fault !== undefined) throw fault;
     return 0;
   };
-  return withLedgerAlone(command, freeze, AT_ONCE);
+  return withLedgerAlone(command, freeze, TO_STOP);
+}
+
+/** What a freeze came to. */
+export interface FrozenWallets {
+  readonly changed: boolean;
+  readonly switches: readonly WalletSwitch[];
+  /** Why not every place could be asked; told when all that are known are frozen. */
+  readonly fault?: unknown;
+}
+
+/**
+ * Freezes wallets by their own switches, which the tables of every release have.
+ * @param meant `wallet`: only this one, as it was typed; else all that sign
+ * @throws USAGE
+ */
+export async function freezeWallets(
+  opened: LedgerAlone,
+  home: string,
+  meant: { readonly reason: string; readonly wallet: string | undefined },
+): Promise<FrozenWallets> {
+  const { database } = opened;
+  const { reason } = meant;
+  const { wallets, fault } = await walletsToStop(opened, home);
+  const chosen = walletsMeant(wallets, meant.wallet);
+  let changed = false;
+  for (const { address } of chosen) {
+    const isNew = await freezeSigning(database, address, reason);
+    // A word of its own: a release that is under way has looked at the one before.
+    if (!isNew) await freezeSigning(database, address, typedAgain(reason));
+    changed = isNew || changed;
+  }
+  try {
+    return { changed, switches: await readSwitches(database, chosen), fault };
+  } catch (error) {
+    const switches = await readOwnSwitches(database, chosen);
+    return { changed, switches, fault: fault ?? otherTables(error) };
+  }
 }
 
 /** Of a reason that stands there already, as much as leaves room for when it was typed again. */
@@ -157,28 +188,58 @@ function typedAgain(reason: string): string {
   return `${reason.slice(0, 900)} (typed again at ${new Date().toISOString()})`;
 }
 
+/** A wallet, as far as a freeze needs it. */
+type Stoppable = Pick<HotWallet, "address" | "status">;
+
 /** A wallet that a file of the home hides pays nothing before the ledger knows it: all others are stopped. */
-async function walletsToStop({ database, listWallets: listKnown }: LedgerAlone): Promise<{
-  readonly wallets: readonly HotWallet[];
-  /** Told when they are. */
-  readonly homeFault?: LedgerError;
-}> {
+async function walletsToStop(
+  { database, listWallets: listKnown }: LedgerAlone,
+  home: string,
+): Promise<Pick<FrozenWallets, "fault"> & { readonly wallets: readonly Stoppable[] }> {
   try {
     return { wallets: await listKnown() };
-  } catch (homeFault) {
-    if (!(homeFault instanceof LedgerError)) throw homeFault;
-    return { wallets: await listWallets(database), homeFault };
+  } catch (fault) {
+    if (fault instanceof LedgerError) return { wallets: await listWallets(database), fault };
+    const signers = await listSigners(database, home);
+    const wallets = signers.map((address) => ({ address, status: "active" as const }));
+    return { wallets, fault: otherTables(fault) };
   }
+}
+
+/** Tables of another release lack something that this one asks for, or have it otherwise. */
+function otherTables(cause: unknown): LedgerError {
+  return new LedgerError(
+    "MIGRATION_NEEDED",
+    "the ledger's tables are of another release, which this program cannot ask everything " +
+      `(${errorMessage(cause)}): all wallets that are known are frozen as shown; look at them with ` +
+      "that release",
+    { cause },
+  );
+}
+
+/** The wallets' own switches, without what tables of another release may lack. */
+async function readOwnSwitches(
+  sql: Sql,
+  wallets: readonly Stoppable[],
+): Promise<readonly WalletSwitch[]> {
+  const switches: WalletSwitch[] = [];
+  for (const { address: wallet } of wallets) {
+    const cause = await readSwitchCause(sql, wallet);
+    const changedAt = cause && new Date(cause.since).toISOString();
+    const frozen = cause !== undefined;
+    switches.push({ wallet, frozen, reason: cause?.reason ?? "", changedAt });
+  }
+  return switches;
 }
 
 /**
  * The wallets that a command means: the one that `--wallet` names, else all that are not retired.
  * @throws USAGE
  */
-export function walletsMeant(
-  wallets: readonly HotWallet[],
+export function walletsMeant<W extends Stoppable>(
+  wallets: readonly W[],
   flag: string | undefined,
-): readonly HotWallet[] {
+): readonly W[] {
   if (flag === undefined) {
     const signing = wallets.filter(({ status }) => status !== "retired");
     return signing.length === 0 ? wallets : signing;
@@ -197,7 +258,7 @@ export interface WalletSwitch extends SigningFreeze {
 /** Reads the switches of wallets, in their order. */
 export async function readSwitches(
   sql: Sql,
-  wallets: readonly HotWallet[],
+  wallets: readonly Stoppable[],
 ): Promise<WalletSwitch[]> {
   const switches: WalletSwitch[] = [];
   for (const { address } of wallets) {

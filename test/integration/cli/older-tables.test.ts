@@ -2,7 +2,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { toChecksumAddress } from "../../../chain/address.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { encodeKillSwitch } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
@@ -17,6 +18,7 @@ const { signal } = new AbortController();
 let bench: WatcherBench;
 let home: string;
 let tables: TestDatabase;
+let url: string;
 let former: SqlDatabase;
 beforeAll(async () => {
   bench = await WatcherBench.open();
@@ -25,31 +27,42 @@ beforeAll(async () => {
   writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: HOT.slice(2) }));
   writeFileSync(join(home, "config", "kill-switch.json"), encodeKillSwitch(SWITCH_UNTOUCHED));
   tables = await createTestDatabase();
-  const migrations = LEDGER_MIGRATIONS.slice(0, -1);
+  ({ url } = tables);
+  former = await tablesOf(url, -1);
+  await registerTestWallets(former, HOT);
+});
+
+/** Tables of this chain as the first migrations have made them. */
+async function tablesOf(place: string, end: number): Promise<SqlDatabase> {
+  const migrations = LEDGER_MIGRATIONS.slice(0, end);
   const options = { applicationName: "former", poolSize: 2, log: silentLog, signal };
-  former = await openDatabase({ url: tables.url, migrations, ...options });
+  const opened = await openDatabase({ url: place, migrations, ...options });
   const identity = await bench.ledger.owner.query<{ key: string; value: string }>(
     `SELECT key, value FROM meta WHERE key IN ('chain_id', 'genesis_hash', 'format_version')`,
   );
   for (const { key, value } of identity) {
-    await former.query(`INSERT INTO meta (key, value) VALUES ($1, $2)`, [key, value]);
+    await opened.query(`INSERT INTO meta (key, value) VALUES ($1, $2)`, [key, value]);
   }
-  await registerTestWallets(former, HOT);
-});
+  return opened;
+}
+
 afterAll(async () => {
   await former?.close();
   await Promise.all([tables?.drop(), bench?.close()]);
   rmSync(home, { recursive: true, force: true });
 });
 
+/** What was printed last, also by a command that failed. */
+let lines: string[] = [];
+
 async function causeway(...words: readonly string[]): Promise<{ code: number; text: string }> {
-  const lines: string[] = [];
+  lines = [];
   let code = -1;
   const print = (line: string) => void lines.push(line);
   const program = createProgram({
     version: "0",
     env: {
-      DATABASE_URL: tables.url,
+      DATABASE_URL: url,
       CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: bench.chain.url,
     },
     signal,
@@ -97,6 +110,64 @@ it("stops payments all the same", async () => {
   expect((await causeway("withdrawals", "freeze", "--reason", "now")).text).toContain("FROZEN");
   expect(await former.query(`SELECT level FROM kill_switch`)).toEqual([{ level: "stop-new" }]);
   expect(await done()).toEqual(before);
+});
+
+describe("tables of 0.1.0, which have neither wallets nor a kill switch", () => {
+  const other = `0x${"0b".repeat(20)}`;
+  let first: TestDatabase;
+  let opened: SqlDatabase;
+  beforeEach(async () => {
+    first = await createTestDatabase();
+    opened = await tablesOf(first.url, 2);
+    await opened.query(`INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, 7)`, [other]);
+    ({ url } = first);
+  });
+  afterEach(async () => {
+    ({ url } = tables);
+    await opened.close();
+    await first.drop();
+  });
+
+  const frozen = () =>
+    opened.query(`SELECT wallet, reason FROM signing_freeze WHERE frozen ORDER BY wallet`);
+
+  it("freezes whoever may sign, and says that it could not ask everything", async () => {
+    await expect(causeway("withdrawals", "freeze", "--reason", "a theft")).rejects.toMatchObject({
+      code: "MIGRATION_NEEDED",
+      message: expect.stringContaining('relation "wallet" does not exist'),
+    });
+    const wallets = [other, HOT].toSorted();
+    expect(await frozen()).toEqual(wallets.map((wallet) => ({ wallet, reason: "a theft" })));
+    expect(lines).toEqual([expect.stringContaining("FROZEN"), expect.stringContaining("FROZEN")]);
+  });
+
+  it("are told a kill switch that stops signing by the wallets' own", async () => {
+    const lesser = await causeway("killswitch", "set", "stop-new", "--reason", "a theft");
+    expect(lesser).toEqual({ code: 1, text: expect.stringContaining("have no kill switch") });
+    expect(await frozen()).toEqual([]);
+    const { code, text } = await causeway("killswitch", "set", "stop-sign", "--reason", "a theft");
+    expect(code).toBe(1);
+    expect(text).toContain(`${toChecksumAddress(HOT)} until \`withdrawals release\``);
+    expect(text).toContain("one of another release, or of another home, may not: end its process");
+    const reason = "kill switch stop-sign: a theft";
+    expect(await frozen()).toEqual([other, HOT].toSorted().map((wallet) => ({ wallet, reason })));
+  });
+});
+
+it("stops payments on tables of a later release, and lifts nothing there", async () => {
+  await former.query(`INSERT INTO schema_migration (timestamp, name) VALUES (1, 'Later1')`);
+  try {
+    const refused = { code: "NEWER_LEDGER" };
+    await expect(causeway("withdrawals", "list")).rejects.toMatchObject(refused);
+    expect((await causeway("withdrawals", "freeze", "--reason", "later")).code).toBe(0);
+    expect((await causeway("killswitch", "set", "stop-sign", "--reason", "later")).code).toBe(0);
+    const { code, text } = await causeway("killswitch", "lift", "--reason", "over");
+    expect([code, text]).toEqual([1, expect.stringContaining("Later1")]);
+    const levels = await former.query(`SELECT level FROM kill_switch ORDER BY id`);
+    expect(levels.at(-1)).toEqual({ level: "stop-sign" });
+  } finally {
+    await former.query(`DELETE FROM schema_migration WHERE name = 'Later1'`);
+  }
 });
 
 it("changes them where that is asked for", async () => {
