@@ -5,7 +5,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { errorCode } from "../../chain/errors.js";
-import { type Environment, environmentName } from "../../runtime/config/config.js";
 import type {
   ProcessContext,
   ProcessDefinition,
@@ -17,6 +16,7 @@ import { type HomePaths, homePaths, isKitHome, isNodeHome } from "../home/home.j
 import { lockHome } from "../home/home-lock.js";
 import { kitNodes } from "../home/network/kit-nodes.js";
 import { withEvm } from "../home/evm-choice.js";
+import { withSkips } from "../home/skip-choice.js";
 
 /** What the command line says. */
 export interface StartOptions {
@@ -25,7 +25,7 @@ export interface StartOptions {
   readonly portOffset: string | undefined;
   /** Which EVM executes blocks; undefined: as the settings say. */
   readonly evm: string | undefined;
-  /** Heights of planned upgrades that are given up; none: as the settings say. */
+  /** Heights of planned upgrades that are given up, beside those that the settings name. */
   readonly skipUpgrades: readonly string[];
   /** One line for people; standard output belongs to the log. */
   readonly warn: (line: string) => void;
@@ -95,12 +95,6 @@ function severalNodes(folder: string, homes: readonly string[]): CliError {
   return new CliError("USAGE", `${folder} has homes of nodes in it; name one of them: ${named}.`);
 }
 
-/** A flag goes before everything else. */
-function withSkips(env: Environment, heights: readonly string[]): Environment {
-  if (heights.length === 0) return env;
-  return { ...env, [environmentName("app", "skip-upgrades")]: heights.join(",") };
-}
-
 /** The node; a kit's home is locked against its kit as long as it runs. */
 function nodeOf(
   paths: HomePaths,
@@ -110,7 +104,8 @@ function nodeOf(
   return {
     name: node.name,
     async start(given: ProcessContext): Promise<readonly Service[]> {
-      const context = { ...given, env: withSkips(withEvm(given.env, evm), skipUpgrades) };
+      const chosen = { home: given.home, env: withEvm(given.env, evm) };
+      const context = { ...given, env: withSkips(chosen, skipUpgrades) };
       const lock = isKitHome(paths) ? await lockHome(paths.lock, paths.home) : undefined;
       try {
         const services = await node.start(context);

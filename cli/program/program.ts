@@ -197,7 +197,8 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
     )
     .option(
       "--skip-upgrade <height...>",
-      "gives up the upgrade planned for a height; only where the validators have agreed on it",
+      "gives up the upgrade planned for a height, beside those of app.toml, where it has to stand from " +
+        "then on; only where the validators have agreed on it",
     )
     .addOption(
       new Option("--unsafe-skip-upgrades <height...>", "the same, as the SDK calls it").hideHelp(),

@@ -10,12 +10,11 @@ import type { Vote } from "../../chain/consensus/vote.js";
 import { type Commit, COMMIT_FLAG } from "../../chain/consensus/commit.js";
 import {
   type ConsensusBlock,
-  decodeConsensusBlock,
   encodeConsensusBlock,
   partSteps,
 } from "../../chain/consensus/consensus-block.js";
 import { hashConsensusHeader } from "../../chain/consensus/consensus-header.js";
-import { ChainError, errorCode, errorMessage } from "../../chain/errors.js";
+import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Steps } from "../../chain/steps/steps.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -23,7 +22,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { Slices } from "../../runtime/process/slices.js";
 import type { BlockApplication } from "../blocks/block-application.js";
-import { BlockError, blockInvalid } from "../blocks/block-error.js";
+import { blockInvalid } from "../blocks/block-error.js";
 import { executeBlock } from "../blocks/block-validity.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
 import { isSignedByMost, isSignedByThird, verifyCommit } from "../blocks/commit-verification.js";
@@ -34,6 +33,7 @@ import { type CommittedEvidence, ConsensusStore } from "../store/consensus-store
 import type { Database } from "../store/database.js";
 import { decidingVotesOf } from "./machine/commit-votes.js";
 import { ConsensusArchive, loadTip } from "./consensus-archive.js";
+import { cannotTake, readDecided } from "./decided-refusal.js";
 import { ConsensusError } from "./consensus-error.js";
 import type {
   BlockSyncTarget,
@@ -359,14 +359,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     } catch (error) {
       if (!REFUSAL_CODES.has(errorCode(error))) throw error;
       this.refused.add(block, errorMessage(error));
-      const { height } = block.header;
-      throw new BlockError(
-        "DECIDED_BLOCK_REFUSED",
-        `two thirds of the validators decided block ${height}, and this node cannot take it ` +
-          `(${errorMessage(error)}): its state or its version is not the network's. Run the ` +
-          "version that the network runs; if it does already, delete data/chain and sync again",
-        { cause: error, details: { height } },
-      );
+      throw cannotTake(block.header.height, error, { tip, blocks: this.options.blocks });
     }
   }
 
@@ -463,30 +456,6 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
       );
     }
   }
-}
-
-/**
- * A block whose bytes two thirds have signed; it is this node's version that cannot read them.
- * @throws DECIDED_BLOCK_REFUSED
- */
-function readDecided(
-  blockBytes: Uint8Array,
-  { height, hash }: { readonly height: Height; readonly hash: Hash32 },
-): ConsensusBlock {
-  let reason = "its header has another hash";
-  try {
-    const block = decodeConsensusBlock(blockBytes);
-    if (hashConsensusHeader(block.header) === hash) return block;
-  } catch (error) {
-    if (!(error instanceof ChainError)) throw error;
-    reason = error.message;
-  }
-  throw new BlockError(
-    "DECIDED_BLOCK_REFUSED",
-    `two thirds of the validators decided block ${height}, and this node cannot read it ` +
-      `(${reason}): it is of a later version. Run the version that the network runs`,
-    { details: { height } },
-  );
 }
 
 function genesisValidators(genesis: Genesis): ValidatorSet {

@@ -9,6 +9,7 @@ export const UPGRADE_SETTINGS = {
     allowed: "a list of heights, each a text of digits",
     help:
       "Heights at which a planned upgrade is given up in place of carried out. Only where the " +
-      "validators have agreed on it: a node that does so alone leaves the chain.",
+      "validators have agreed on it: a node that does so alone leaves the chain. A height stays here " +
+      "for good, on every node, new ones too: nothing in the chain says that it was given up.",
   }),
 } as const;

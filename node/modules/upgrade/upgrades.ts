@@ -69,7 +69,8 @@ export function assertUpgraded(state: JournaledState, height: number, upgrades: 
     `UPGRADE "${name}" NEEDED at height: ${height}: ${info === "" ? "" : `${info}: `}this ` +
       "program has no handler for it. Stop this node and start the release that has it; it goes " +
       `on from block ${height - 1}. Only if the validators have agreed to go on without it, ` +
-      `start with --skip-upgrade ${height}`,
+      `write ${height} into skip-upgrades of app.toml, where it stays, or start with ` +
+      `--skip-upgrade ${height}`,
     { details: { name, height, info } },
   );
 }

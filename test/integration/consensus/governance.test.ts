@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { blockEvents } from "../../../chain/abci-event.js";
+import { present } from "../../../chain/errors.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32 } from "../../../chain/hex.js";
 import { communityPool } from "../../../node/modules/distribution/rewards.js";
@@ -10,7 +11,7 @@ import { PROPOSAL_STATUS, Proposals } from "../../../node/modules/gov/proposal-r
 import { moduleParam } from "../../../node/modules/module-params.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
 import { upgradeHeight, upgradePlan } from "../../../node/modules/upgrade/plan.js";
-import type { UpgradeHandler } from "../../../node/modules/upgrade/upgrades.js";
+import type { UpgradeHandler, Upgrades } from "../../../node/modules/upgrade/upgrades.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { askNode } from "../../helpers/chains/asked-node.js";
 import { ClockAhead } from "../../helpers/chains/clock-ahead.js";
@@ -51,9 +52,7 @@ const VOTING = `${VOTING_MS / 1_000}s`;
 const clock = new ClockAhead();
 
 function node(index: number): ValidatorNode {
-  const found = net.nodes[index];
-  if (found === undefined) throw new Error("no such node");
-  return found;
+  return present(net.nodes[index], `node ${index}`);
 }
 
 function stateOf(one: ValidatorNode): JournaledState {
@@ -443,26 +442,26 @@ describe("an upgrade", () => {
     }
   });
 
-  it("is followed from the first block on; without a handler, up to its height", async () => {
-    const { genesis } = net;
-    const follow = async (upgrades: { handlers: readonly UpgradeHandler[] }) => {
-      const skipHeights = new Set<number>();
-      const options = { genesis, seed: undefined, upgrades: { ...upgrades, skipHeights } };
-      const follower = await ValidatorNode.open(options);
-      try {
-        for (let at = 1; at <= follows; at++) {
-          const decided = node(0).consensus.load(at);
-          if (decided === undefined) throw new Error(`no block ${at}`);
-          await follower.consensus.apply(decided);
-        }
-        return follower.view.head().hash;
-      } finally {
-        expect(follower.height).toBeGreaterThanOrEqual(height - 1);
-        await follower.stop();
+  /** A node that follows the blocks up to a height. @returns the hash of the last one */
+  async function follow(upTo: number, upgrades: Upgrades) {
+    const follower = await ValidatorNode.open({ genesis: net.genesis, seed: undefined, upgrades });
+    try {
+      for (let at = 1; at <= upTo; at++) {
+        await follower.consensus.apply(present(node(0).consensus.load(at), `block ${at}`));
       }
-    };
-    expect(await follow({ handlers: [handler] })).toBe(node(0).stores.blocks.hashOf(follows));
-    await expect(follow({ handlers: [] })).rejects.toMatchObject({ code: "UPGRADE_NEEDED" });
+      return follower.view.head().hash;
+    } finally {
+      expect(follower.height).toBeGreaterThanOrEqual(height - 1);
+      await follower.stop();
+    }
+  }
+
+  it("is followed from the first block on; without a handler, up to its height", async () => {
+    const skipHeights = new Set<number>();
+    const hash = await follow(follows, { handlers: [handler], skipHeights });
+    expect(hash).toBe(node(0).stores.blocks.hashOf(follows));
+    const blind = follow(follows, { handlers: [], skipHeights });
+    await expect(blind).rejects.toMatchObject({ code: "UPGRADE_NEEDED" });
   });
 
   it("that is skipped by all leaves the rules as they are", async () => {
@@ -484,5 +483,17 @@ describe("an upgrade", () => {
     expect(upgradePlan(stateOf(node(0)))).toBeUndefined();
     expect(upgradeHeight(stateOf(node(0)), "v3")).toBeUndefined();
     expect(node(0).consensus.load(at + 1)?.block.header.appVersion).toBe(2);
+    // A later release may have a handler of that name: only the settings say that nobody ran it.
+    const handlers = [handler, { ...handler, name: "v3", run: () => undefined }];
+    await expect(follow(at + 1, { handlers, skipHeights: new Set() })).rejects.toMatchObject({
+      code: "DECIDED_BLOCK_REFUSED",
+      message: expect.stringContaining(`write skip-upgrades = ["${at}"] into app.toml`),
+    });
+    const hash = await follow(at + 1, { handlers, skipHeights: new Set([at]) });
+    expect(hash).toBe(node(0).stores.blocks.hashOf(at + 1));
+    const alone = follow(height + 1, { handlers, skipHeights: new Set([height]) });
+    await expect(alone).rejects.toMatchObject({
+      message: expect.stringContaining(`take ${height} out of skip-upgrades`),
+    });
   });
 });
