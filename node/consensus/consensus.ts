@@ -27,6 +27,7 @@ import { executeBlock } from "../blocks/block-validity.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
 import { isSignedByMost, isSignedByThird, verifyCommit } from "../blocks/commit-verification.js";
 import { consensusParamsOf, type Genesis } from "../settings/genesis.js";
+import { UpgradeError } from "../modules/upgrade/upgrades.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { BlockStore } from "../store/blocks/block-store.js";
 import { type CommittedEvidence, ConsensusStore } from "../store/consensus-store.js";
@@ -155,8 +156,8 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     if (this.isApplying) throw new RangeError("blocks are still being followed");
     if (this.driver !== undefined) throw new RangeError("consensus has started");
     const { options, store, archive, evidence, followed: tip } = this;
-    // Later on the last signatures are this process' own.
-    if (!this.hasTakenPart) this.assertMaySign();
+    // Later on the last signatures are this process' own; where no block may be made, the driver halts.
+    if (!this.hasTakenPart && this.mayGoOn()) this.assertMaySign();
     this.hasTakenPart = true;
     const logFolder = path.join(options.home, "data", "cs.wal");
     const { wal, tail, keptFile } = await Wal.open(logFolder, tip.height);
@@ -416,6 +417,17 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     return { power: own?.power ?? 0n, validators };
   }
 
+  /** Whether this program may make the next block; why not is for the driver to tell. */
+  private mayGoOn(): boolean {
+    try {
+      this.application.assertMayGoOn();
+      return true;
+    } catch (error) {
+      if (!(error instanceof UpgradeError)) throw error;
+      return false;
+    }
+  }
+
   /** A key whose past is unknown, or that another process may be using, must not sign. */
   private assertMaySign(): void {
     const { signer } = this.options;
@@ -450,8 +462,9 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
       throw new ConsensusError(
         "DOUBLE_SIGN_RISK",
         `this validator's key signed block ${next - back}, one of the last ` +
-          `${doubleSignCheckBlocks}: another process may be using it. Stop it and wait, or set ` +
-          "consensus.double_sign_check_height to 0",
+          `${doubleSignCheckBlocks}: another process may be using it. Stop it and wait until so many ` +
+          "have come without it; where none come, as behind an upgrade's halt, see to it that no other " +
+          "process has the key, and set consensus.double_sign_check_height to 0 for this start",
         { details: { height: next - back } },
       );
     }

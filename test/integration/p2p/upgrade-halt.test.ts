@@ -5,7 +5,7 @@ import { UpgradeError } from "../../../node/modules/upgrade/upgrades.js";
 import { validatorGenesis } from "../../helpers/chains/validator-node.js";
 import { until } from "../../helpers/until.js";
 import { Ways } from "../../network/proxy.js";
-import { join, leaveAll, place } from "./members.js";
+import { join, leave, leaveAll, place } from "./members.js";
 
 /** The first decides alone. */
 const POWERS = [40, 1] as const;
@@ -61,4 +61,35 @@ it("a node that has halted helps one that lacks its last blocks", async () => {
   way.heal();
   await until(() => weak.node.halts.length > 0, { timeoutMs: 30_000, what: "the last blocks" });
   expect([weak.node.height, weak.node.halts]).toEqual([last, [REASON]]);
+});
+
+it("a validator that looks for its own key halts at the upgrade as any other", async () => {
+  const { genesis, seeds } = validatorGenesis(1, { blockIntervalMs: 50 });
+  last = Number.POSITIVE_INFINITY;
+  const [where, seed] = [await place(), seeds[0]];
+  const before = await join(genesis, where, { seed, persistentPeers: [], watch });
+  await until(() => before.node.height >= 3, { timeoutMs: 60_000, what: "some blocks" });
+  const home = await leave(before, true);
+  // Its own signatures are in the last blocks, and no others come.
+  const careful = { seed, home, persistentPeers: [], doubleSignCheckBlocks: 10 };
+  const again = await join(genesis, where, {
+    ...careful,
+    watch: (application) => ({
+      ...application,
+      assertMayGoOn() {
+        throw new UpgradeError("UPGRADE_NEEDED", REASON);
+      },
+    }),
+  });
+  await until(() => again.node.halts.length + again.faults.length > 0, {
+    timeoutMs: 30_000,
+    what: "the halt",
+  });
+  expect([again.node.halts, again.faults]).toEqual([[REASON], []]);
+  // The program that goes on is told what to do, as nothing that it may wait for comes.
+  await leave(again, true);
+  const next = await join(genesis, where, careful);
+  await until(() => next.faults.length > 0, { timeoutMs: 30_000, what: "the refusal" });
+  expect(next.faults[0]).toContain("set consensus.double_sign_check_height to 0 for this start");
+  await leave(next);
 });
