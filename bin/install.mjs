@@ -14,6 +14,7 @@ import { fileURLToPath } from "node:url";
 import { runChild } from "./child.mjs";
 import { withLock } from "./lock.mjs";
 import { SetupError } from "./setup-error.mjs";
+import { withSignsOfLife } from "./signs-of-life.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
 
@@ -25,9 +26,6 @@ const DRAFT = join(ROOT, ".cache", "install");
 
 /** The packages of before, between the two renames that put others in their place. */
 const FORMER = join(ROOT, ".cache", "node_modules.former");
-
-/** Progress lines while npm works. */
-const REPORT_MS = 8_000;
 
 /** Lines of npm's output that are kept for the report of a failure. */
 const TAIL_LINES = 5;
@@ -269,28 +267,22 @@ async function runNpm(root, isDevWanted, say) {
     tail.push(...text.split("\n").filter((line) => line.trim() !== ""));
     tail.splice(0, Math.max(0, tail.length - 200));
   };
-  const startedMs = performance.now();
-  const ticker = setInterval(() => {
-    const seconds = Math.round((performance.now() - startedMs) / 1_000);
-    say(`still installing after ${seconds} s: ${countInstalled(root)} packages are in place`);
-  }, REPORT_MS);
+  const child = {
+    what: "npm ci",
+    command,
+    args: [...args, "ci", "--no-audit", "--no-fund", ...INCLUDED, ...(isDevWanted ? DEV : [])],
+    cwd: root,
+    recordPath: join(ROOT, ".cache", "setup-child.json"),
+    onOutput: record,
+  };
+  const words = (seconds) =>
+    `still installing after ${seconds} s: ${countInstalled(root)} packages are in place`;
   try {
-    const code = await runChild({
-      what: "npm ci",
-      command,
-      args: [...args, "ci", "--no-audit", "--no-fund", ...INCLUDED, ...(isDevWanted ? DEV : [])],
-      cwd: root,
-      recordPath: join(ROOT, ".cache", "setup-child.json"),
-      onOutput: record,
-    });
-    if (code !== 0) {
-      throw npmError(root, code, tail);
-    }
+    const code = await withSignsOfLife(say, words, () => runChild(child));
+    if (code !== 0) throw npmError(root, code, tail);
   } catch (error) {
     if (error.syscall?.startsWith("spawn") !== true) throw error;
     throw new SetupError(`npm cannot be started (${error.code}); is it installed?`);
-  } finally {
-    clearInterval(ticker);
   }
 }
 

@@ -232,7 +232,8 @@ export function decodeAny(
 }
 
 /**
- * Takes room for what `decodeAny` would read, as that does, and in a fifth of the time: nothing is made of it.
+ * Takes room for what `decodeAny` would read, as that does, and in a fifth of the time: nothing is made of
+ * it.
  * @throws INVALID_MESSAGE for one message too many, and for most of what cannot be read
  */
 export function takeRoomOfAny(bytes: Uint8Array, lookup: SchemaLookup, nesting: Nesting): void {
