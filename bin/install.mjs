@@ -223,8 +223,7 @@ function isListed(value, list = []) {
 }
 
 /**
- * "glibc" or "musl" where npm's ways to find it, which are of other releases of npm, come to the same; else
- * undefined.
+ * "glibc" or "musl" where the two ways in which releases of npm find it agree; else undefined.
  */
 function libraryOfC() {
   const { report } = process;

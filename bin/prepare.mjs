@@ -37,8 +37,10 @@ process.stderr.on("error", () => undefined);
 export async function prepare({ isDevWanted, say, target = PRODUCT, words }) {
   assertNode();
   assertOpenFiles();
-  if (words !== undefined && !isInPlace(target, isDevWanted) && (await runsAsBuilt(words, say))) {
-    return;
+  if (words !== undefined) {
+    // All that most commands ask: it is looked at once.
+    if (isInPlace(target, isDevWanted)) return;
+    if (await runsAsBuilt(words, say)) return;
   }
   await install({ isDevWanted, say });
   await build({ target, say });

@@ -8,7 +8,7 @@ import type { Height } from "../chain/hex.js";
 import { readTokenAssets, type TokenAsset } from "../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../ledger/assets/token-opening.js";
 import { readTokenStates, type TokenState } from "../ledger/assets/token-state.js";
-import { commitBackfill, type PastOutflow } from "../ledger/blocks/backfill.js";
+import { commitBackfill, commitEmptyPasts, type PastOutflow } from "../ledger/blocks/backfill.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import { bookWalletPast } from "../ledger/blocks/wallet-flows.js";
 import { lockCursor, readCursor } from "../ledger/watch/watch-cursor.js";
@@ -61,17 +61,19 @@ export async function runBackfill(
     const basis = await readBasis(parts.database);
     const waiting = await addressesToBackfill(parts.database, ROUND);
     if (waiting.length === 0) return done;
+    const reader = { lease: options.lease, rewinds: basis.rewinds };
     const queue = waiting.values();
+    const unused: DepositAddress[] = [];
     const lane = async () => {
       for (const address of queue) {
         options.signal.throwIfAborted();
         const past = await readPast(parts, { address, basis }, options);
-        const { lease } = options;
-        const { rewinds } = basis;
-        if (await commitBackfill(parts.database, { lease, rewinds, address, ...past })) done += 1;
+        if (isEmpty(past)) unused.push(address);
+        else if (await commitBackfill(parts.database, { ...reader, address, ...past })) done += 1;
       }
     };
     const lanes = await Promise.allSettled(Array.from({ length: PARALLEL }, lane));
+    done += await commitEmptyPasts(parts.database, reader, unused);
     const failed = lanes.find((result) => result.status === "rejected");
     if (failed !== undefined) throw failed.reason;
   }
@@ -132,6 +134,11 @@ interface Past {
   readonly inflows: readonly NewDeposit[];
   readonly outflows: readonly PastOutflow[];
   readonly tokens: readonly TokenBalance[];
+}
+
+/** Most have none: a wallet's software shows its next address before anybody pays to it. */
+function isEmpty({ inflows, outflows, tokens }: Past): boolean {
+  return inflows.length + outflows.length + tokens.length === 0;
 }
 
 async function readPast(

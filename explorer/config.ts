@@ -35,7 +35,8 @@ export const explorerConfig = defineConfigFile("explorer", {
       unit: "connections",
       help:
         "Pages that are kept up to date at the same time; more have to be loaded again by hand. One " +
-        "client (an IPv4 address or an IPv6 /64) has a tenth of them.",
+        "client (an IPv4 address or an IPv6 /64) has a tenth of them, and so have all behind one proxy " +
+        "on another machine.",
     }),
   },
   limits: {
@@ -51,7 +52,7 @@ export const explorerConfig = defineConfigFile("explorer", {
     loopback: field.boolean({
       default: false,
       help:
-        "Whether clients of this machine are limited, too. Behind a proxy on the same machine all " +
+        "Whether clients of this machine are limited, too, their live pages included. Behind a proxy on the same machine all " +
         "are: let the proxy limit them.",
     }),
     "concurrent-pages": field.integer({

@@ -82,8 +82,11 @@ export function isHeaderMissing(error: unknown): error is RpcError {
   return /header (for hash )?not found/i.test(error.nodeMessage);
 }
 
-/** Numbers with which nodes say that there is too much in an answer: this node's and others'. */
-const TOO_MUCH: ReadonlySet<number> = new Set([INVALID_PARAMS, -32003]);
+/** Number of this node for an answer that is larger than what it may be. */
+const RESPONSE_TOO_LARGE = -32003;
+
+/** Numbers that say so whatever the text: this node's, and that of providers who call a range invalid. */
+const TOO_MUCH: ReadonlySet<number> = new Set([INVALID_PARAMS, RESPONSE_TOO_LARGE]);
 
 /** Number with which a node refuses what it has no room for now (EIP-1474's limits). */
 const LIMIT_EXCEEDED = -32005;
@@ -106,7 +109,7 @@ export function isTooMuch(error: unknown): boolean {
   return MAYBE_TOO_MUCH.has(rpcCode) && TELLS_TOO_MUCH.test(error.nodeMessage);
 }
 
-/** Whether less may be had: what a node has no room for now is large, and for small answers it has some. */
+/** Whether a smaller question may be answered: a busy node still has room for small answers. */
 export function isTooMuchAtOnce(error: unknown): boolean {
   if (isTooMuch(error)) return true;
   return error instanceof RpcError && error.rpc.rpcCode === LIMIT_EXCEEDED;

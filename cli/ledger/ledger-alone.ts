@@ -20,7 +20,7 @@ export interface LedgerAlone extends Pick<OpenedLedger, "database"> {
   readonly chainId: bigint;
 }
 
-/** For what waits for no migration: where payments are stopped, that is looked at and lifted. */
+/** For looking at what is stopped, and lifting it: tables of an older release are taken as they are. */
 export const AT_ONCE: { readonly olderTables: OlderTables } = { olderTables: "leave" };
 
 /** For what stops payments: it waits for no other release, whichever one made the tables. */

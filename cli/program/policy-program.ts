@@ -34,7 +34,9 @@ export function addKillSwitchCommands(program: Command, run: Runner): void {
     .command("killswitch")
     .description("what stops payments: new requests, signing, sending");
   judging(addShared(killSwitch.command("show")))
-    .description("what the home and the ledger say; exit 1 while something is stopped")
+    .description(
+      "what the home and the ledger say; exit 1 while something is stopped, 2 where the ledger cannot be asked",
+    )
     .action(
       run(async (context) =>
         (await import("../commands/policy/kill-switch.js")).runShowSwitch(context),

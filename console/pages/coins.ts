@@ -97,7 +97,7 @@ function placeOf(state: string | undefined, after: string | undefined): string {
 function warningsOf(
   { t }: ConsoleRequest,
   {
-    asset: { asset, refill, frozenSweeps },
+    asset: { asset, refill, frozenSweeps, strandedUnits = 0n },
     terms,
     decimals,
   }: {
@@ -117,6 +117,9 @@ function warningsOf(
           from === undefined ? undefined : [" ", code(from)],
         ),
     frozenSweeps === 0 ? undefined : warning(t("frozenSweeps", { count: frozenSweeps, asset })),
+    strandedUnits === 0n
+      ? undefined
+      : warning(t("stranded", { amount: amount(strandedUnits, asset, decimals) })),
   ];
 }
 

@@ -145,6 +145,8 @@ const treasuryAsset = z.object({
   hotUnits: units,
   depositAddressesUnits: units,
   inTransitUnits: units,
+  /** Undefined by an API of before. */
+  strandedUnits: units.optional(),
   coldUnits: units,
   openSweeps: z.number(),
   frozenSweeps: z.number(),

@@ -250,6 +250,8 @@ export const ENGLISH = {
   since: "Since",
   state: "State",
   status: "Status",
+  stranded:
+    "Of what is in transit {amount} wait for nonces of retired wallets, if they are ever used.",
   sweeps: "Sweeps",
   terms: "Terms",
   textToSign: "The text",

@@ -258,6 +258,9 @@ export const GERMAN: Catalogue = {
   since: "Seit",
   state: "Zustand",
   status: "Zustand",
+  stranded:
+    "Unterwegs sind auch {amount}, die auf Nonces stillgelegter Wallets warten, falls diese je " +
+    "verwendet werden.",
   sweeps: "Sweeps",
   terms: "Bestimmungen",
   textToSign: "Der Text",

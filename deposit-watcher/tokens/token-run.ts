@@ -52,7 +52,7 @@ export interface TokenRun extends TokenVerdicts {
   readonly codes: readonly ObservedCode[];
   /** Every account that a transfer of the run names as its receiver. */
   readonly receivers: Receivers;
-  /** Transfers of contracts that nobody listed which are not recorded, at least; see `WantedLogs`. */
+  /** The least number of transfers of unlisted contracts that are not recorded; see `WantedLogs`. */
   readonly leftOut: number;
 }
 

@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { noteFound } from "../assets/sweep-due.js";
 import { openingEntry, type TokenBalance } from "../assets/token-opening.js";
 import type { DepositAddress } from "../deposits/deposit-addresses.js";
@@ -10,7 +10,7 @@ import { depositEntries } from "../deposits/deposit-credit.js";
 import { appendEvents } from "../events.js";
 import { DEPOSIT_ADDRESSES, SUSPENSE } from "../journal/accounts.js";
 import { postJournals } from "../journal/journal.js";
-import { lockCursor } from "../watch/watch-cursor.js";
+import { lockCursor, type WatchCursor } from "../watch/watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "../watch/watch-lease.js";
 import {
   depositEvent,
@@ -32,6 +32,13 @@ export interface PastOutflow {
   readonly opIndex: number;
 }
 
+/** Who books a past, and what it was read of. */
+interface PastReader {
+  readonly lease: WatchLease;
+  /** Losses of blocks that the watcher had gone back for when it was read. */
+  readonly rewinds: number;
+}
+
 /**
  * Books what an address received and spent before it was registered: one suspense deposit per
  * incoming operation, one suspense debit per outgoing one. One transaction; a repeat does nothing.
@@ -40,10 +47,7 @@ export interface PastOutflow {
  */
 export async function commitBackfill(
   database: SqlDatabase,
-  past: {
-    readonly lease: WatchLease;
-    /** Losses of blocks that the watcher had gone back for when it was read. */
-    readonly rewinds: number;
+  past: PastReader & {
     readonly address: DepositAddress;
     readonly inflows: readonly NewDeposit[];
     readonly outflows: readonly PastOutflow[];
@@ -51,17 +55,8 @@ export async function commitBackfill(
   },
 ): Promise<boolean> {
   const done = await database.transaction(async (tx) => {
-    await proveWatchLease(tx, past.lease);
-    // The cursor's lock orders all writers of deposits, so that list positions never move.
-    const cursor = await lockCursor(tx);
-    if (cursor.rewinds !== past.rewinds) return false;
-    const rows = await tx.query<{ taken: number }>(
-      `WITH taken AS (
-         UPDATE deposit_address SET backfilled = true WHERE index = $1 AND NOT backfilled RETURNING 1
-       ) SELECT count(*)::integer AS taken FROM taken`,
-      [past.address.index],
-    );
-    if (rows[0]?.taken !== 1) return false;
+    const { cursor, taken } = await takeWaiting(tx, past, [past.address]);
+    if (taken === 0) return false;
     const strayed = past.inflows
       .map(placedAfter(cursor))
       .map((inflow) => ({ ...inflow, creditable: false }));
@@ -103,4 +98,44 @@ export async function commitBackfill(
   });
   failpoint("watcher.after-backfill-commit");
   return done;
+}
+
+/**
+ * Notes that nothing came to addresses, or left them, before they were registered: all in one commit, because
+ * each holds up the blocks that are being booked.
+ * @returns how many waited for it; none where the chain lost blocks since it was read
+ */
+export async function commitEmptyPasts(
+  database: SqlDatabase,
+  reader: PastReader,
+  addresses: readonly DepositAddress[],
+): Promise<number> {
+  if (addresses.length === 0) return 0;
+  const done = await database.transaction(async (tx) => {
+    const { taken } = await takeWaiting(tx, reader, addresses);
+    failpoint("watcher.before-backfill-commit");
+    return taken;
+  });
+  failpoint("watcher.after-backfill-commit");
+  return done;
+}
+
+/** Takes those that still wait for their past. The cursor's lock orders all writers of deposits. */
+async function takeWaiting(
+  tx: Sql,
+  { lease, rewinds }: PastReader,
+  addresses: readonly DepositAddress[],
+): Promise<{ readonly cursor: WatchCursor; readonly taken: number }> {
+  await proveWatchLease(tx, lease);
+  // Held, so that list positions never move.
+  const cursor = await lockCursor(tx);
+  if (cursor.rewinds !== rewinds) return { cursor, taken: 0 };
+  const rows = await tx.query<{ taken: number }>(
+    `WITH taken AS (
+       UPDATE deposit_address SET backfilled = true
+        WHERE index = ANY ($1::bigint[]) AND NOT backfilled RETURNING 1
+     ) SELECT count(*)::integer AS taken FROM taken`,
+    [addresses.map(({ index }) => index)],
+  );
+  return { cursor, taken: rows[0]?.taken ?? 0 };
 }

@@ -38,7 +38,7 @@ export function tokensMoved(logs: readonly JournaledLog[], first: number): reado
   return withoutEchoes(claims, logs, first);
 }
 
-/** What it adds it has read before. */
+/** Throws before it adds anything. */
 function addClaims(claims: TokenMove[], log: JournaledLog, logIndex: number): void {
   const { topics, data, address: asset } = log;
   const signature: string | undefined = topics[0];

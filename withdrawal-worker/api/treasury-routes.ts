@@ -51,6 +51,7 @@ function encodeFigures(figures: TreasuryFigures) {
     hotUnits: hotUnits.toString(),
     depositAddressesUnits: depositAddressesUnits.toString(),
     inTransitUnits: inTransitUnits.toString(),
+    strandedUnits: figures.strandedUnits.toString(),
     coldUnits: coldUnits.toString(),
     openSweeps: figures.openSweeps,
     frozenSweeps: figures.frozenSweeps,

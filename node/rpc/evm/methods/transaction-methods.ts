@@ -133,7 +133,7 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
   ];
 }
 
-/** Nobody who has sent is told no more than that there was no time or no room: it might be sent once more. */
+/** Whoever has sent is told the hash: told only that there was no time, or no room, he might send again. */
 function withoutReceipt(hash: Hash32, error: unknown): unknown {
   const code = errorCode(error);
   if (code !== "REQUEST_TIMED_OUT" && code !== "LIMIT_EXCEEDED") return error;
@@ -171,7 +171,7 @@ function raw(found: { tx: { raw: Uint8Array } } | undefined): RpcResult {
   return found === undefined ? null : bytesToHex(found.tx.raw);
 }
 
-/** Its calls of a batch are handed to the pool together, and so are those of the next one. */
+/** Its calls of a batch are handed to the pool together, as are those of `SYNC_SEND_METHOD`. */
 export const SEND_METHOD = "eth_sendRawTransaction";
 
 /** The other one that sends; its calls wait for a block each. */
