@@ -72,10 +72,7 @@ export function headerAfter(tip: ChainTip, content: BlockContent): ConsensusHead
  * second after the genesis for the first.
  * @throws BLOCK_INVALID for a commit without signatures
  */
-export function timeAfterNs(
-  { timeNs, lastValidators }: Pick<ChainTip, "timeNs" | "lastValidators">,
-  lastCommit: Commit,
-): bigint {
+export function timeAfterNs({ timeNs, lastValidators }: ChainTip, lastCommit: Commit): bigint {
   if (lastValidators === undefined) return timeNs + FIRST_BLOCK_AFTER_NS;
   return medianTimeNs(lastCommit, lastValidators);
 }

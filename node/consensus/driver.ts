@@ -33,11 +33,10 @@ import type {
   RoundStatus,
 } from "./consensus-ports.js";
 import { type DecidingVotes, STEP, type TimeoutStep } from "./machine/consensus-state.js";
-import { type ConsensusFailpoint, HeightRun } from "./height-run.js";
+import { type ConsensusFailpoint, type Decision, HeightRun } from "./height-run.js";
 import { InputQueue } from "./input-queue.js";
 import type { RoundMessage } from "./log/message-codec.js";
 import { type PrivateValidator, UNSIGNED_STATE } from "./signing/private-validator.js";
-import type { Decision } from "./proposals/last-commit.js";
 import type { BlockMakerParts } from "./proposals/proposal-block.js";
 import { heightProgress } from "./machine/height-progress.js";
 import { repairDecided, repairSameHeight, roundStatus } from "./machine/round-status.js";

@@ -3,7 +3,7 @@
  * checked, then logged, then handled; everything that is signed is logged and forced to disk
  * before it is handled and sent. Calls must not overlap.
  */
-import { isSameBlockId, msToNs } from "../../chain/consensus/block-id.js";
+import { type BlockId, isSameBlockId, msToNs } from "../../chain/consensus/block-id.js";
 import { proposedPartsOf } from "../../chain/consensus/consensus-params.js";
 import {
   type Proposal,
@@ -35,7 +35,7 @@ import {
   type TimeoutStep,
 } from "./machine/consensus-state.js";
 import { type Candidate, HeightBlocks } from "./proposals/height-blocks.js";
-import { type Decision, decisionOf, lastCommitFor } from "./proposals/last-commit.js";
+import { lastCommitFor } from "./proposals/last-commit.js";
 import type { RoundMessage } from "./log/message-codec.js";
 import { LockGuard } from "./signing/lock-guard.js";
 import { type PrivateValidator, SIGN_STEP, type SignPlace } from "./signing/private-validator.js";
@@ -79,6 +79,12 @@ export interface HeightContext extends BlockMakerParts {
   readonly onVote: (vote: Vote) => void;
   readonly onReport: (report: ConsensusReport) => void;
   readonly failpoint: (name: ConsensusFailpoint) => void;
+}
+
+/** A decided block with the votes that decided it. */
+export interface Decision {
+  readonly candidate: Candidate;
+  readonly votes: DecidingVotes;
 }
 
 /** What this node says to itself, handled before anything else. */
@@ -284,7 +290,6 @@ export class HeightRun {
     this.current = state;
     if (state.wantedParts === undefined) this.blocks.wantNone();
     for (const effect of effects) await this.perform(effect);
-    if (state.isDecided) this.decision ??= decisionOf(state, this.blocks);
   }
 
   /** Handles what this node said to itself; own messages of a replay come out of the log. */
@@ -350,7 +355,7 @@ export class HeightRun {
         return;
       }
       case "commit":
-        return; // `feed` asks the state: the decision may have to wait for another vote.
+        return this.decide(effect.blockId, effect.round);
       case "conflict":
         return this.reportConflict(effect.first, effect.second);
       case "moment":
@@ -379,6 +384,15 @@ export class HeightRun {
       return;
     }
     this.context.evidence.report(first, second);
+  }
+
+  private decide(blockId: BlockId, round: number): void {
+    const candidate = this.blocks.byId(blockId);
+    if (candidate?.executed === undefined) {
+      throw new ConsensusError("CONSENSUS_FAILURE", "the decided block is not here");
+    }
+    const precommits = this.current.votes.precommits(round);
+    this.decision = { candidate, votes: { round, precommits } };
   }
 
   private async vote(effect: Extract<Effect, { type: "vote" }>): Promise<void> {

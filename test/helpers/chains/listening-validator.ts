@@ -50,8 +50,7 @@ export async function listeningValidator(height = 1, params: Partial<ChainParams
       height,
       round: 0,
       blockId: undefined,
-      // Later than the block, as honest ones are.
-      timeNs: chain.timeNs + 2_000_000_000n,
+      timeNs: 9n,
     };
     return { ...chain.vote(who, { ...content, ...change }) };
   };

@@ -3,27 +3,17 @@
  * is behind and who has not seen the block votes nil with what its clock says.
  */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { type BlockId, msToNs } from "../../../chain/consensus/block-id.js";
+import { msToNs } from "../../../chain/consensus/block-id.js";
 import {
   decodeConsensusBlock,
   encodeConsensusBlock,
   splitIntoParts,
 } from "../../../chain/consensus/consensus-block.js";
-import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
-import { validatorAddress as validatorAddressOf } from "../../../chain/consensus/validator-set.js";
-import {
-  type Vote,
-  VOTE_TYPE,
-  type VoteType,
-  voteSignBytes,
-} from "../../../chain/consensus/vote.js";
-import { present } from "../../../chain/errors.js";
+import { type Vote, VOTE_TYPE, type VoteType } from "../../../chain/consensus/vote.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
-import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import { idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import {
   PATIENT_TIMEOUTS,
   validatorGenesis,
@@ -109,54 +99,5 @@ describe("a proposer", () => {
     await other.tell(offered);
     await until(() => other.votes(2).length > 0, { timeoutMs: 30_000, what: "a prevote" });
     expect(other.votes(2)[0]?.blockId?.hash).toBeDefined();
-  });
-});
-
-describe("a height that two thirds have only with the vote of a liar who signs an earlier time", () => {
-  /** Of powers of 1 the median of three votes is the first, by CometBFT's halves. */
-  const light = { ...genesis, validators: genesis.validators.map((one) => ({ ...one, power: 1 })) };
-  const signer = new SignedChain(light, seeds, ZERO_HASH);
-  const key = signingKeyOf(seeds[liar] ?? Buffer.alloc(0));
-
-  /** Has the liar vote for whatever is proposed. @returns what it has said */
-  function lieTo(net: ValidatorNetwork): readonly ConsensusMessage[] {
-    const seen = new Set<BlockId>();
-    const lies: ConsensusMessage[] = [];
-    net.passes = (_from, _to, message) => {
-      if (message.type !== "proposal" || seen.has(message.proposal.blockId)) return true;
-      const { height, round, blockId } = message.proposal;
-      seen.add(blockId);
-      for (const type of [VOTE_TYPE.prevote, VOTE_TYPE.precommit]) {
-        const content = { type, height, round, blockId, timeNs: 9n };
-        const signature = key.sign(voteSignBytes(light.cosmosChainId, content));
-        const validatorAddress = validatorAddressOf(key.publicKey);
-        const validatorIndex = signer.validators(1).indexOf(validatorAddress);
-        const vote = { ...content, signature, validatorAddress, validatorIndex };
-        const said: ConsensusMessage = { type: "vote", vote };
-        lies.push(said);
-        for (const node of net.nodes) void node?.consensus.receive(said, "liar");
-      }
-      return true;
-    };
-    return lies;
-  }
-
-  it("is not decided before one more has voted, and the chain goes on when who was offline returns", async () => {
-    const net = new ValidatorNetwork(light, seeds);
-    try {
-      const lies = lieTo(net);
-      const up = await Promise.all([proposer, honest].map((who) => net.start(who)));
-      const isThere = ({ consensus, height }: ValidatorNode) =>
-        height > 0 || consensus.status().step === STEP.commit;
-      await until(() => up.every(isThere), { timeoutMs: 60_000, what: "the liar's vote counts" });
-      // What is said to them now they hear when they are done with what they had.
-      const again = present(lies[0], "lie");
-      await Promise.all(up.map(({ consensus }) => consensus.receive(again, "liar")));
-      expect(up.map(({ height }) => height)).toEqual([0, 0]);
-      await net.start(late);
-      await net.reach(3);
-    } finally {
-      await net.close();
-    }
   });
 });
