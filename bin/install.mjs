@@ -1,4 +1,5 @@
 /** Installs what package-lock.json wants; a complete node_modules is used without any network. */
+import { createHash } from "node:crypto";
 import {
   cpSync,
   existsSync,
@@ -8,6 +9,7 @@ import {
   readlinkSync,
   renameSync,
   rmSync,
+  writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,6 +28,12 @@ const DRAFT = join(ROOT, ".cache", "install");
 
 /** The packages of before, between the two renames that put others in their place. */
 const FORMER = join(ROOT, ".cache", "node_modules.former");
+
+/** Which optional packages npm went without, for which lock file and when. */
+const WENT_WITHOUT = join(ROOT, ".cache", "went-without.json");
+
+/** For so long they are not asked for again: each time is a whole install, and some registries lack them. */
+const RETRY_AFTER_MS = 3_600_000;
 
 /** Lines of npm's output that are kept for the report of a failure. */
 const TAIL_LINES = 5;
@@ -51,12 +59,20 @@ const CAUSES = [
 ];
 
 /**
- * What is missing or different in node_modules, as package paths; empty when it is complete.
- * Optional packages of other platforms may be missing, and dev packages unless they are wanted.
- * @param {{root?: string, isDevWanted: boolean}} options
+ * What is missing or different in node_modules, as package paths; empty when it is complete. Optional packages
+ * of other platforms may be missing, those that npm went without lately, and dev packages unless they are
+ * wanted.
+ * @param {{isDevWanted: boolean}} options
  * @returns {string[]}
  */
-export function missingPackages({ root = ROOT, isDevWanted }) {
+export function missingPackages({ isDevWanted }) {
+  const missing = allMissing(ROOT, isDevWanted);
+  if (missing.length === 0) return missing;
+  const forgone = readForgone();
+  return missing.filter((path) => !forgone.has(path));
+}
+
+function allMissing(root, isDevWanted) {
   const wanted = readPackages(join(root, "package-lock.json"));
   if (wanted === undefined) {
     throw new SetupError(`${join(root, "package-lock.json")} is missing or unreadable`);
@@ -84,7 +100,7 @@ export function missingPackages({ root = ROOT, isDevWanted }) {
  * @throws {SetupError}
  */
 export async function install({ isDevWanted, say }) {
-  if (missingPackages({ isDevWanted }).length === 0) {
+  if (missingPackages({ isDevWanted }).length === 0 && !existsSync(FORMER)) {
     return;
   }
   await withLock(LOCK, { say }, async () => {
@@ -96,9 +112,10 @@ export async function install({ isDevWanted, say }) {
         `installing packages with npm ci (${missing.length} missing); this takes a minute or two`,
       );
       // npm ci begins by emptying node_modules.
-      if (readInstalled(ROOT) === undefined) await runNpm(ROOT, isDevWanted, say);
-      else await installBeside(isDevWanted, say);
-      assertComplete(ROOT, isDevWanted);
+      if (readInstalled(ROOT) === undefined || !(await installBeside(isDevWanted, say))) {
+        await runNpm(ROOT, isDevWanted, say);
+      }
+      noteForgone(assertComplete(ROOT, isDevWanted), say);
     }
   });
 }
@@ -122,7 +139,10 @@ function isWhole() {
     .every(([path, entry]) => isInstalled(ROOT, path, entry, entry));
 }
 
-/** A crash at any place leaves the packages of before, or all of the new ones, once `putBack` has run. */
+/**
+ * A crash at any place leaves the packages of before, or all of the new ones, once `putBack` has run.
+ * @returns false where the folder cannot be moved, as a volume or one of an image's layers
+ */
 async function installBeside(isDevWanted, say) {
   rmSync(DRAFT, { recursive: true, force: true });
   mkdirSync(DRAFT, { recursive: true });
@@ -130,8 +150,14 @@ async function installBeside(isDevWanted, say) {
     copyManifests();
     await runNpm(DRAFT, isDevWanted, say);
     assertComplete(DRAFT, isDevWanted);
-    renameSync(FOLDER, FORMER);
+    try {
+      renameSync(FOLDER, FORMER);
+    } catch (error) {
+      say(`${FOLDER} cannot be replaced as a whole (${error.code}): npm ci empties it first`);
+      return false;
+    }
     renameSync(join(DRAFT, "node_modules"), FOLDER);
+    return true;
   } finally {
     putBack();
     rmSync(DRAFT, { recursive: true, force: true });
@@ -151,14 +177,47 @@ function copyManifests() {
 /** Ends a swap of packages, whether it was done or cut off between its renames. Call it with the lock held. */
 function putBack() {
   if (!existsSync(FORMER)) return;
-  if (lstatSync(FOLDER, { throwIfNoEntry: false }) === undefined) renameSync(FORMER, FOLDER);
-  else rmSync(FORMER, { recursive: true, force: true });
+  if (readInstalled(ROOT) !== undefined) {
+    rmSync(FORMER, { recursive: true, force: true });
+    return;
+  }
+  // What a tool has made there meanwhile is no install.
+  rmSync(FOLDER, { recursive: true, force: true });
+  renameSync(FORMER, FOLDER);
 }
 
+/** @returns optional packages of this machine that npm could not have, and is content without */
 function assertComplete(root, isDevWanted) {
-  const still = missingPackages({ root, isDevWanted });
-  if (still.length === 0) return;
-  throw new SetupError(`npm ci ended, but packages are missing: ${still.slice(0, 5).join(", ")}`);
+  const wanted = readPackages(join(root, "package-lock.json")) ?? {};
+  const still = allMissing(root, isDevWanted);
+  const needed = still.filter((path) => wanted[path]?.optional !== true);
+  if (needed.length === 0) return still;
+  throw new SetupError(`npm ci ended, but packages are missing: ${needed.slice(0, 5).join(", ")}`);
+}
+
+/** Who needs one of them says so; they are asked for again by the first command behind an hour. */
+function noteForgone(paths, say) {
+  rmSync(WENT_WITHOUT, { force: true });
+  if (paths.length === 0) return;
+  writeFileSync(WENT_WITHOUT, JSON.stringify({ lock: lockHash(), atMs: Date.now(), paths }));
+  const names = paths.map(nameOf).join(", ");
+  say(`npm went without what it calls optional: ${names}. It is tried again in an hour`);
+}
+
+function readForgone() {
+  try {
+    const { lock, atMs, paths } = JSON.parse(readFileSync(WENT_WITHOUT, "utf8"));
+    const isNew = Math.abs(Date.now() - atMs) < RETRY_AFTER_MS && lock === lockHash();
+    return new Set(isNew ? paths : []);
+  } catch {
+    return new Set();
+  }
+}
+
+function lockHash() {
+  return createHash("sha256")
+    .update(readFileSync(join(ROOT, "package-lock.json")))
+    .digest("hex");
 }
 
 /** What a link points to is another clone's: npm ci begins by emptying it. */
@@ -300,7 +359,11 @@ function npmError(root, code, tail) {
   const text = (errors.length > 0 ? errors : tail).join("\n");
   const cause = CAUSES.find(([pattern]) => pattern.test(text))?.[1] ?? `exit code ${code}`;
   const shown = (errors.length > 0 ? errors : tail).slice(0, TAIL_LINES).join("\n");
-  const kept = root === ROOT ? "" : " The packages that were in place still are.";
+  const kept =
+    root === ROOT
+      ? ""
+      : " The packages that were in place still are. Where there is no room for both, end what runs from " +
+        "here, and delete node_modules.";
   return new SetupError(`npm ci failed in ${root}: ${cause}.${kept}\n${shown}`);
 }
 

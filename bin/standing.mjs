@@ -2,7 +2,7 @@
  * When a command runs what is built in the place of building the present sources: nothing is changed under
  * what runs from this clone, and what stops payments waits for nothing.
  */
-import { existsSync, readFileSync, readdirSync, readlinkSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PRODUCT } from "./compile.mjs";
@@ -48,18 +48,27 @@ function pids() {
   }
 }
 
+/** The script may be called through a link, and behind flags of Node's that have a value of their own. */
 function runsFromHere(pid) {
   try {
-    const [program = "", ...rest] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-    const at = rest.findIndex((word) => !word.startsWith("-"));
-    const script = rest[at] ?? "";
-    if (basename(program) !== basename(process.execPath) || !/\.m?js$/.test(script)) return false;
-    const path = script.startsWith("/")
-      ? script
-      : resolve(readlinkSync(`/proc/${pid}/cwd`), script);
-    if (path === join(ROOT, "bin", "causeway.mjs")) return rest[at + 1] === "start";
-    return path.startsWith(join(ROOT, PRODUCT.folder, "/"));
+    const [program = "", ...words] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    if (basename(program) !== basename(process.execPath)) return false;
+    const folder = readlinkSync(`/proc/${pid}/cwd`);
+    return words.some((word, index) => {
+      const path =
+        word === "" || word.startsWith("-") ? undefined : realPath(resolve(folder, word));
+      if (path === join(ROOT, "bin", "causeway.mjs")) return words[index + 1] === "start";
+      return path?.startsWith(join(ROOT, PRODUCT.folder, "/")) === true;
+    });
   } catch {
     return false; // It has ended, or is somebody else's.
+  }
+}
+
+function realPath(path) {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined; // Most words are no paths.
   }
 }

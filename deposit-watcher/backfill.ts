@@ -20,7 +20,7 @@ import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { IncidentFound } from "./errors.js";
-import { heldUnits } from "./tokens/held-units.js";
+import { heldUnits } from "../rpc-client/tokens/held-units.js";
 
 /** Addresses looked at in one round. */
 const ROUND = 200;

@@ -11,7 +11,7 @@ import type { Logger } from "../runtime/process/logger.js";
 import { retry } from "../runtime/process/task.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { DepositError } from "./errors.js";
-import { heldUnits } from "./tokens/held-units.js";
+import { heldUnits } from "../rpc-client/tokens/held-units.js";
 
 /** Waits between two questions to a node that is down, or not as far yet. */
 const MIN_DELAY_MS = 200;

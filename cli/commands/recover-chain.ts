@@ -13,6 +13,7 @@ import { applyRewind, type RewindResult } from "../../ledger/recovery/rewind.js"
 import type { SendOutcome } from "../../rpc-client/evm-client.js";
 import { submitRefusalOf } from "../../rpc-client/submit-refusal.js";
 import { amountText } from "../amount-text.js";
+import { heldUnits } from "../../rpc-client/tokens/held-units.js";
 import { type LedgerCommand, type OpenedLedger, toJson } from "../ledger/ledger-tools.js";
 
 /** Raw transactions in one request. */
@@ -103,7 +104,7 @@ function rewindChain({ signal }: LedgerCommand, { node }: OpenedLedger): RewindC
     coinsAt: (address, height) => node.getBalance(address, height, { signal }),
     unitsAt: (token, accounts, at) => {
       const queries = accounts.map((account) => ({ token, account, at }));
-      return node.tokenBalances(queries, { signal });
+      return heldUnits(node, queries, { signal });
     },
   };
 }
@@ -163,6 +164,12 @@ function rewindLines(
   return [
     `The chain is older than the ledger: its head is ${headHeight}, booked is block ` +
       `${cursor.height} (${cursor.blockHash ?? "none"}).`,
+    ...plan.openings.untold.map(
+      (asset) =>
+        `NOT READ: the contract of ${asset} does not tell what all of our addresses held after block ` +
+        `${to.height}: of those the books have nothing from before; reconcile names what is missing ` +
+        "once it tells",
+    ),
     ...(goesBack
       ? [
           `${done ? "done" : "to do"}: the watcher goes back to block ${to.height}`,

@@ -24,7 +24,7 @@ import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { heldUnits } from "./held-units.js";
+import { heldUnits } from "../../rpc-client/tokens/held-units.js";
 import { observedCodes } from "./token-run.js";
 
 /** Tokens whose code one round looks at; the next round goes on with the others. */
@@ -49,8 +49,8 @@ export class TokenBook {
   #tokens: readonly TokenAsset[] = [];
   #next = 0;
   #checkedHeight = -1;
-  /** Tokens of which the log says that their contracts do not tell. */
-  readonly #silent = new Set<string>();
+  /** Tokens of which the log says that their contracts do not tell, with the address they did not tell of. */
+  readonly #silent = new Map<string, Address>();
 
   private constructor(parts: TokenBookParts, entries: readonly TokenEntry[]) {
     this.#parts = parts;
@@ -96,15 +96,16 @@ export class TokenBook {
       const headHeight = waiting.length === 0 ? 0 : await node.blockNumber({ signal });
       const token = waiting.find(({ fromHeight }) => fromHeight <= headHeight + 1);
       if (token === undefined) break;
-      const [read] = await Promise.allSettled([readHeld(this.#parts, token, { signal })]);
+      const first = this.#silent.get(token.symbol);
+      const [read] = await Promise.allSettled([readHeld(this.#parts, token, { first, signal })]);
       if (read.status === "rejected") {
         untold.set(token.symbol, read.reason);
         continue;
       }
-      const balances = read.value;
-      if (balances === undefined) {
+      const { balances, silent } = read.value;
+      if (silent !== undefined) {
         untold.set(token.symbol, undefined);
-        this.#tellSilent(token);
+        this.#tellSilent(token, silent);
         continue;
       }
       if (!(await bookOpening(database, token, { balances, rewinds, bookedPasts }))) continue;
@@ -114,11 +115,12 @@ export class TokenBook {
     for (const fault of untold.values()) if (fault !== undefined) throw fault;
   }
 
-  #tellSilent({ symbol: asset, contract, fromHeight: height }: TokenAsset): void {
-    if (this.#silent.has(asset)) return;
-    this.#silent.add(asset);
+  #tellSilent({ symbol: asset, contract, fromHeight: height }: TokenAsset, address: Address): void {
+    const isTold = this.#silent.has(asset);
+    this.#silent.set(asset, address);
+    if (isTold) return;
     const text = "a token's contract does not tell what our addresses held before this block";
-    this.#parts.log.error({ asset, contract, height }, text);
+    this.#parts.log.error({ asset, contract, height, address }, text);
   }
 
   /**
@@ -183,17 +185,28 @@ async function walletsBefore(
   return new Set(known.map(({ address }) => address));
 }
 
+/** What was held, or one of our addresses of which the contract does not tell. */
+interface HeldBefore {
+  readonly balances: readonly OpeningBalance[];
+  readonly silent?: Address;
+}
+
 /**
  * What our addresses held before the first block that counts; younger ones have a past of their own.
- * @returns undefined where the contract does not tell
+ * @param options.first asked before all others: a contract that did not tell of it is asked in every round
  */
 async function readHeld(
   { database, node }: TokenBookParts,
   token: TokenAsset,
-  { signal }: { readonly signal: AbortSignal },
-): Promise<readonly OpeningBalance[] | undefined> {
+  { first, signal }: { readonly first: Address | undefined; readonly signal: AbortSignal },
+): Promise<HeldBefore> {
   const at = token.fromHeight - 1;
   const wallets = await walletsBefore(database, token);
+  if (first !== undefined) {
+    const query = { token: token.contract, account: first, at };
+    const [units] = await heldUnits(node, [query], { signal });
+    if (units === undefined) return { balances: [], silent: first };
+  }
   const found: OpeningBalance[] = [];
   let firstIndex = 0;
   for (;;) {
@@ -202,19 +215,15 @@ async function readHeld(
     const accounts = older.map(({ address }) => address);
     if (firstIndex === 0) accounts.push(...wallets);
     const queries = accounts.map((account) => ({ token: token.contract, account, at }));
-    // One first: a contract that tells of nobody is asked in every round.
-    for (const part of [queries.slice(0, 1), queries.slice(1)]) {
-      const held = await heldUnits(node, part, { signal });
-      for (const [index, { account: address }] of part.entries()) {
-        const units = held[index];
-        if (units === undefined) return undefined;
-        const isHotWallet = wallets.has(address);
-        if (units > 0n)
-          found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
-      }
+    const held = await heldUnits(node, queries, { signal });
+    for (const [index, address] of accounts.entries()) {
+      const units = held[index];
+      if (units === undefined) return { balances: [], silent: address };
+      const isHotWallet = wallets.has(address);
+      if (units > 0n) found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
     }
     const last = page.at(-1);
-    if (page.length < ADDRESS_PAGE || last === undefined) return found;
+    if (page.length < ADDRESS_PAGE || last === undefined) return { balances: found };
     firstIndex = last.index + 1;
   }
 }

@@ -13,7 +13,7 @@ import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";
 import { IncidentFound } from "../errors.js";
 import { type Payer, payerPlace } from "../../ledger/watch/flows.js";
-import { zeroWithoutCode } from "./held-units.js";
+import { zeroWithoutCode } from "../../rpc-client/tokens/held-units.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
   doubtfulPayers,

@@ -23,7 +23,7 @@ import { reverseEntry } from "../journal/reversals.js";
 export interface HoldingsChain {
   /** Coins of an account after a block. */
   readonly coinsAt: (address: Address, height: Height) => Promise<bigint>;
-  /** Units of a token that accounts have after a block; undefined of one that does not tell. */
+  /** Units of a token that accounts have after a block; undefined of one that is there and does not tell. */
   readonly unitsAt: (
     token: Address,
     accounts: readonly Address[],
@@ -45,6 +45,8 @@ interface Held {
 /** What takes the place of the sums that are lost. */
 export interface LostOpenings {
   readonly held: readonly Held[];
+  /** Assets whose contracts do not tell what some of our addresses held: nothing takes the place of that. */
+  readonly untold: readonly string[];
   /** What there was when the chain was asked: with more of it the plan is not whole. */
   readonly known: string;
 }
@@ -60,9 +62,10 @@ export async function readLostOpenings(
 ): Promise<LostOpenings> {
   const known = await readKnown(sql);
   // Before the first block nobody had anything.
-  if (height < 0) return { held: [], known };
+  if (height < 0) return { held: [], untold: [], known };
   const wallets = await listWallets(sql);
   const held: Held[] = [];
+  const untold = new Set<string>();
   for (const { address, fromHeight, pastBooked } of wallets) {
     if (!pastBooked || fromHeight <= height + 1) continue;
     const amountUnits = await chain.coinsAt(address, height);
@@ -81,17 +84,22 @@ export async function readLostOpenings(
       const units = await chain.unitsAt(token.contract, accounts, height);
       accounts.forEach((address, index) => {
         const from = walletFrom.get(address);
+        const amountUnits = units[index];
+        if (amountUnits === undefined) {
+          untold.add(token.symbol);
+          return;
+        }
         held.push({
           address,
           asset: token.symbol,
-          amountUnits: units[index] ?? 0n,
+          amountUnits,
           as: from !== undefined && from >= token.fromHeight ? "wallet-past" : "token-opening",
           isHotWallet: from !== undefined,
         });
       });
     }
   }
-  return { held: held.filter(({ amountUnits }) => amountUnits > 0n), known };
+  return { held: held.filter(({ amountUnits }) => amountUnits > 0n), untold: [...untold], known };
 }
 
 /** One of our addresses, as far as a sum of it is concerned. */

@@ -442,7 +442,8 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
                      max(m.id)::text AS top_up_id,
                      coalesce(max((SELECT max(e.effective_height) FROM ${arrivalsOf("m.id")})),
                               0)::text AS gas_height,
-                     coalesce(sum(m.amount_units) FILTER (WHERE m.state <> 'void'), 0)::text AS given
+                     coalesce(sum(m.amount_units) FILTER (WHERE m.state NOT IN ('void', 'stranded')), 0)::text
+                       AS given
                 FROM treasury_move m WHERE m.sweep_id = s.id) AS gas ${where}`,
     [...values],
   );

@@ -7,41 +7,69 @@ import { responseTooLarge, RpcFault } from "./errors.js";
 import { TOO_MANY_LARGE } from "./large-lane.js";
 import type { CallContext, Subscriber } from "./method.js";
 
-/** Turns for the calls of one batch, of so many. */
-export function batchTurns(callCount: number): Turns {
-  const full = () => new RpcFault("LIMIT_EXCEEDED", TOO_MANY_LARGE);
-  return new Turns({ maxRunning: 1, maxWaiting: callCount, full });
+/** What the calls of one batch have in common. */
+export class BatchOfCalls {
+  readonly turns: Turns;
+  /** Of calls that run, and have asked for a signal: one listener for all, where there may be a thousand. */
+  private readonly endings = new Set<AbortController>();
+  private isListening = false;
+
+  constructor(
+    readonly context: CallContext,
+    callCount: number,
+  ) {
+    const full = () => new RpcFault("LIMIT_EXCEEDED", TOO_MANY_LARGE);
+    this.turns = new Turns({ maxRunning: 1, maxWaiting: callCount, full });
+  }
+
+  /** Ends with the batch, or by itself. */
+  addEnding(): AbortController {
+    const { signal } = this.context;
+    const ending = new AbortController();
+    if (signal.aborted) {
+      ending.abort(signal.reason);
+      return ending;
+    }
+    this.endings.add(ending);
+    if (!this.isListening) {
+      this.isListening = true;
+      const endAll = () => {
+        for (const one of this.endings) one.abort(signal.reason);
+      };
+      signal.addEventListener("abort", endAll, { once: true });
+      this.context.afterReply(() => signal.removeEventListener("abort", endAll));
+    }
+    return ending;
+  }
+
+  removeEnding(ending: AbortController): void {
+    this.endings.delete(ending);
+  }
 }
 
 /** Context of one call of a batch. */
 export class BatchCall implements CallContext {
   private ending: AbortController | undefined;
-  private ownSignal: AbortSignal | undefined;
   private isRefused = false;
   private turn: Promise<void> | undefined;
   private leave: (() => void) | undefined;
 
-  /** @param batch what its calls have in common */
-  constructor(
-    private readonly batch: CallContext,
-    private readonly turns: Turns,
-  ) {}
+  constructor(private readonly batch: BatchOfCalls) {}
 
   get subscriber(): Subscriber | undefined {
-    return this.batch.subscriber;
+    return this.batch.context.subscriber;
   }
 
   get signal(): AbortSignal {
-    if (this.ownSignal === undefined) {
-      this.ending = new AbortController();
-      this.ownSignal = AbortSignal.any([this.batch.signal, this.ending.signal]);
+    if (this.ending === undefined) {
+      this.ending = this.batch.addEnding();
       if (this.isRefused) this.refuse();
     }
-    return this.ownSignal;
+    return this.ending.signal;
   }
 
   afterReply(callback: () => void): void {
-    this.batch.afterReply(callback);
+    this.batch.context.afterReply(callback);
   }
 
   /** Whoever has its turn waits for nothing of the batch but the place that its calls have together. */
@@ -58,12 +86,13 @@ export class BatchCall implements CallContext {
 
   /** Its answer is made: the next one has its turn. */
   settled(): void {
+    if (this.ending !== undefined) this.batch.removeEnding(this.ending);
     this.leave?.();
     this.leave = undefined;
   }
 
   private async takeTurn(): Promise<void> {
-    this.leave = await this.turns.enter(this.signal);
-    await this.batch.becameLarge();
+    this.leave = await this.batch.turns.enter(this.signal);
+    await this.batch.context.becameLarge();
   }
 }

@@ -13,7 +13,7 @@ import {
   type NoRoom,
   type Reply,
 } from "./batch-reply.js";
-import { BatchCall, batchTurns } from "./batch-call.js";
+import { BatchCall, BatchOfCalls } from "./batch-call.js";
 import { isRounded, parseBatchText, parseRequestText, WrittenId } from "./batch-text.js";
 import {
   INTERNAL_ERROR,
@@ -152,12 +152,12 @@ export class Dispatcher {
   }
 
   private async runBatch(entries: readonly unknown[], context: RequestContext): Promise<Reply> {
-    const turns = batchTurns(entries.length);
+    const batch = new BatchOfCalls(context, entries.length);
     // All raw transactions of a batch start in this turn, so that the pool gets them whole; those that wait
     // for their block wait for it together, in the time that the request has.
     const sends = entries.map((entry) => {
       if (!BATCH_RULES.isSent(entry)) return undefined;
-      const call = new BatchCall(context, turns);
+      const call = new BatchCall(batch);
       const answer = this.answer(entry, call);
       // Its turn ends here: what comes before it in the batch, and is joined before it, may wait for that.
       if (answer instanceof Promise) void answer.then(() => call.settled());
@@ -177,7 +177,7 @@ export class Dispatcher {
       } else if (isOver || reply.isFull) {
         reply.add(entry, refusedEntry(entry, "RESPONSE_TOO_LARGE"));
       } else {
-        const call = new BatchCall(context, turns);
+        const call = new BatchCall(batch);
         reply.add(entry, this.answer(entry, call), call);
       }
       await breathe();

@@ -75,6 +75,8 @@ export interface LanePorts {
 /** Blocks and logs that a subscription to the past is sent before it is waited for the client. */
 const HEIGHTS_AT_ONCE = 1_000;
 const PART_BYTES = 4 * 1024 * 1024;
+/** What all clients are sent alike is made once, and may be larger: all of them take so much. */
+const SHARED_BYTES = 16 * 1024 * 1024;
 const PAST_LOGS_AT_ONCE = { maxResults: 1_000, maxBytes: PART_BYTES };
 
 /**
@@ -349,10 +351,10 @@ export class ClientLane {
     }
   }
 
-  /** Sends what all clients share; false where that is more than a part. */
+  /** Sends what all clients share; false where that is more than they take. */
   private async sendAllReceipts(subscription: Subscription, height: Height): Promise<boolean> {
     try {
-      const all = await this.ports.json.receipts(height, PART_BYTES);
+      const all = await this.ports.json.receipts(height, SHARED_BYTES);
       if (all === undefined) throw historyPruned();
       this.send(subscription, all.content.toString());
       return true;

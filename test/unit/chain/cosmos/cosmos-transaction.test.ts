@@ -203,6 +203,26 @@ describe("what somebody asks to be read and verified, and has not paid for", () 
     },
   );
 
+  it("is counted also behind what cannot be read: that is met last, by the order of the schema", () => {
+    const field = (number: number, content: Uint8Array) => {
+      const length: number[] = [];
+      for (let rest = content.length; ; rest >>= 7) {
+        length.push(rest < 128 ? rest : (rest & 127) | 128);
+        if (rest < 128) break;
+      }
+      return Buffer.concat([Buffer.of(number * 8 + 2, ...length), content]);
+    };
+    const inputs = field(1, Buffer.concat(Array.from({ length: 3_000 }, () => Buffer.of(0x12, 0))));
+    const typeUrl = field(1, Buffer.from("/cosmos.bank.v1beta1.MsgMultiSend"));
+    for (const unreadable of [field(2, Buffer.of(0xff)), Buffer.alloc(0)]) {
+      const message = field(2, Buffer.concat([unreadable, inputs]));
+      const body = field(1, Buffer.concat([typeUrl, message]));
+      expect(isOverfull(field(1, body))).toBe(true);
+    }
+    const few = field(1, field(1, Buffer.concat([typeUrl, field(2, field(2, Buffer.of(0xff)))])));
+    expect(isOverfull(Buffer.concat([few, field(2, Buffer.alloc(9_000))]))).toBe(false);
+  });
+
   it("is signed as typed data up to what a wallet can show", () => {
     const typedOf = (outputs: number) =>
       typedDataOf(aminoSignDoc(read({ messages: [sends(outputs, 1)] }), "chain_6940-1"), 6940n);

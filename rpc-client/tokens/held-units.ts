@@ -1,7 +1,7 @@
 /** What accounts hold of tokens after a block, of contracts that may not be there yet, or may not tell. */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
-import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { EvmClient } from "../evm-client.js";
 
 /** What an account holds of a token after a block. */
 export interface HeldQuery {
