@@ -366,12 +366,13 @@ describe("bin/causeway.mjs in a fresh clone", () => {
       expect(run.errors).toContain("npm went without what it calls optional: native. ");
       expect(run.code).toBe(0);
       expect(await runCommand()).toEqual({ code: 0, output: "ran status\n", errors: "" });
-      expect(countOf("npm-calls")).toBe(1);
+      const calls = () => readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n").length;
+      expect(calls()).toBe(1);
       const noted = join(clone, ".cache", "went-without.json");
       const { atMs, ...rest } = JSON.parse(readFileSync(noted, "utf8"));
       writeFileSync(noted, JSON.stringify({ ...rest, atMs: atMs - 3_600_001 }));
       await runCommand();
-      expect(countOf("npm-calls")).toBe(2);
+      expect(calls()).toBe(2);
     },
   );
 

@@ -324,9 +324,7 @@ export class Desk {
       policy,
       killSwitch,
       screener,
-      // A lease of a millisecond would be renewed in each of a round: whoever takes it over changes its
-      // epoch, which every commit proves.
-      ledger: { ...createLaneLedger(database), renewLease: () => Promise.resolve(true) },
+      ledger: createLaneLedger(database),
       guard: createLaneGuard({ database, wallet, log: silentLog }),
       node: createPatientNode(createPatientClient(this.chain.url), {
         chainId: FAKE_CHAIN_ID,
