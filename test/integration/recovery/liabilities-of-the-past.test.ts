@@ -190,11 +190,11 @@ async function paidTo(customer: string): Promise<Address> {
 }
 
 /** The chain comes back without the blocks above this one, is recovered, and stays shorter than it was. */
-async function shorten(kept: number): Promise<void> {
+async function shorten(kept: number, code = 0): Promise<void> {
   await desk.loseAbove(kept);
   desk.chain.rollBack(kept);
   desk.chain.mine();
-  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(code);
   desk.chain.mine();
   await desk.watch();
 }
@@ -255,7 +255,8 @@ it("owes nothing of a deposit that vanished, nor less of a recovered payment tha
   desk.chain.mine();
   await desk.watch();
   expect(await owedAt(desk.chain.head)).toEqual({ alice: 9n * TOKEN, carol: 2n * TOKEN });
-  await shorten(kept);
+  // The bytes of a payment that was linked are not here: whoever has them sends them.
+  await shorten(kept, 1);
   expect([await owedAt(kept - 1), await owedAt(desk.chain.head)]).toEqual([
     { alice: 10n * TOKEN },
     { alice: 9n * TOKEN },
