@@ -280,9 +280,8 @@ const MIGRATION_TABLE = "schema_migration";
  * @throws NEWER_LEDGER
  */
 async function checkMigrations(sql: Sql): Promise<readonly string[]> {
-  const known = knownMigrations();
   const done = await readMigrations(sql);
-  const unknown = done.filter((name) => !known.has(name));
+  const unknown = unknownOf(done);
   if (unknown.length === 0) return done;
   throw new LedgerError(
     "NEWER_LEDGER",
@@ -290,6 +289,16 @@ async function checkMigrations(sql: Sql): Promise<readonly string[]> {
       `(${unknown.join(", ")}): start that release, or a newer one`,
     { details: { unknown } },
   );
+}
+
+/** Names of migrations that a database has had from a release that this program does not know. */
+export async function laterMigrations(sql: Sql): Promise<readonly string[]> {
+  return unknownOf(await readMigrations(sql));
+}
+
+function unknownOf(done: readonly string[]): readonly string[] {
+  const known = knownMigrations();
+  return done.filter((name) => !known.has(name));
 }
 
 /** @throws MIGRATION_NEEDED where this program has a migration that the database has not had */

@@ -3,7 +3,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import { bytesToHash32 } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { SqlSession } from "../../runtime/sql/sql-session.js";
-import { SqlError } from "../../runtime/sql/sql-errors.js";
+import { isMissingTable } from "../../runtime/sql/sql-errors.js";
 import { IndexerError } from "../errors.js";
 import {
   INDEX_SCHEMA_VERSION,
@@ -50,17 +50,13 @@ export async function readProgress(
   return selectProgress(sql, schema, options.lock === true ? "FOR UPDATE" : "");
 }
 
-/** PostgreSQL's `undefined_table`. */
-const UNDEFINED_TABLE = "42P01";
-
 /**
  * The same in one statement, for reads that have nothing to do without an index: a transaction in
  * which it was undefined is of no more use.
  */
 export function readProgressOnly(sql: Sql, schema: IndexSchema): Promise<Progress | undefined> {
   return selectProgress(sql, schema, "").catch((error: unknown) => {
-    if (error instanceof SqlError && error.details["sqlState"] === UNDEFINED_TABLE)
-      return undefined;
+    if (isMissingTable(error)) return undefined;
     throw error;
   });
 }

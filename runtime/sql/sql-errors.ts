@@ -58,6 +58,22 @@ export function isStalePlan(error: unknown): error is SqlError {
   return error instanceof SqlError && error.message.endsWith(STALE_PLAN);
 }
 
+/** PostgreSQL's `undefined_table`. */
+const UNDEFINED_TABLE = "42P01";
+
+/** With it `undefined_column` and `undefined_function`. */
+const UNDEFINED = new Set([UNDEFINED_TABLE, "42703", "42883"]);
+
+/** Whether a statement failed because a table that it names is not there. */
+export function isMissingTable(error: unknown): error is SqlError {
+  return error instanceof SqlError && error.details["sqlState"] === UNDEFINED_TABLE;
+}
+
+/** Whether a statement failed because the tables are of a release that lacks something that it names. */
+export function isOtherTables(error: unknown): error is SqlError {
+  return error instanceof SqlError && UNDEFINED.has(String(error.details["sqlState"]));
+}
+
 /** Wraps any fault of a statement or connection; an `AppError` is given back as it is. */
 export function toSqlError(error: unknown): AppError {
   if (error instanceof AppError) {

@@ -3,7 +3,8 @@
  * signer obeys, with or without a database; the ledger's rows are what every process sees.
  */
 import { toChecksumAddress } from "../../../chain/address.js";
-import { errorMessage } from "../../../chain/errors.js";
+import { AppError, errorMessage } from "../../../chain/errors.js";
+import { laterMigrations } from "../../../ledger/database.js";
 import { LedgerError } from "../../../ledger/errors.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import {
@@ -24,11 +25,11 @@ import {
 } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { cannotWrite, CliError } from "../../errors.js";
 import { AT_ONCE, type LedgerAlone, TO_STOP, withLedgerAlone } from "../../ledger/ledger-alone.js";
-import { SqlError } from "../../../runtime/sql/sql-errors.js";
+import { isOtherTables } from "../../../runtime/sql/sql-errors.js";
 import { NOT_MADE } from "../../shared-options.js";
 import { operatorName } from "../ledger-decisions.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
-import { freezeWallets } from "../withdrawals/withdrawals.js";
+import { type FrozenWallets, freezeWallets } from "../withdrawals/withdrawals.js";
 
 /** Flags of `killswitch set` and `lift`, as typed. */
 export interface SetSwitchOptions {
@@ -43,8 +44,8 @@ const OBEYED_BY =
   "this home's signer obeys all the same, if it is of this release; one of another release, or of another " +
   "home, may not: end its process";
 
-/** PostgreSQL's `undefined_table`. */
-const NO_TABLE = "42P01";
+/** What `freezeWallets` says of tables of another release. */
+const LACKS: ReadonlySet<string> = new Set(["MIGRATION_NEEDED", "NEWER_LEDGER"]);
 
 /** What one place says, or why it cannot be asked. */
 type Place = { readonly state: KillSwitchState } | { readonly fault: string };
@@ -73,7 +74,7 @@ export async function runShowSwitch(command: LedgerCommand): Promise<number> {
  * cannot be written (read-only, in a container) keeps the ledger from nothing. What stops less than before
  * takes the way of `lift`.
  * @returns 0, or 1 when the ledger could not be told, or somebody has set the home meanwhile
- * @throws HOME_UNUSABLE where neither place could be told
+ * @throws HOME_UNUSABLE where neither place could be told; it says which wallets are frozen instead
  */
 export async function runSetSwitch(
   command: LedgerCommand,
@@ -93,9 +94,11 @@ export async function runSetSwitch(
   const isLowered = !isRaised && before.state.level !== level;
   const fault = await tellLedger(command, state, isLowered ? AT_ONCE : TO_STOP);
   if (fault !== undefined) {
-    if (homeFault !== undefined) throw homeFault;
-    const kept = isLowered ? "nothing was changed" : OBEYED_BY;
-    return refuse(command, `The ledger could not be told (${fault}): ${kept}. Try again.`);
+    const untold = `The ledger could not be told (${fault.sentence})`;
+    if (homeFault !== undefined) throw alsoUntold(homeFault, untold);
+    const obeyed = stops(level, "stop-sign") ? OBEYED_BY : `this home alone is at ${level}`;
+    const kept = isLowered ? "this home stays as it was" : obeyed;
+    return refuse(command, `${untold}: ${kept}.${fault.isPassing ? " Try again." : ""}`);
   }
   if (!isRaised) {
     const end = await lowerHome(command, looked, state);
@@ -129,7 +132,7 @@ export async function runLiftSwitch(
   const looked = lookAtKillSwitchFile(file);
   const fault = await tellLedger(command, state, AT_ONCE);
   if (fault !== undefined) {
-    return refuse(command, `The ledger could not be told (${fault}): nothing is lifted.`);
+    return refuse(command, `The ledger could not be told (${fault.sentence}): nothing is lifted.`);
   }
   return lowerHome(command, looked, state);
 }
@@ -195,29 +198,38 @@ async function raiseHome(
   }
 }
 
+/** What was to be told in two places, and could be in neither. */
+function alsoUntold({ code, message, retriable, cause }: CliError, untold: string): CliError {
+  return new CliError(code, `${message} ${untold}.`, { retriable, cause });
+}
+
+/** Why the ledger could not be told. */
+interface LedgerFault {
+  readonly sentence: string;
+  /** Whether it may be told when this is typed again. */
+  readonly isPassing: boolean;
+}
+
 /** @returns why the ledger could not be told; undefined when it was */
 async function tellLedger(
   command: LedgerCommand,
   state: KillSwitchState,
   how: typeof AT_ONCE,
-): Promise<string | undefined> {
+): Promise<LedgerFault | undefined> {
   try {
     const tell = async (opened: LedgerAlone) => {
       try {
         await setKillSwitch(opened.database, state);
       } catch (error) {
-        throw lacksSwitch(error) ? await freezeInstead(opened, command.home, state) : error;
+        throw isOtherTables(error) ? await freezeInstead(opened, command.home, state) : error;
       }
     };
     await withLedgerAlone(command, tell, how);
     return undefined;
   } catch (error) {
-    return errorMessage(error);
+    const isPassing = error instanceof AppError && error.retriable;
+    return { sentence: errorMessage(error), isPassing };
   }
-}
-
-function lacksSwitch(error: unknown): boolean {
-  return error instanceof SqlError && error.details["sqlState"] === NO_TABLE;
 }
 
 /** Tables of 0.1.0 have no kill switch, but one for each wallet. @returns what to say */
@@ -226,19 +238,38 @@ async function freezeInstead(
   home: string,
   { level, reason }: KillSwitchState,
 ): Promise<LedgerError> {
-  const older = "its tables are older than this program and have no kill switch";
-  if (!stops(level, "stop-sign")) return new LedgerError("MIGRATION_NEEDED", older);
+  const isFrozenInstead = stops(level, "stop-sign");
   const meant = { reason: `kill switch ${level}: ${reason}`, wallet: undefined };
-  const { switches } = await freezeWallets(opened, home, meant);
-  const frozen = switches
-    .filter((one) => one.frozen)
-    .map(({ wallet }) => toChecksumAddress(wallet));
-  const done =
-    frozen.length === 0
-      ? ""
-      : "; by a switch of its own nothing more is signed for " +
-        `${frozen.join(", ")} until \`withdrawals release\``;
-  return new LedgerError("MIGRATION_NEEDED", `${older}${done}`);
+  const freeze = isFrozenInstead ? await freezeWallets(opened, home, meant) : undefined;
+  const later = await laterMigrations(opened.database);
+  const isLater = later.length > 0;
+  const lack = isLater
+    ? `its tables are of a later release, which made ${later.join(", ")}, and have no such kill switch`
+    : "its tables are older than this program and have no kill switch";
+  const remedy = isLater ? "type it with that release" : "run `causeway migrate`";
+  const instead = level === "none" ? "" : ", or set stop-sign, which freezes each wallet";
+  const done = freeze === undefined ? `: ${remedy}${instead}` : frozenWords(freeze);
+  const retriable = freeze?.fault instanceof AppError && freeze.fault.retriable;
+  const code = isLater ? "NEWER_LEDGER" : "MIGRATION_NEEDED";
+  return new LedgerError(code, `${lack}${done}`, { retriable });
+}
+
+/** Which of the wallets are frozen that were to be, and why others are not. */
+function frozenWords({ switches, fault }: FrozenWallets): string {
+  const named = (wanted: boolean) =>
+    switches
+      .filter(({ frozen }) => frozen === wanted)
+      .map(({ wallet }) => toChecksumAddress(wallet))
+      .join(", ");
+  const [frozen, others] = [named(true), named(false)];
+  const done = "; by a switch of its own nothing more is signed for";
+  // That the tables lack something has been said.
+  const isSaid = fault instanceof LedgerError && LACKS.has(fault.code);
+  return [
+    ...(frozen === "" ? [] : [`${done} ${frozen} until \`withdrawals release\``]),
+    ...(others === "" ? [] : [`; NOT frozen: ${others}`]),
+    ...(fault === undefined || isSaid ? [] : [`; ${errorMessage(fault)}`]),
+  ].join("");
 }
 
 /** What was not done; as JSON, where the answer is read by a program. */

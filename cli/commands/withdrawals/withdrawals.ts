@@ -6,6 +6,7 @@ import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { errorMessage } from "../../../chain/errors.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { laterMigrations } from "../../../ledger/database.js";
 import { LedgerError } from "../../../ledger/errors.js";
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { listSigners } from "../../../ledger/wallets/home-wallets.js";
@@ -28,6 +29,7 @@ import {
 } from "../../../ledger/withdrawals/withdrawals.js";
 import { amountText } from "../../amount-text.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
+import { isOtherTables } from "../../../runtime/sql/sql-errors.js";
 import { CliError } from "../../errors.js";
 import { type LedgerAlone, TO_STOP, withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
@@ -150,7 +152,7 @@ export async function runFreezeWithdrawals(
 export interface FrozenWallets {
   readonly changed: boolean;
   readonly switches: readonly WalletSwitch[];
-  /** Why not every place could be asked; told when all that are known are frozen. */
+  /** Why not every place could be asked, or told; known when all that can be are frozen. */
   readonly fault?: unknown;
 }
 
@@ -166,21 +168,28 @@ export async function freezeWallets(
 ): Promise<FrozenWallets> {
   const { database } = opened;
   const { reason } = meant;
-  const { wallets, fault } = await walletsToStop(opened, home);
+  const { wallets, fault: listFault } = await walletsToStop(opened, home);
+  let lookFault = listFault;
   const chosen = walletsMeant(wallets, meant.wallet);
   let changed = false;
+  let fault: unknown;
   for (const { address } of chosen) {
-    const isNew = await freezeSigning(database, address, reason);
-    // A word of its own: a release that is under way has looked at the one before.
-    if (!isNew) await freezeSigning(database, address, typedAgain(reason));
-    changed = isNew || changed;
+    try {
+      const isNew = await freezeSigning(database, address, reason);
+      changed = isNew || changed;
+      // A word of its own: a release that is under way has looked at the one before.
+      if (!isNew) await freezeSigning(database, address, typedAgain(reason));
+    } catch (error) {
+      // The others are frozen all the same.
+      fault ??= error;
+    }
   }
-  try {
-    return { changed, switches: await readSwitches(database, chosen), fault };
-  } catch (error) {
-    const switches = await readOwnSwitches(database, chosen);
-    return { changed, switches, fault: fault ?? otherTables(error) };
-  }
+  const switches = await readSwitches(database, chosen).catch((error: unknown) => {
+    lookFault ??= error;
+    return readOwnSwitches(database, chosen);
+  });
+  if (isOtherTables(lookFault)) lookFault = await otherTables(database, lookFault);
+  return { changed, switches, fault: fault ?? lookFault };
 }
 
 /** Of a reason that stands there already, as much as leaves room for when it was typed again. */
@@ -202,17 +211,19 @@ async function walletsToStop(
     if (fault instanceof LedgerError) return { wallets: await listWallets(database), fault };
     const signers = await listSigners(database, home);
     const wallets = signers.map((address) => ({ address, status: "active" as const }));
-    return { wallets, fault: otherTables(fault) };
+    return { wallets, fault };
   }
 }
 
 /** Tables of another release lack something that this one asks for, or have it otherwise. */
-function otherTables(cause: unknown): LedgerError {
+async function otherTables(sql: Sql, cause: unknown): Promise<LedgerError> {
+  const later = await laterMigrations(sql);
+  const named = later.length === 0 ? "" : `; it has made ${later.join(", ")}`;
   return new LedgerError(
-    "MIGRATION_NEEDED",
+    later.length === 0 ? "MIGRATION_NEEDED" : "NEWER_LEDGER",
     "the ledger's tables are of another release, which this program cannot ask everything " +
-      `(${errorMessage(cause)}): all wallets that are known are frozen as shown; look at them with ` +
-      "that release",
+      `(${errorMessage(cause)}${named}): all wallets that are known are frozen as shown; look at them ` +
+      "with that release",
     { cause },
   );
 }

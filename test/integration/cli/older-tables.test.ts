@@ -1,14 +1,16 @@
 /** Commands of a release beside a kit of the one before: none changes its tables without being asked. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { toChecksumAddress } from "../../../chain/address.js";
+import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { freezeWallets } from "../../../cli/commands/withdrawals/withdrawals.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { encodeKillSwitch } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { LEDGER_MIGRATIONS } from "../../../ledger/database.js";
 import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
+import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
@@ -112,6 +114,30 @@ it("stops payments all the same", async () => {
   expect(await done()).toEqual(before);
 });
 
+it("freezes who can be frozen where the database fails, and tells its fault as it is", async () => {
+  const other = parseAddress(`0x${"0a".repeat(20)}`);
+  const lost = new SqlError("DATABASE_UNAVAILABLE", "the connection is lost", { retriable: true });
+  const meant = { reason: "a fault", wallet: undefined };
+  const freeze = (database: SqlDatabase, listWallets: () => Promise<never>) =>
+    freezeWallets({ database, chainId: 1n, listWallets }, home, meant);
+  const unlisted = await freeze(former, () => Promise.reject(lost));
+  expect(unlisted.fault).toBe(lost);
+  expect(unlisted.switches).toMatchObject([{ wallet: HOT, frozen: true }]);
+  // One that cannot be frozen keeps no other from it.
+  const query: SqlDatabase["query"] = (text, parameters) =>
+    text.includes("INSERT INTO signing_freeze") && parameters?.[0] === other
+      ? Promise.reject(lost)
+      : former.query(text, parameters);
+  const patchy: SqlDatabase = Object.assign(Object.create(former), { query });
+  const wallets = [other, HOT].map((address) => ({ address, status: "active" }));
+  const listed = await freeze(patchy, () => Promise.resolve(wallets as never));
+  expect(listed.fault).toBe(lost);
+  expect(listed.switches).toMatchObject([
+    { wallet: other, frozen: false },
+    { wallet: HOT, frozen: true, reason: expect.stringContaining("typed again") },
+  ]);
+});
+
 describe("tables of 0.1.0, which have neither wallets nor a kill switch", () => {
   const other = `0x${"0b".repeat(20)}`;
   let first: TestDatabase;
@@ -139,18 +165,57 @@ describe("tables of 0.1.0, which have neither wallets nor a kill switch", () => 
     const wallets = [other, HOT].toSorted();
     expect(await frozen()).toEqual(wallets.map((wallet) => ({ wallet, reason: "a theft" })));
     expect(lines).toEqual([expect.stringContaining("FROZEN"), expect.stringContaining("FROZEN")]);
+    await opened.query(`INSERT INTO schema_migration (timestamp, name) VALUES (1, 'Later1')`);
+    await expect(causeway("withdrawals", "freeze", "--reason", "again")).rejects.toMatchObject({
+      code: "NEWER_LEDGER",
+      message: expect.stringContaining("Later1"),
+    });
   });
 
   it("are told a kill switch that stops signing by the wallets' own", async () => {
     const lesser = await causeway("killswitch", "set", "stop-new", "--reason", "a theft");
     expect(lesser).toEqual({ code: 1, text: expect.stringContaining("have no kill switch") });
+    // Whoever types it again is told the same; and no signer has to do with it.
+    expect(lesser.text).toContain("run `causeway migrate`, or set stop-sign");
+    expect(lesser.text).not.toMatch(/end its process|Try again/);
     expect(await frozen()).toEqual([]);
     const { code, text } = await causeway("killswitch", "set", "stop-sign", "--reason", "a theft");
     expect(code).toBe(1);
     expect(text).toContain(`${toChecksumAddress(HOT)} until \`withdrawals release\``);
     expect(text).toContain("one of another release, or of another home, may not: end its process");
+    expect(text).not.toContain("Try again");
     const reason = "kill switch stop-sign: a theft";
     expect(await frozen()).toEqual([other, HOT].toSorted().map((wallet) => ({ wallet, reason })));
+  });
+
+  it("are told it from a home that cannot be written, whose fault names the wallets as well", async () => {
+    const usual = home;
+    // Read-only, as it were: a name beside the file would be too long.
+    let deep = join(usual, "deep");
+    while (deep.length < 4_043) deep = join(deep, "d".repeat(Math.min(200, 4_053 - deep.length)));
+    mkdirSync(deep, { recursive: true });
+    cpSync(join(usual, "config"), join(deep, "config"), { recursive: true });
+    const untouched = encodeKillSwitch(SWITCH_UNTOUCHED);
+    writeFileSync(join(deep, "config", "kill-switch.json"), untouched);
+    home = deep;
+    try {
+      await expect(
+        causeway("killswitch", "set", "stop-sign", "--reason", "a theft"),
+      ).rejects.toMatchObject({
+        code: "HOME_UNUSABLE",
+        message: expect.stringMatching(
+          new RegExp(`ENAMETOOLONG.* signed for .*${toChecksumAddress(HOT)}`),
+        ),
+      });
+      expect(await frozen()).toHaveLength(2);
+      await expect(
+        causeway("killswitch", "set", "stop-new", "--reason", "a theft"),
+      ).rejects.toMatchObject({
+        message: expect.not.stringMatching(/end its process|Try again/),
+      });
+    } finally {
+      home = usual;
+    }
   });
 });
 
