@@ -212,15 +212,15 @@ export interface RefusedEnding {
  * anybody said that it was this: then it is taken out of suspense. It comes last, the least first: what
  * suspense does not hold keeps nothing else from ending. Nor does what the books refuse: then each ends in
  * a commit of its own.
- * @param onRefused is told of each that did not end; without it the first is thrown, behind the others
+ * @param onRefused is told of each that did not end, behind the others
  * @returns how many ended
  */
 export async function endMoves(
   database: SqlDatabase,
   {
     limit = ENDED_AT_ONCE,
-    onRefused = throwRefused,
-  }: { readonly limit?: number; readonly onRefused?: (refused: RefusedEnding) => void } = {},
+    onRefused,
+  }: { readonly limit?: number; readonly onRefused: (refused: RefusedEnding) => void },
 ): Promise<number> {
   try {
     return await database.transaction(async (tx) => end(tx, await readEnded(tx, { limit })));
@@ -241,10 +241,6 @@ export async function endMoves(
   }
   for (const each of refused) onRefused(each);
   return endedCount;
-}
-
-function throwRefused({ error }: RefusedEnding): never {
-  throw error;
 }
 
 /** Those that have ended and are not booked so, held where this is a transaction; or one of them. */

@@ -44,6 +44,9 @@ export interface PolicyRouteParts {
   readonly clock: Clock;
 }
 
+/** Looks at a file that others keep writing: each write is a person's word, of which so many never meet. */
+const MAX_LOOKS = 10;
+
 /** Longest name of who set the switch, as in the ledger's table. */
 const MAX_BY_LENGTH = 100;
 
@@ -178,21 +181,26 @@ async function stopHome(
   { switchFile }: PolicyRouteParts,
   wanted: KillSwitchState,
 ): Promise<ApiError> {
-  for (;;) {
+  let homeFault = "others write its file at the same moment";
+  for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
     const looked = lookAtKillSwitchFile(switchFile);
     const before = fileSwitch(switchFile);
+    if (stricter(before, wanted) !== wanted) return toldHome(before);
     try {
-      const isDue = stricter(before, wanted) === wanted;
-      if (isDue && !(await exchangeKillSwitchFile(switchFile, looked, wanted))) continue;
-      const { level } = isDue ? wanted : before;
-      const told = `this home is at ${level} and obeys; the ledger could not be told: set it again`;
-      return new ApiError(503, "UNAVAILABLE", told);
+      if (await exchangeKillSwitchFile(switchFile, looked, wanted)) return toldHome(wanted);
     } catch (error) {
-      const homeFault = errorMessage(error);
-      const told = "neither the ledger nor this home could be told: nothing more is stopped";
-      return new ApiError(503, "UNAVAILABLE", told, { homeFault });
+      if (errorCode(error) === "UNKNOWN") throw error;
+      homeFault = errorMessage(error);
+      break;
     }
   }
+  const told = "neither the ledger nor this home could be told: nothing more is stopped";
+  return new ApiError(503, "UNAVAILABLE", told, { homeFault });
+}
+
+function toldHome({ level }: KillSwitchState): ApiError {
+  const told = `this home is at ${level} and obeys; the ledger could not be told: set it again`;
+  return new ApiError(503, "UNAVAILABLE", told);
 }
 
 /**

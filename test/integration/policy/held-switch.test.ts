@@ -1,12 +1,16 @@
 /** The kill switch where a session of somebody keeps a lock that it needs, as any role of the database may. */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
-import { readKillSwitchFile } from "../../../ledger/kill-switch/kill-switch-file.js";
+import {
+  encodeKillSwitch,
+  readKillSwitchFile,
+} from "../../../ledger/kill-switch/kill-switch-file.js";
+import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { lockFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
@@ -33,6 +37,13 @@ function patient(database: SqlDatabase): Pick<SqlDatabase, "transaction"> {
         }),
       ),
   };
+}
+
+/** A database that cannot be told anything. */
+function deaf(database: SqlDatabase): SqlDatabase {
+  const fault = new SqlError("DATABASE_UNAVAILABLE", "lock timeout", { retriable: true });
+  const transaction = () => Promise.reject(fault);
+  return Object.assign(Object.create(database), { transaction });
 }
 
 let house: House;
@@ -97,9 +108,7 @@ it("is obeyed by the home whose API was asked, which says that the ledger was no
         by: "ann",
       });
     });
-    const fault = new SqlError("DATABASE_UNAVAILABLE", "lock timeout", { retriable: true });
-    const transaction = () => Promise.reject(fault);
-    const unheard = Object.assign(Object.create(house.database), { transaction });
+    const unheard = deaf(house.database);
     // What stops as much, or more, stays as it was set, and by whom.
     const before = readFileSync(file, "utf8");
     const lower = await raise(file, "stop-new", "another reason", unheard);
@@ -132,6 +141,34 @@ it("is obeyed by the home whose API was asked, which says that the ledger was no
       body: { ledger: { level: "stop-sign", by: "ann" } },
     });
   } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+it("gives up a home whose file others write without an end", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-held-switch-"));
+  const file = join(folder, "kill-switch.json");
+  let writes = 0;
+  let next: NodeJS.Immediate | undefined;
+  const write = () => {
+    const reason = `the word ${writes}`;
+    writeFileSync(file, encodeKillSwitch({ ...SWITCH_UNTOUCHED, reason }));
+    writes += 1;
+    // An end all the same, for a loop that has none.
+    if (writes < 2_000) next = setImmediate(write);
+  };
+  write();
+  try {
+    expect(await raise(file, "stop-sign", "a key has leaked", deaf(house.database))).toMatchObject({
+      status: 503,
+      body: {
+        message: expect.stringMatching(/^neither .* nothing more is stopped$/),
+        details: { homeFault: expect.stringContaining("others write") },
+      },
+    });
+    expect(readKillSwitchFile(file).level).toBe("none");
+  } finally {
+    clearImmediate(next);
     rmSync(folder, { recursive: true });
   }
 });

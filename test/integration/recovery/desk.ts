@@ -31,6 +31,7 @@ import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { endMoves, type RefusedEnding } from "../../../ledger/treasury/moves.js";
 import {
   acceptWithdrawals,
   findWithdrawal,
@@ -385,6 +386,14 @@ export class Desk {
       throw new Error(`refused: ${outcome?.refusal}`);
     }
     return outcome.withdrawal;
+  }
+
+  /** As the treasury's round does; what the books refuse is thrown. */
+  endMoves(bound: { readonly limit?: number } = {}): Promise<number> {
+    const onRefused = ({ error }: RefusedEnding) => {
+      throw error;
+    };
+    return endMoves(this.workerDatabase, { ...bound, onRefused });
   }
 
   async read(id: WithdrawalId): Promise<Withdrawal> {

@@ -13,7 +13,7 @@ import { assertInSuspense } from "../../../ledger/deposits/suspense.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../ledger/recovery/rewind.js";
-import { endMoves, openMove } from "../../../ledger/treasury/moves.js";
+import { openMove } from "../../../ledger/treasury/moves.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
@@ -83,7 +83,7 @@ async function askForGas(address: Address): Promise<void> {
 }
 
 async function expectArrived(): Promise<void> {
-  await endMoves(desk.workerDatabase);
+  await desk.endMoves();
   expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([
     { state: "arrived" },
   ]);
@@ -102,11 +102,11 @@ async function expectArrived(): Promise<void> {
 it("ends when a person says so after the watcher had it in suspense", async () => {
   const { id, hash } = await recovered();
   await desk.watch();
-  await endMoves(desk.workerDatabase);
+  await desk.endMoves();
   expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([{ state: "open" }]);
   await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
   await expectArrived();
-  expect(await endMoves(desk.workerDatabase)).toBe(0);
+  expect(await desk.endMoves()).toBe(0);
 });
 
 it("ends when a person says so before the watcher comes to it", async () => {
@@ -123,7 +123,7 @@ it("stays open where what was in suspense for it has been booked elsewhere", asy
   const amount = ["--amount-atoken", `${GAS_ATOKEN}`];
   await desk.causeway("ledger", "adjust", "--key", "elsewhere", ...sides, ...amount, ...word);
   await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
-  await endMoves(desk.workerDatabase);
+  await desk.endMoves();
   expect(await desk.database.query(`SELECT state FROM treasury_move`)).toEqual([{ state: "open" }]);
 
   // It is named until a person has given it back, and holds up nothing that was asked for later.
@@ -136,13 +136,10 @@ it("stays open where what was in suspense for it has been booked elsewhere", asy
     [address],
   );
   await cancelWithdrawal(desk.database, toWithdrawalId(other?.id ?? ""), "it is not needed");
-  expect([
-    await endMoves(desk.workerDatabase, { limit: 1 }),
-    await endMoves(desk.workerDatabase, { limit: 1 }),
-  ]).toEqual([1, 0]);
+  expect([await desk.endMoves({ limit: 1 }), await desk.endMoves({ limit: 1 })]).toEqual([1, 0]);
   const back = ["--debit", "equity:adjustment", "--credit", "liability:suspense"];
   await desk.causeway("ledger", "adjust", "--key", "back", ...back, ...amount, ...word);
-  expect(await endMoves(desk.workerDatabase, { limit: 1 })).toBe(1);
+  expect(await desk.endMoves({ limit: 1 })).toBe(1);
   for (const account of ["asset:in_transit", "liability:suspense"]) {
     expect([account, await unitsOf(account)]).toEqual([account, "0"]);
   }
@@ -170,7 +167,7 @@ it("is not linked once a customer was given it: its request ends unpaid, and not
   const amount = ["--amount-atoken", `${GAS_ATOKEN}`];
   await desk.causeway("ledger", "adjust", "--key", "taken-back", ...sides, ...amount, ...word);
   await desk.causeway("ledger", "write-off-payment", hash, ...word);
-  expect(await endMoves(desk.workerDatabase)).toBe(1);
+  expect(await desk.endMoves()).toBe(1);
   for (const account of ["asset:in_transit", "liability:suspense", "expense:write_off"]) {
     expect([account, await unitsOf(account)]).toEqual([account, "0"]);
   }
@@ -194,7 +191,7 @@ it("waits for who books what was in suspense for it, and then takes nothing", as
       effectiveHeight: null,
       postings: [{ asset: NATIVE_ASSET, ...sides, amountUnits: GAS_ATOKEN }],
     });
-    ending = endMoves(desk.workerDatabase).finally(() => (hasEnded = true));
+    ending = desk.endMoves().finally(() => (hasEnded = true));
     const waiting = `SELECT 1 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
                       WHERE NOT l.granted AND a.datname = current_database()`;
     await until(async () => hasEnded || (await desk.database.query(waiting)).length > 0, {
@@ -238,7 +235,7 @@ it("is taken back, too, where it ended while a person went back", async () => {
     coinsAt: () => Promise.resolve(0n),
     unitsAt: () => Promise.resolve([]),
   });
-  expect(await endMoves(desk.workerDatabase)).toBe(1);
+  expect(await desk.endMoves()).toBe(1);
   const going = applyRewind(desk.database, present(plan, "a plan"), "ann");
   await expect(going).rejects.toMatchObject({ code: "RECOVERY" });
   expect((await desk.causeway("recover", "--apply")).code).toBe(1);
@@ -313,7 +310,7 @@ describe("gas on a chain that came back without its block", () => {
     if (isCancelled) await cancelWithdrawal(desk.database, id, "it is not needed");
     await desk.work(4);
     await desk.watch();
-    await endMoves(desk.workerDatabase);
+    await desk.endMoves();
     const { status } = await desk.read(id);
     expect(status).toBe(isCancelled ? "cancelled" : "settled");
     return { address, kept, payment };
@@ -404,7 +401,7 @@ describe("gas on a chain that came back without its block", () => {
       await desk.watch();
       if (!isBefore) await cancel();
       await desk.watch();
-      await endMoves(desk.workerDatabase);
+      await desk.endMoves();
       expect(desk.paidAtoken(address)).toBe(0n);
       await expectEven();
     },

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { readLiabilities } from "../../../../ledger/books/liabilities.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../../ledger/policy/policy.js";
 import { readFreeze } from "../../../../ledger/requests/signing-freeze.js";
-import { endMoves, openMove } from "../../../../ledger/treasury/moves.js";
+import { openMove } from "../../../../ledger/treasury/moves.js";
 import { readTreasury } from "../../../../ledger/treasury/treasury-figures.js";
 import { bytesToHex } from "../../../../chain/hex.js";
 import { signLegacy } from "../../../../chain/transaction.js";
@@ -277,7 +277,7 @@ describe("a move to cold storage that was settled on a lost chain", () => {
     expect(await openMove(desk.workerDatabase, move, rules)).toBeUndefined();
     await desk.work();
     await desk.watch();
-    await endMoves(desk.workerDatabase);
+    await desk.endMoves();
     expect([await coldUnits(), desk.paidAtoken(COLD)]).toEqual([TOKEN, TOKEN]);
     desk.chain.revertingOnChain.add(COLD);
     await loseAbove(kept);
