@@ -329,14 +329,16 @@ async function endNamed(
                          WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')`,
     [id, asset],
   );
-  const bearer = await bearerOf(tx, id);
-  if (rows.length === 0 || bearer !== debit) {
-    const what =
-      `${id} is no request in ${asset} of the customer who gives that is frozen without a nonce` +
-      (bearer === undefined ? "" : `: what it was to pay is borne by ${bearer}`);
+  if (rows.length === 0) {
+    const what = `${id} is no request in ${asset} that is frozen without a nonce`;
     throw new LedgerError("INVALID_DECISION", what);
   }
-  const reason = `something else has paid it, as its customer bears: causeway ledger adjust --key ${key}`;
+  const bearer = await bearerOf(tx, id);
+  if (bearer !== debit) {
+    const what = `what ${id} was to pay is borne by ${bearer}, not by ${debit}`;
+    throw new LedgerError("INVALID_DECISION", what);
+  }
+  const reason = `something else has paid it, as ${bearer} bears: causeway ledger adjust --key ${key}`;
   const ended = await endFrozen(tx, { id, reason });
   if (ended !== undefined) return ended;
   const message = `something else may have paid ${id}, too: causeway ledger open`;
@@ -405,7 +407,13 @@ async function assertOfNoMove(
   const account = customerAccount(TREASURY);
   if (debit !== account && credit !== account) return;
   const beyondUnits = await beyondMoves(tx, asset);
-  if (amountAtoken <= (debit === account ? beyondUnits : -beyondUnits)) return;
+  const mostUnits = debit === account ? beyondUnits : -beyondUnits;
+  if (amountAtoken <= mostUnits) return;
+  if (mostUnits > 0n) {
+    const most = `${mostUnits} units of ${asset} at most are ${account}'s to`;
+    const what = `${most} ${debit === account ? "give" : "get"} back`;
+    throw new LedgerError("INVALID_DECISION", what);
+  }
   const where =
     debit === account
       ? `: what its moves paid to cold storage is on ${COLD_STORAGE}, and gas in ${SUSPENSE}`

@@ -19,6 +19,7 @@ import {
   WRITE_OFF,
 } from "../journal/accounts.js";
 import { LedgerError } from "../errors.js";
+import { BEARERS_OF_MOVES } from "../requests/bearer.js";
 import { toWithdrawalId } from "../requests/withdrawal-id.js";
 
 const hash = z.string().transform((text) => parseHash32(text));
@@ -39,8 +40,6 @@ const OPERATOR_ACCOUNTS: ReadonlySet<string> = new Set([
   WRITE_OFF,
   WITHDRAWAL_FEES,
 ]);
-/** Which bear what the treasury's moves were to pay; see `bearerAccount`. */
-const BEARERS_OF_MOVES: ReadonlySet<string> = new Set([COLD_STORAGE, SUSPENSE]);
 const CUSTOMER_ACCOUNT = /^liability:customer:[A-Za-z0-9_.:-]{1,64}$/;
 const WALLET_ACCOUNT = /^asset:wallet:0x[0-9a-f]{40}$/;
 const account = z
@@ -159,7 +158,8 @@ export function parseTerms(terms: unknown): DecisionTerms {
   if (data.withdrawalId !== undefined && !isBearer) {
     throw new LedgerError(
       "INVALID_DECISION",
-      "a request is named where its customer gives its coins",
+      "a request is named where its customer gives its coins, or, of the treasury's moves, " +
+        [...BEARERS_OF_MOVES].join(" or "),
     );
   }
   // Only given: a correction takes back what one of a former release gave. What the treasury's account lacks

@@ -6,6 +6,7 @@ import {
   customerAccount,
   parseCustomerId,
   SUSPENSE,
+  TREASURY,
 } from "../journal/accounts.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
 
@@ -22,6 +23,11 @@ export function bearerAccount(request: {
   if (request.moveKind === null) return customerAccount(parseCustomerId(request.customerId));
   return request.moveKind === "cold" ? COLD_STORAGE : SUSPENSE;
 }
+
+/** Which bear what the treasury's moves were to pay, of either kind. */
+export const BEARERS_OF_MOVES: ReadonlySet<AccountCode> = new Set(
+  ["cold", "top-up"].map((moveKind) => bearerAccount({ customerId: TREASURY, moveKind })),
+);
 
 /** The account of a stored request; undefined where there is none. */
 export async function bearerOf(sql: Sql, id: WithdrawalId): Promise<AccountCode | undefined> {

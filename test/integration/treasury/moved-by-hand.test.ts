@@ -82,7 +82,14 @@ async function askForGas(customer: string): Promise<Move> {
 }
 
 /** Frozen, accepted as an outflow, and taken back. */
-async function payByHand({ id, units, to }: Move): Promise<Hash32> {
+async function payByHand(move: Move): Promise<Hash32> {
+  const hash = await acceptPaid(move);
+  await desk.causeway("withdrawals", "cancel", move.id, ...WHY);
+  return hash;
+}
+
+/** Frozen, and accepted as an outflow. */
+async function acceptPaid({ id, units, to }: Move): Promise<Hash32> {
   const payment = desk.chain.cosmosPayment(WALLET, to, units);
   desk.chain.mine([payment]);
   desk.chain.mine();
@@ -91,7 +98,6 @@ async function payByHand({ id, units, to }: Move): Promise<Hash32> {
   await desk.causeway("withdrawals", "release", "--acknowledge", hash, ...WHY);
   expect((await desk.read(id)).status).toBe("frozen");
   await desk.causeway("ledger", "accept-outflow", hash, "--account", "asset:break", ...REASON);
-  await desk.causeway("withdrawals", "cancel", id, ...WHY);
   return hash;
 }
 
@@ -158,9 +164,20 @@ it("to cold storage end with the word that says so, which names the account wher
   );
   await expect(
     adjust("by-hand", ["liability:suspense", "asset:break"], units, ...named),
-  ).rejects.toMatchObject({ message: expect.stringContaining("borne by asset:cold_storage") });
+  ).rejects.toMatchObject({
+    message: `what ${id} was to pay is borne by asset:cold_storage, not by liability:suspense`,
+  });
   await adjust("by-hand", ["asset:cold_storage", "asset:break"], units, ...named);
   expect((await desk.read(id)).status).toBe("cancelled");
+  // Nothing is wrong with who bears it.
+  const twice = adjust("twice", ["asset:cold_storage", "asset:break"], units, ...named);
+  await expect(twice).rejects.toMatchObject({
+    message: `${id} is no request in TOKEN that is frozen without a nonce`,
+  });
+  const nobody = ["equity:adjustment", "asset:break"] as const;
+  await expect(adjust("nobody", nobody, units, ...named)).rejects.toMatchObject({
+    message: expect.stringContaining("of the treasury's moves, asset:cold_storage or liability:"),
+  });
   // Its hold is the treasury's to take back, and no person's to give.
   await expect(adjust("again", [treasury, "asset:break"], units)).rejects.toMatchObject({
     message: expect.stringContaining("causeway:treasury stands for nobody"),
@@ -171,7 +188,7 @@ it("to cold storage end with the word that says so, which names the account wher
 
 it("of gas are borne by suspense, where the gas waits", async () => {
   const move = await askForGas("bob");
-  await payByHand(move);
+  await acceptPaid(move);
   const { id, units, to } = move;
   const [deposit] = await desk.database.query<{ id: string; status: string }>(
     `SELECT id, status FROM deposit WHERE address = $1`,
@@ -180,6 +197,10 @@ it("of gas are borne by suspense, where the gas waits", async () => {
   expect(deposit?.status).toBe("suspense");
   const named = ["--withdrawal", id, "--deposit", present(deposit, "a deposit").id];
   await adjust("by-hand", ["liability:suspense", "asset:break"], units, ...named);
+  expect(await desk.read(id)).toMatchObject({
+    status: "cancelled",
+    reason: expect.stringContaining("as liability:suspense bears"),
+  });
   await expectEven();
 });
 
@@ -206,7 +227,8 @@ it("that a word of a former release has left without its coins stop no other, an
   await house.treasury();
   const back = ["asset:cold_storage", "liability:customer:causeway:treasury"] as const;
   await expect(adjust("more", back, units + 1n)).rejects.toMatchObject({
-    message: "causeway:treasury stands for nobody",
+    code: "INVALID_DECISION",
+    message: `${units} units of TOKEN at most are ${back[1]}'s to get back`,
   });
   await adjust("back", back, units);
   await expectEven();
