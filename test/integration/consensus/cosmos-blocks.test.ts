@@ -6,6 +6,7 @@ import { transactionEventSteps } from "../../../chain/abci-event.js";
 import { encodedRlpItems } from "../../../chain/encoding/rlp.js";
 import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp-writer.js";
 import { sha256 } from "../../../chain/hashes.js";
+import { present } from "../../../chain/errors.js";
 import { bytesToHash32, parseHexBytes } from "../../../chain/hex.js";
 import { SYSTEM_ADDRESSES } from "../../../chain/networks.js";
 import { cosmosItem } from "../../../chain/records/cosmos-items.js";
@@ -180,7 +181,7 @@ describe("four validators and a follower", () => {
 
   it("refuse one in a snapshot that says more of a Cosmos transaction than is proven", () => {
     const one = node(2);
-    const { height } = mined(one).at(-1) ?? { height: 0 };
+    const { height } = present(mined(one).at(-1), "mined transaction");
     const [header, next] = [height, height + 1].map((at) => one.consensus.load(at)?.block.header);
     if (header === undefined || next === undefined) throw new Error("a header is missing");
     const encoded = new BlockRecords(one.stores.database).encoded(height);
@@ -207,13 +208,16 @@ describe("four validators and a follower", () => {
   it("give peers a block from disk as it was decided, without decoding its Cosmos transactions", async () => {
     const home = await net.halt(0);
     await net.start(0, { home });
-    const { height } = mined(node(1)).at(-1) ?? { height: 0 };
+    const { height } = present(mined(node(1)).at(-1), "mined transaction");
     const decode = jest.spyOn(BlockRecords.prototype, "cosmosAt");
-    const given = allAtOnce(node(0).consensus.loadSteps(height));
-    expect(decode).not.toHaveBeenCalled();
-    decode.mockRestore();
-    const decided = node(1).consensus.load(height);
-    expect(given?.block).toEqual(decided?.block);
+    try {
+      const given = present(allAtOnce(node(0).consensus.loadSteps(height)), "block of node 0");
+      expect(decode).not.toHaveBeenCalled();
+      const decided = present(node(1).consensus.load(height), "block of node 1");
+      expect(given.block).toEqual(decided.block);
+    } finally {
+      decode.mockRestore();
+    }
   });
 
   it("read the same from disk after a restart", async () => {
