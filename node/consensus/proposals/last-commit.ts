@@ -14,7 +14,8 @@ import type { DecidingVotes } from "../machine/consensus-state.js";
  * All that are known, unless their median would take the chain's time back: then the block would be
  * nobody's, in every round. Votes for nil that are not later than the block are left out of such a
  * commit: who has not seen a block votes by a clock that may be behind. Of the votes for the block more
- * than half are honest, and honest ones are later than it, whatever times liars have signed.
+ * than half are honest, and honest ones are later than it, whatever times liars have signed: but where those
+ * of barely two thirds are known, CometBFT's median, which halves the power downwards, can be a liar's.
  * @param known precommits that decided the tip; undefined at height 0
  */
 export function lastCommitFor(tip: ChainTip, known: DecidingVotes | undefined): Commit {
