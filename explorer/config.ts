@@ -52,8 +52,8 @@ export const explorerConfig = defineConfigFile("explorer", {
     loopback: field.boolean({
       default: false,
       help:
-        "Whether clients of this machine are limited, too, their live pages included. Behind a proxy on the same machine all " +
-        "are: let the proxy limit them.",
+        "Whether clients of this machine are limited, too, their live pages included. Behind a " +
+        "proxy on the same machine all are: let the proxy limit them.",
     }),
     "concurrent-pages": field.integer({
       default: 16,

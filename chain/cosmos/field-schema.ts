@@ -234,8 +234,8 @@ export function decodeAny(
 
 /**
  * Takes room for what `decodeAny` would read, in a fifth of the time: nothing is made of it. What cannot be
- * read takes none, and what lies beside it does all the same: that is read by the order of the schema, so that
- * a fault may come last of all.
+ * read takes none, and what lies beside it does all the same: that is read by the order of the schema, so
+ * that a fault may come last of all.
  */
 export function takeRoomOfAny(bytes: Uint8Array, lookup: SchemaLookup, nesting: Nesting): void {
   if (nesting.room?.isExceeded === true) return;

@@ -35,7 +35,8 @@ export function addKillSwitchCommands(program: Command, run: Runner): void {
     .description("what stops payments: new requests, signing, sending");
   judging(addShared(killSwitch.command("show")))
     .description(
-      "what the home and the ledger say; exit 1 while something is stopped, 2 where the ledger cannot be asked",
+      "what the home and the ledger say; exit 1 while something is stopped, 2 where the ledger " +
+        "cannot be asked",
     )
     .action(
       run(async (context) =>
