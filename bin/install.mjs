@@ -111,13 +111,26 @@ export async function install({ isDevWanted, say }) {
       say(
         `installing packages with npm ci (${missing.length} missing); this takes a minute or two`,
       );
-      // npm ci begins by emptying node_modules.
-      if (readInstalled(ROOT) === undefined || !(await installBeside(isDevWanted, say))) {
+      const isThere = readInstalled(ROOT) !== undefined;
+      if (isThere && missing.every(isOptional)) {
+        await askAgain(isDevWanted, say);
+      } else if (!isThere || !(await installBeside(isDevWanted, say))) {
+        // npm ci begins by emptying node_modules.
         await runNpm(ROOT, isDevWanted, say);
       }
       noteForgone(assertComplete(ROOT, isDevWanted), say);
     }
   });
+}
+
+/** Of what has run without them so far: a machine without a network goes on as it is. */
+async function askAgain(isDevWanted, say) {
+  try {
+    await installBeside(isDevWanted, say);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    say(error.message.split("\n", 1)[0]);
+  }
 }
 
 /**
@@ -188,11 +201,14 @@ function putBack() {
 
 /** @returns optional packages of this machine that npm could not have, and is content without */
 function assertComplete(root, isDevWanted) {
-  const wanted = readPackages(join(root, "package-lock.json")) ?? {};
   const still = allMissing(root, isDevWanted);
-  const needed = still.filter((path) => wanted[path]?.optional !== true);
+  const needed = still.filter((path) => !isOptional(path));
   if (needed.length === 0) return still;
   throw new SetupError(`npm ci ended, but packages are missing: ${needed.slice(0, 5).join(", ")}`);
+}
+
+function isOptional(path) {
+  return (readPackages(join(ROOT, "package-lock.json")) ?? {})[path]?.optional === true;
 }
 
 /** Who needs one of them says so; they are asked for again by the first command behind an hour. */

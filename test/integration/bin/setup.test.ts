@@ -370,9 +370,17 @@ describe("bin/causeway.mjs in a fresh clone", () => {
       expect(calls()).toBe(1);
       const noted = join(clone, ".cache", "went-without.json");
       const { atMs, ...rest } = JSON.parse(readFileSync(noted, "utf8"));
-      writeFileSync(noted, JSON.stringify({ ...rest, atMs: atMs - 3_600_001 }));
+      const hourLater = () =>
+        writeFileSync(noted, JSON.stringify({ ...rest, atMs: atMs - 3_600_001 }));
+      hourLater();
       await runCommand();
       expect(calls()).toBe(2);
+      // Without a network all goes on as before.
+      hourLater();
+      const offline = await runCommand({ FAKE_NPM_FAULT: "ENOTFOUND" });
+      expect([offline.code, offline.output, calls()]).toEqual([0, "ran status\n", 3]);
+      expect(offline.errors).toContain("the npm registry cannot be reached");
+      expect((await runCommand()).errors).toBe("");
     },
   );
 
