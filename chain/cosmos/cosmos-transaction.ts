@@ -166,7 +166,7 @@ export function decodeCosmosTransaction(
  * behind the first one too many is not looked at.
  * @param raw untrusted; of what cannot be read counts what comes before that
  */
-export function isOverfull(raw: Uint8Array): boolean {
+export function hasTooManyMessages(raw: Uint8Array): boolean {
   // A message is two bytes on the wire at least: most transactions need no look.
   if (raw.length <= 2 * MAX_MESSAGES_INSIDE) return false;
   const room = new MessageRoom(MAX_MESSAGES_INSIDE);

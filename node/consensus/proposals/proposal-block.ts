@@ -16,7 +16,7 @@ import {
   encodeDuplicateVote,
 } from "../../../chain/consensus/evidence.js";
 import { wrapsEthereum } from "../../../chain/consensus/sdk-transaction-decode.js";
-import { isOverfull } from "../../../chain/cosmos/cosmos-transaction.js";
+import { hasTooManyMessages } from "../../../chain/cosmos/cosmos-transaction.js";
 import { AppError, errorMessage } from "../../../chain/errors.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
@@ -114,7 +114,7 @@ async function excessOf(
   if (evidence.isOverfull(block.evidence)) return "more evidence against one validator";
   const slices = new Slices();
   for (const raw of block.transactions) {
-    if (!wrapsEthereum(raw) && isOverfull(raw)) {
+    if (!wrapsEthereum(raw) && hasTooManyMessages(raw)) {
       return "a transaction with more messages in each other";
     }
     const turn = slices.pause();

@@ -3,7 +3,7 @@ import {
   type AnyTransaction,
   decodeCosmosTransaction,
   isCosmosBytes,
-  isOverfull,
+  hasTooManyMessages,
 } from "../../../chain/cosmos/cosmos-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { sizeFault, staticFault } from "../../../chain/transaction-rules.js";
@@ -23,6 +23,6 @@ export function storedFault(tx: AnyTransaction, rules: PoolRules): string | unde
   if (oversized !== undefined) return oversized.message;
   if (tx.type !== "cosmos") return staticFault(tx, rules)?.message;
   // Blocks may hold it, but no validator votes for a proposal that does (`judgeProposed`).
-  if (isOverfull(tx.raw)) return "more messages in each other than a pool takes";
+  if (hasTooManyMessages(tx.raw)) return "more messages in each other than a pool takes";
   return cosmosFault(tx, rules)?.log;
 }

@@ -4,7 +4,7 @@ import { parseBech32, toBech32 } from "../../../../chain/address.js";
 import { feeFault, mostCosmosCostAtoken, sequenceFault } from "../../../../chain/cosmos/ante.js";
 import {
   decodeCosmosTransaction,
-  isOverfull,
+  hasTooManyMessages,
 } from "../../../../chain/cosmos/cosmos-transaction.js";
 import { typedDataOf } from "../../../../chain/cosmos/eip712.js";
 import { aminoSignBytes, aminoSignDoc } from "../../../../chain/cosmos/sign-doc.js";
@@ -176,7 +176,7 @@ describe("what somebody asks to be read and verified, and has not paid for", () 
     const simulated = { isSimulated: true };
     expect(() => decodeCosmosTransaction(bytes, simulated)).toThrow("more than 2560 messages");
     expect(decodeCosmosTransaction(bytes, { isTaken: true }).messages).toHaveLength(1);
-    expect([isOverfull(bytes), isOverfull(read(most).raw)]).toEqual([true, false]);
+    expect([hasTooManyMessages(bytes), hasTooManyMessages(read(most).raw)]).toEqual([true, false]);
   });
 
   it.each([
@@ -197,7 +197,7 @@ describe("what somebody asks to be read and verified, and has not paid for", () 
         { messages: [proposal], chainId: LIMITS.cosmosChainId },
       ]);
       const bytes = answer?.raw ?? Buffer.alloc(0);
-      expect(isOverfull(bytes)).toBe(fault !== undefined);
+      expect(hasTooManyMessages(bytes)).toBe(fault !== undefined);
       if (fault === undefined) expect(decodeCosmosTransaction(bytes).messages).toHaveLength(1);
       else expect(() => decodeCosmosTransaction(bytes)).toThrow(fault);
     },
@@ -217,10 +217,10 @@ describe("what somebody asks to be read and verified, and has not paid for", () 
     for (const unreadable of [field(2, Buffer.of(0xff)), Buffer.alloc(0)]) {
       const message = field(2, Buffer.concat([unreadable, inputs]));
       const body = field(1, Buffer.concat([typeUrl, message]));
-      expect(isOverfull(field(1, body))).toBe(true);
+      expect(hasTooManyMessages(field(1, body))).toBe(true);
     }
     const few = field(1, field(1, Buffer.concat([typeUrl, field(2, field(2, Buffer.of(0xff)))])));
-    expect(isOverfull(Buffer.concat([few, field(2, Buffer.alloc(9_000))]))).toBe(false);
+    expect(hasTooManyMessages(Buffer.concat([few, field(2, Buffer.alloc(9_000))]))).toBe(false);
   });
 
   it("is signed as typed data up to what a wallet can show", () => {
