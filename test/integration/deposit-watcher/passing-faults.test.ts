@@ -86,15 +86,19 @@ describe("a round that waits for an answer", () => {
       node: { ...bench.node, blockNumber },
     });
     await until(() => asked === 2, { timeoutMs: 20_000, what: "the second look at the head" });
-    const { progressedAtMs = 0 } = watcher.status;
-    expect(readinessOf(watcher.status, 20, progressedAtMs + 29_999)).toEqual({ ready: true });
-    expect(readinessOf(watcher.status, 20, progressedAtMs + 30_000)).toEqual({
+    // Whole milliseconds: the clock counts in fractions, which a sum would round.
+    const standsSinceMs = Math.ceil(watcher.status.progressedAtMs ?? Number.NaN);
+    const early = readinessOf(watcher.status, 20, standsSinceMs + 29_998);
+    const late = readinessOf(watcher.status, 20, standsSinceMs + 30_000);
+    // Before anything is expected: a watcher that waits could not be stopped.
+    answer.open();
+    expect(early).toEqual({ ready: true });
+    expect(late).toEqual({
       ready: false,
       reason: "the present round has come no further for 30 s",
     });
-    answer.open();
     await until(() => watcher.status.progressedAtMs === undefined, { timeoutMs: 20_000 });
-    expect(readinessOf(watcher.status, 20, progressedAtMs + 30_000)).toEqual({ ready: true });
+    expect(readinessOf(watcher.status, 20, standsSinceMs + 30_000)).toEqual({ ready: true });
   });
 });
 
