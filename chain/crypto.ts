@@ -4,6 +4,7 @@
  * choice may load wasm, so this module completes its own top-level await before anyone can call it.
  */
 import { present, ChainError } from "./errors.js";
+import { bytesToBigint } from "./hex.js";
 import { createRequire } from "node:module";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
@@ -32,6 +33,11 @@ export interface Secp256k1 {
   sign(digest: Uint8Array, privateKey: Uint8Array): RecoverableSignature;
   /** A key of 33 bytes, 2 or 3 and x -> x and y; undefined where there is no such point. */
   expand(compressed: Uint8Array): Uint8Array | undefined;
+  /**
+   * A key of 64 bytes (x, y) plus a number of 32 bytes times the generator (x, y); undefined for a number
+   * that is not below the group's order, and where there is no such point.
+   */
+  addTweak(publicKey: Uint8Array, tweak: Uint8Array): Uint8Array | undefined;
 }
 
 /** Order of the secp256k1 group. */
@@ -47,6 +53,7 @@ interface NativeBinding {
   ecdsaVerify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
   ecdsaSign(message: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number };
   publicKeyConvert(key: Uint8Array, compressed: boolean): Uint8Array;
+  publicKeyTweakAdd(key: Uint8Array, tweak: Uint8Array, compressed: boolean): Uint8Array;
 }
 
 /**
@@ -64,6 +71,12 @@ const KNOWN_SIGNATURE = {
   publicKey: Buffer.from(
     "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798" +
       "483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8",
+    "hex",
+  ),
+  /** The generator twice. */
+  twice: Buffer.from(
+    "c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5" +
+      "1ae168fea63dc339a3c58419466ceaeef7f632653266d0e1236431a950cfe52a",
     "hex",
   ),
 };
@@ -143,6 +156,13 @@ function createNative(): Secp256k1 | undefined {
           return undefined; // The binding throws for what is no point.
         }
       },
+      addTweak(publicKey, tweak) {
+        try {
+          return binding.publicKeyTweakAdd(uncompressed(publicKey), tweak, false).subarray(1);
+        } catch {
+          return undefined; // The binding throws for numbers out of range and points off the curve.
+        }
+      },
     };
     return isSound(self) ? self : undefined;
   } catch {
@@ -174,6 +194,10 @@ export async function createWasm(): Promise<Secp256k1 | undefined> {
       },
       expand(compressed) {
         const key = wasm.uncompressPublicKey(compressed);
+        return typeof key === "string" ? undefined : key.subarray(1);
+      },
+      addTweak(publicKey, tweak) {
+        const key = wasm.addTweakPublicKeyUncompressed(uncompressed(publicKey), tweak);
         return typeof key === "string" ? undefined : key.subarray(1);
       },
     };
@@ -217,11 +241,22 @@ export const nobleSecp256k1: Secp256k1 = {
       return undefined; // Not a point on the curve.
     }
   },
+  addTweak(publicKey, tweak) {
+    try {
+      const key = noble.Point.fromBytes(uncompressed(publicKey));
+      return key
+        .add(noble.Point.BASE.multiply(bytesToBigint(tweak)))
+        .toBytes(false)
+        .subarray(1);
+    } catch {
+      return undefined; // A number out of range, a point off the curve, or the one at infinity.
+    }
+  },
 };
 
 /** A back-end is used only if it does with a published vector what it is for, on this machine. */
 function isSound(candidate: Secp256k1): boolean {
-  const { privateKey, digest, publicKey } = KNOWN_SIGNATURE;
+  const { privateKey, digest, publicKey, twice } = KNOWN_SIGNATURE;
   const { r, s, recoveryId } = candidate.sign(digest, privateKey);
   const compact = Buffer.concat([r, s]);
   const recovered = candidate.recover(digest, compact, recoveryId);
@@ -234,7 +269,8 @@ function isSound(candidate: Secp256k1): boolean {
     candidate.verify(digest, compact, publicKey) &&
     !candidate.verify(compact.subarray(0, 32), compact, publicKey) &&
     publicKey.equals(recovered) &&
-    publicKey.equals(expanded)
+    publicKey.equals(expanded) &&
+    twice.equals(candidate.addTweak(publicKey, privateKey) ?? privateKey)
   );
 }
 

@@ -1,8 +1,6 @@
 /** Deposit addresses from the account's extended public key; no private key is ever here. */
-import { HDKey } from "@scure/bip32";
 import { type Address, publicKeyToAddress } from "../address.js";
-import { parsePublicKey } from "../crypto.js";
-import { derivePublicChild, parseExtendedPublicKey } from "./child-key.js";
+import { derivationByIntegers, derivationByLibrary, parseExtendedPublicKey } from "./child-key.js";
 import { ChainError } from "../errors.js";
 
 /** Derives the address of an index. */
@@ -22,19 +20,19 @@ const ACCOUNT_CHAIN_DEPTH = 4;
  * @throws INVALID_XPUB also for a key of another depth, whose addresses nobody could sweep
  */
 export function createAddressDerivation(xpub: string): AddressDerivation {
-  const second = parseExtendedPublicKey(xpub);
-  if (second.depth !== ACCOUNT_CHAIN_DEPTH) {
+  const parent = parseExtendedPublicKey(xpub);
+  if (parent.depth !== ACCOUNT_CHAIN_DEPTH) {
     throw new ChainError(
       "INVALID_XPUB",
-      `expected the extended key of m/44'/60'/0'/0 (depth 4), got depth ${second.depth}`,
+      `expected the extended key of m/44'/60'/0'/0 (depth 4), got depth ${parent.depth}`,
     );
   }
-  const first = HDKey.fromExtendedKey(xpub);
+  const first = derivationByLibrary(parent);
+  const second = derivationByIntegers(parent);
   return {
     addressAt(index) {
-      const address = publicKeyToAddress(derivePublicChild(second, index));
-      const child = first.deriveChild(index).publicKey;
-      if (child === null || publicKeyToAddress(parsePublicKey(child)) !== address) {
+      const address = publicKeyToAddress(first.childAt(index));
+      if (publicKeyToAddress(second.childAt(index)) !== address) {
         throw new ChainError("DERIVATION_MISMATCH", "two derivations of an address disagree", {
           details: { index },
         });

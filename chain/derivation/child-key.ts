@@ -1,10 +1,13 @@
 /**
- * Second, independent derivation of BIP-32 public children: OpenSSL multiplies, plain integers
- * add the two points. It shares no code with the library that the first path uses, so a fault in
- * either shows as a disagreement before an address is given to anybody.
+ * BIP-32's public children on two paths that share no code: a library adds to the point at once, and
+ * OpenSSL multiplies where plain integers add the two points. A fault in either shows as a disagreement
+ * before an address is given to anybody.
  */
 import { createECDH, createHmac, ECDH } from "node:crypto";
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha512 } from "@noble/hashes/sha2.js";
 import { createBase58check } from "@scure/base";
+import { parsePublicKey, secp256k1 } from "../crypto.js";
 import { sha256 } from "../hashes.js";
 import { bytesToBigint } from "../hex.js";
 import { ChainError } from "../errors.js";
@@ -48,11 +51,40 @@ export function parseExtendedPublicKey(text: string): ExtendedPublicKey {
   return { publicKey, chainCode: new Uint8Array(view.subarray(13, 45)), depth: view.readUInt8(4) };
 }
 
-/**
- * Public key of a non-hardened child, 64 bytes (x, y). Source: BIP-32, CKDpub.
- * @throws INVALID_XPUB for an index out of range, or the one in 2^127 that has no key
- */
-export function derivePublicChild(parent: ExtendedPublicKey, index: number): Uint8Array {
+/** Derives the public keys of non-hardened children, 64 bytes each (x, y). Source: BIP-32, CKDpub. */
+export interface ChildDerivation {
+  /** @throws INVALID_XPUB for an index out of range, or the one in 2^127 that has no key */
+  childAt(index: number): Uint8Array;
+}
+
+/** The path by the fastest library that works on this machine. */
+export function derivationByLibrary(parent: ExtendedPublicKey): ChildDerivation {
+  const { chainCode } = parent;
+  const point = parsePublicKey(parent.publicKey);
+  return {
+    childAt(index) {
+      const digest = hmac(sha512, chainCode, childData(parent, index));
+      const child = secp256k1.addTweak(point, digest.subarray(0, 32));
+      if (child === undefined) throw new ChainError("INVALID_XPUB", "this child index has no key");
+      return child;
+    },
+  };
+}
+
+/** The path by OpenSSL and plain integers. */
+export function derivationByIntegers(parent: ExtendedPublicKey): ChildDerivation {
+  const point = uncompress(parent.publicKey);
+  return {
+    childAt(index) {
+      const data = childData(parent, index);
+      const digest = createHmac("sha512", parent.chainCode).update(data).digest();
+      return addPoints(multiplyGenerator(digest.subarray(0, 32)), point);
+    },
+  };
+}
+
+/** What a child's number is made of: the parent's key and the index. */
+function childData(parent: ExtendedPublicKey, index: number): Buffer {
   if (!Number.isInteger(index) || index < 0 || index > MAX_CHILD_INDEX) {
     throw new ChainError("INVALID_XPUB", "the child index is out of range", {
       details: { index },
@@ -61,9 +93,7 @@ export function derivePublicChild(parent: ExtendedPublicKey, index: number): Uin
   const data = Buffer.alloc(37);
   data.set(parent.publicKey, 0);
   data.writeUInt32BE(index, 33);
-  const digest = createHmac("sha512", parent.chainCode).update(data).digest();
-  const tweak = multiplyGenerator(digest.subarray(0, 32));
-  return addPoints(tweak, uncompress(parent.publicKey));
+  return data;
 }
 
 /** A point in affine coordinates. */

@@ -102,7 +102,8 @@ const RPC_MAY_SEE = [
 
 /** Library -> who may import it. */
 const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
-  [/^@noble\//, [/^chain\/(crypto|evm\/kzg)\.ts$/]],
+  [/^@noble\/curves/, [/^chain\/(crypto|evm\/kzg)\.ts$/]],
+  [/^@noble\/hashes/, [/^chain\/derivation\/child-key\.ts$/]],
   [/^(secp256k1|@bitauth\/libauth)$/, [/^chain\/crypto\.ts$/]],
   [/^hash-wasm$/, [/^chain\/hashes\.ts$/]],
   [/^@ethereumjs\/evm$/, [/^node\/execution\//]],

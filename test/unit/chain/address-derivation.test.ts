@@ -3,7 +3,11 @@ import { getAddress, HDNodeWallet, Mnemonic } from "ethers";
 import { publicKeyToAddress, toChecksumAddress } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
-import { derivePublicChild, parseExtendedPublicKey } from "../../../chain/derivation/child-key.js";
+import {
+  derivationByIntegers,
+  derivationByLibrary,
+  parseExtendedPublicKey,
+} from "../../../chain/derivation/child-key.js";
 
 const PHRASE = "test test test test test test test test test test test junk";
 const account = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(PHRASE), "m/44'/60'/0'/0");
@@ -21,14 +25,17 @@ describe("deposit addresses", () => {
     }
   });
 
-  it("come out the same on the second path alone, for many random parents", () => {
-    for (let round = 0; round < 20; round += 1) {
-      const parent = HDNodeWallet.createRandom(undefined, "m/44'/60'/0'/0");
-      const key = parseExtendedPublicKey(parent.neuter().extendedKey);
-      const address = publicKeyToAddress(derivePublicChild(key, round));
-      expect([round, getAddress(address)]).toEqual([round, parent.deriveChild(round).address]);
-    }
-  });
+  it.each([derivationByLibrary, derivationByIntegers])(
+    "come out the same on each path alone, for many random parents: %p",
+    (derivationBy) => {
+      for (let round = 0; round < 20; round += 1) {
+        const parent = HDNodeWallet.createRandom(undefined, "m/44'/60'/0'/0");
+        const key = parseExtendedPublicKey(parent.neuter().extendedKey);
+        const address = publicKeyToAddress(derivationBy(key).childAt(round));
+        expect([round, getAddress(address)]).toEqual([round, parent.deriveChild(round).address]);
+      }
+    },
+  );
 
   it("refuse a damaged key, a private key, another depth and an index out of range", () => {
     const damaged = `${xpub.slice(0, -1)}${xpub.endsWith("1") ? "2" : "1"}`;

@@ -461,4 +461,26 @@ describe("addresses and hashes", () => {
       expect(() => parsePublicKey(whole)).toThrow("not a point");
     }
   });
+
+  it("add to public keys alike in every back-end, as ethers does, and refuse what gives no key", async () => {
+    const wasm = await createWasm();
+    if (wasm === undefined) throw new Error("no WebAssembly");
+    const hex = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString("hex");
+    const word = (value: bigint) => Buffer.from(value.toString(16).padStart(64, "0"), "hex");
+    for (const backend of [secp256k1, wasm, nobleSecp256k1]) {
+      for (let round = 0; round < 20; round++) {
+        const [key, tweak] = [random.bytes(32), random.bytes(32)];
+        const { publicKey } = new SigningKey(key);
+        const sum = SigningKey.addPoints(publicKey, new SigningKey(tweak).publicKey, false);
+        const point = hexToBytes(publicKey).subarray(1);
+        expect(hex(backend.addTweak(point, tweak))).toBe(sum.slice(4));
+        // The opposite of the key itself: the point at infinity.
+        const opposite = word(SECP256K1_ORDER - BigInt(bytesToHex(key)));
+        for (const none of [opposite, word(SECP256K1_ORDER), Buffer.alloc(32, 255)]) {
+          expect(hex(backend.addTweak(point, none))).toBeUndefined();
+        }
+        expect(hex(backend.addTweak(Buffer.alloc(64, 5), tweak))).toBeUndefined();
+      }
+    }
+  });
 });
