@@ -51,6 +51,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
   const balances = createBalanceReader({ client, index, log, metrics, signal });
   const tip = () => source.tip();
   const assertCurrent = () => follower.assertCurrent();
+  const quarantineOf: typeof index.quarantineOf = (contract) => index.quarantineOf(contract);
   const search = createTransactionSearch(store);
   return createSidecarServer({
     name: "sidecar-online",
@@ -69,7 +70,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
         client,
         blocks: source,
         quarantines: {
-          quarantineOf: (contract) => index.quarantineOf(contract),
+          quarantineOf,
           judgedTo: async () => (await source.newestIndexed()).index,
         },
         assertCurrent,
@@ -85,6 +86,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
         registry,
         client,
         feePolicy: options.feePolicy,
+        quarantineOf,
         assertCurrent,
       }),
     ],

@@ -7,6 +7,7 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
+import type { IndexReader } from "../index/index-reader.js";
 import { revertDetails, SidecarError } from "../rosetta/errors.js";
 import { currencyAmount, tokenAmount } from "../rosetta/identifiers.js";
 import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
@@ -27,6 +28,7 @@ export interface FactSource {
   readonly network: Network;
   readonly client: EvmClient;
   readonly feePolicy: FeePolicy;
+  readonly quarantineOf: IndexReader["quarantineOf"];
 }
 
 /**
@@ -62,6 +64,7 @@ export async function chooseFacts(
 ): Promise<TransactionFacts> {
   const { client, network } = source;
   await checkNode(source, rpc);
+  checkQuarantine(source, intent);
   const call = callOf(intent, overrides.data);
   const [nonce, gasPriceAtoken, balanceAtoken, allowedGas] = await Promise.all([
     overrides.nonce ?? client.getTransactionCount(intent.from, "pending", rpc),
@@ -103,6 +106,21 @@ function checkBalance(balanceAtoken: Atoken, neededAtoken: Atoken): void {
   const { currency, value } = tokenAmount(balanceAtoken);
   const needed = neededAtoken.toString();
   throw new SidecarError("INSUFFICIENT_FUNDS", { balance: value, needed, currency });
+}
+
+/**
+ * Blocks have no operations of a quarantined token: its transfer would be mined, and to everybody who
+ * reads them it would look as if nothing had been paid.
+ */
+function checkQuarantine({ quarantineOf }: FactSource, intent: Intent): void {
+  if (intent.type !== "ERC20_TRANSFER") return;
+  const quarantine = quarantineOf(intent.token.contractAddress);
+  if (quarantine === undefined) return;
+  throw new SidecarError("TOKEN_UNAVAILABLE", {
+    currency: intent.token.currency,
+    quarantined_from_index: quarantine.height,
+    reason: quarantine.reason,
+  });
 }
 
 /**

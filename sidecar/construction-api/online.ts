@@ -2,6 +2,7 @@
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
+import type { IndexReader } from "../index/index-reader.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { tokenAmount } from "../rosetta/identifiers.js";
 import { readText } from "../rosetta/request-fields.js";
@@ -19,6 +20,8 @@ export function onlineRoutes(options: {
   readonly registry: TokenRegistry;
   readonly client: EvmClient;
   readonly feePolicy: FeePolicy;
+  /** A token of which blocks tell no operations is not paid. */
+  readonly quarantineOf: IndexReader["quarantineOf"];
   /** Throws while the node contradicts the index, or is behind it: its nonces are not the chain's. */
   readonly assertCurrent: () => Promise<void>;
 }): HttpRoute[] {

@@ -79,7 +79,7 @@ export const ERROR_TABLE = {
   TOKEN_UNAVAILABLE: final(
     316,
     "token unavailable",
-    "Its contract is missing or tells no balance.",
+    "Its contract is missing or tells no balance, or it is quarantined.",
   ),
 
   NONCE_TOO_LOW: final(401, "nonce too low", "The nonce was used by another transaction."),

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from "@jest/globals";
 import { getAddress, SigningKey, Transaction, Wallet } from "ethers";
 import { ALICE, balanceAt, BOB, startFakeChain } from "../../../helpers/chains/journal-chain.js";
 import { type FakeNode, type Method, RpcFault } from "../../../helpers/chains/fake-node.js";
@@ -286,6 +286,21 @@ describe("/construction/metadata of an ERC-20 transfer", () => {
     }
     refuse("eth_call", 3, "execution reverted");
     expect((await gold()).body.code).toBe(316);
+  });
+
+  it("refuses a quarantined token: nobody would see its transfer", async () => {
+    const quarantine = { height: 7, reason: "balances contradict its logs" };
+    const spy = jest.spyOn(online.index.blocks, "quarantineOf");
+    spy.mockImplementation((contract) =>
+      contract === GOLD.metadata.contractAddress.toLowerCase() ? quarantine : undefined,
+    );
+    const { body } = await gold();
+    spy.mockRestore();
+    expect([body.code, body.details]).toEqual([
+      316,
+      { currency: GOLD, quarantined_from_index: 7, reason: quarantine.reason },
+    ]);
+    expect((await gold()).status).toBe(200);
   });
 
   it("tells a contract that refuses the transfer apart", async () => {
