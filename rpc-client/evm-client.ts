@@ -32,6 +32,7 @@ import { type ContractViewCalls, contractViewCalls } from "./indexing/contract-v
 import { type ForwardedCalls, forwardedCalls } from "./forwarded-calls.js";
 import { askOverRange, headerCall } from "./whole-range.js";
 import { type PoolCalls, poolCalls } from "./pool-calls.js";
+import { type SenderCalls, senderCalls } from "./sender-state.js";
 import { type TokenCalls, tokenCalls } from "./tokens/token-balances.js";
 import { type TokenCodeCalls, tokenCodeCalls } from "./tokens/token-codes.js";
 import { type TransferLogCalls, transferLogCalls } from "./tokens/transfer-logs.js";
@@ -77,6 +78,7 @@ export interface EvmClient
     ContractViewCalls,
     ForwardedCalls,
     PoolCalls,
+    SenderCalls,
     TokenCalls,
     TokenCodeCalls,
     TransferLogCalls {
@@ -160,6 +162,7 @@ export function createEvmClient(rpc: JsonRpcClient): EvmClient {
     ...claimCalls(rpc),
     ...contractViewCalls(rpc),
     ...poolCalls(rpc),
+    ...senderCalls(rpc),
     ...tokenCalls(rpc),
     ...tokenCodeCalls(rpc),
     ...transferLogCalls(rpc),

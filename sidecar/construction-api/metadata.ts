@@ -9,11 +9,12 @@ import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
 import type { IndexReader } from "../index/index-reader.js";
 import { revertDetails, SidecarError } from "../rosetta/errors.js";
-import { currencyAmount, tokenAmount } from "../rosetta/identifiers.js";
+import { currencyAmount } from "../rosetta/identifiers.js";
 import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
 import { callOf, type EvmCall, type Intent } from "../rosetta/evm-call.js";
 import type { TransactionFacts } from "./opaque-tx.js";
 import { MAX_GAS, multipliedPrice, type Overrides } from "./options.js";
+import { checkFunds, fundsFor } from "./payer-funds.js";
 
 /** Policy of suggested fees. */
 export interface FeePolicy {
@@ -66,16 +67,17 @@ export async function chooseFacts(
   await checkNode(source, rpc);
   checkQuarantine(source, intent);
   const call = callOf(intent, overrides.data);
-  const [nonce, gasPriceAtoken, balanceAtoken, allowedGas] = await Promise.all([
-    overrides.nonce ?? client.getTransactionCount(intent.from, "pending", rpc),
+  const [sender, gasPriceAtoken, allowedGas] = await Promise.all([
+    client.senderState(intent.from, rpc),
     choosePrice(source, overrides, rpc),
-    client.getBalance(intent.from, "latest", rpc),
     client.transactionGas(rpc),
     checkTokenBalance(client, intent, rpc),
     checkStake(client, intent, rpc),
   ]);
+  const nonce = overrides.nonce ?? sender.pendingNonce;
+  const funds = fundsFor(sender, nonce);
   const spentAtoken = call.valueAtoken + delegatedAtoken(intent);
-  checkBalance(balanceAtoken, spentAtoken);
+  checkFunds(funds, spentAtoken);
   const mostGas = allowedGas ?? MAX_GAS;
   checkChosenGas(overrides.gasLimit, mostGas);
   const gasLimit = overrides.gasLimit ?? (await estimate(source, { intent, call, mostGas }, rpc));
@@ -86,7 +88,7 @@ export async function chooseFacts(
       max_fee: overrides.maxFeeAtoken.toString(),
     });
   }
-  checkBalance(balanceAtoken, spentAtoken + feeAtoken);
+  checkFunds(funds, spentAtoken + feeAtoken);
   return { chainId: network.evmChainId, nonce, gasPriceAtoken, gasLimit, data: call.data };
 }
 
@@ -99,13 +101,6 @@ async function choosePrice(
   const multiplied = multipliedPrice(await client.gasPrice(rpc), feeMultiplier);
   const { minimumGasPriceAtoken } = feePolicy;
   return multiplied > minimumGasPriceAtoken ? multiplied : minimumGasPriceAtoken;
-}
-
-function checkBalance(balanceAtoken: Atoken, neededAtoken: Atoken): void {
-  if (balanceAtoken >= neededAtoken) return;
-  const { currency, value } = tokenAmount(balanceAtoken);
-  const needed = neededAtoken.toString();
-  throw new SidecarError("INSUFFICIENT_FUNDS", { balance: value, needed, currency });
 }
 
 /**

@@ -17,6 +17,7 @@ beforeAll(async () => {
   node = await startFakeChain({
     eth_sendRawTransaction: ([raw]) => Transaction.from(String(raw)).hash,
     eth_getTransactionCount: ([, tag]) => (tag === "pending" ? "0x9" : "0x5"),
+    txpool_contentFrom: () => ({ pending: {}, queued: {} }),
   });
   online = onlineServer(node.url);
 });
@@ -140,6 +141,58 @@ describe("/construction/metadata", () => {
     const fits = balance - 630_000_000_000n;
     expect((await metadata({ value: fits.toString() })).status).toBe(200);
     expect((await metadata({ value: (fits + 1n).toString() })).body.code).toBe(314);
+  });
+
+  /** Executable transactions of the sender as `txpool_contentFrom` tells them. */
+  const waiting = (...list: readonly { nonce: number; value: bigint; cap?: bigint }[]) => {
+    const hex = (number: bigint | number) => `0x${number.toString(16)}`;
+    const entries = list.map(({ nonce, value, cap }) => {
+      const fees = { gasPrice: hex(10), ...(cap === undefined ? {} : { maxFeePerGas: hex(cap) }) };
+      return [nonce, { nonce: hex(nonce), gas: hex(21_000), value: hex(value), ...fees }];
+    });
+    replace("txpool_contentFrom", () => ({ pending: Object.fromEntries(entries), queued: {} }));
+  };
+
+  it("leaves what the sender's transactions in the pool may cost, as the pool does", async () => {
+    const earlier = 7n + 210_000n + 8n + 21_000n * 30n;
+    waiting({ nonce: 5, value: 7n }, { nonce: 6, value: 8n, cap: 30n });
+    const fits = balanceAt(2) - 630_000_000_000n - earlier;
+    expect((await metadata({ value: fits.toString() })).status).toBe(200);
+    const { body } = await metadata({ value: (fits + 1n).toString() });
+    expect([body.code, body.details]).toEqual([
+      314,
+      {
+        balance: balanceAt(2).toString(),
+        needed: (balanceAt(2) + 1n).toString(),
+        in_pool: earlier.toString(),
+        currency: CURRENCY,
+      },
+    ]);
+    expect(node.calls.find((made) => made.method === "txpool_contentFrom")?.params).toEqual([
+      ALICE,
+    ]);
+  });
+
+  it("does not count the transaction in the pool whose place a chosen nonce takes", async () => {
+    waiting({ nonce: 5, value: balanceAt(2) / 2n }, { nonce: 6, value: 1n });
+    const value = (balanceAt(2) - 10n ** 13n).toString();
+    expect((await metadata({ value, nonce: "5" })).status).toBe(200);
+    expect((await metadata({ value, nonce: "6" })).body.code).toBe(314);
+  });
+
+  it("leaves the pool's word to the pool where the node does not tell it", async () => {
+    const value = (balanceAt(2) - 630_000_000_000n).toString();
+    for (const [code, message] of [
+      [-32601, "the method txpool_contentFrom does not exist/is not available"],
+      [-32003, "response too large"],
+    ] as const) {
+      refuse("txpool_contentFrom", code, message);
+      expect((await metadata({ value })).status).toBe(200);
+    }
+    // What is executable ends with the next nonce: there is nothing to ask for.
+    waiting({ nonce: 5, value: balanceAt(2) });
+    replace("eth_getTransactionCount", () => "0x5");
+    expect((await metadata({ value })).status).toBe(200);
   });
 
   it("names what is missing, and asks for no estimate that cannot succeed", async () => {

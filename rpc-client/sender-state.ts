@@ -1,0 +1,88 @@
+/** What an account has to send with: its coins, its nonces, and what already waits in the pool. */
+import type { Address } from "../chain/address.js";
+import { mostCostAtoken } from "../chain/transaction-rules.js";
+import type { Atoken } from "../chain/units.js";
+import { readObject, readOptional, readQuantity } from "./answer-fields.js";
+import { isMethodMissing, isTooMuch } from "./errors.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "./json-rpc.js";
+
+/** A sender at the head. */
+export interface SenderState {
+  /** Nonce of its next transaction in a block. */
+  readonly nextNonce: bigint;
+  /** Nonce behind those of the pool that are executable. */
+  readonly pendingNonce: bigint;
+  /** All that it has, also what is locked. */
+  readonly balanceAtoken: Atoken;
+  /**
+   * Its executable EVM transactions in the pool; none where the node does not tell them, or where they are
+   * more than is read. Cosmos transactions are not among them.
+   */
+  readonly waiting: readonly WaitingTransaction[];
+}
+
+/** A transaction that a block may take next. */
+export interface WaitingTransaction {
+  readonly nonce: bigint;
+  /** Most that it may take from its sender. */
+  readonly mostAtoken: Atoken;
+}
+
+/** Reads of senders. */
+export interface SenderCalls {
+  senderState(address: Address, options: RpcOptions): Promise<SenderState>;
+}
+
+/** Some ten thousand plain transactions, which is more than a pool lets one sender have executable. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
+
+/** The calls over a JSON-RPC client. */
+export function senderCalls(rpc: JsonRpcClient): SenderCalls {
+  const waitingOf = async (address: Address, options: RpcOptions) => {
+    try {
+      const bounds = { ...options, maxResponseBytes: MAX_WAITING_BYTES };
+      return parseWaiting(await rpc.request("txpool_contentFrom", [address], bounds));
+    } catch (error) {
+      if (isMethodMissing(error) || isTooMuch(error)) return [];
+      throw error;
+    }
+  };
+  return {
+    async senderState(address, options) {
+      // One batch, which the node answers in one turn.
+      const [next, pending, balance] = await rpc.batch(
+        [
+          { method: "eth_getTransactionCount", params: [address, "latest"] },
+          { method: "eth_getTransactionCount", params: [address, "pending"] },
+          { method: "eth_getBalance", params: [address, "latest"] },
+        ],
+        options,
+      );
+      const nextNonce = readQuantity(resultOf(next), "nonce");
+      const pendingNonce = readQuantity(resultOf(pending), "nonce");
+      const balanceAtoken = readQuantity(resultOf(balance), "balance");
+      // Asked behind the balance: what a block takes meanwhile is not reckoned twice.
+      const waiting = pendingNonce > nextNonce ? await waitingOf(address, options) : [];
+      return { nextNonce, pendingNonce, balanceAtoken, waiting };
+    },
+  };
+}
+
+function parseWaiting(answer: unknown): WaitingTransaction[] {
+  const executable = readObject(readObject(answer, "pool")["pending"], "pending");
+  return Object.values(executable).map((value) => {
+    const transaction = readObject(value, "transaction");
+    const priceAtoken = readQuantity(transaction["gasPrice"], "gasPrice");
+    const gasLimit = readQuantity(transaction["gas"], "gas");
+    const valueAtoken = readQuantity(transaction["value"], "value");
+    const capAtoken = readOptional(transaction["maxFeePerGas"], "maxFeePerGas", readQuantity);
+    return {
+      nonce: readQuantity(transaction["nonce"], "nonce"),
+      mostAtoken: mostCostAtoken({
+        gasLimit,
+        maxFeePerGasAtoken: capAtoken ?? priceAtoken,
+        valueAtoken,
+      }),
+    };
+  });
+}
