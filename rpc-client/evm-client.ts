@@ -59,6 +59,8 @@ export interface EstimateRequest {
   readonly valueAtoken: Atoken;
   /** Calldata; none when absent. */
   readonly data?: Hex;
+  /** Most gas that may be tried; the node's most when absent. */
+  readonly gasLimit?: bigint;
 }
 
 /** What the node said to one raw transaction of a batch. */
@@ -324,6 +326,7 @@ export function encodeEstimate(request: EstimateRequest): Readonly<Record<string
     ...(request.to === undefined ? {} : { to: request.to }),
     value: toQuantity(request.valueAtoken),
     ...(request.data === undefined || request.data === "0x" ? {} : { data: request.data }),
+    ...(request.gasLimit === undefined ? {} : { gas: toQuantity(request.gasLimit) }),
   };
 }
 

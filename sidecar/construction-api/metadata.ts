@@ -1,4 +1,5 @@
 /** What the network has to say about an intent: nonce, gas, price, and whether it can be paid. */
+import type { Address } from "../../chain/address.js";
 import { EMPTY_RECEIVER_GAS } from "../../chain/evm/erc20.js";
 import type { Network } from "../../chain/networks.js";
 import type { Atoken } from "../../chain/units.js";
@@ -56,7 +57,7 @@ export async function checkNode(
  * Nonce, gas and price as chosen by the caller or told by the node; nothing is reserved. What the
  * sender cannot pay is refused before the node is asked for an estimate, which would only revert.
  * @throws NODE_WRONG_CHAIN, NODE_SYNCING, INSUFFICIENT_FUNDS, MAX_FEE_EXCEEDED, CALL_REVERTED,
- * GAS_LIMIT_EXCEEDED, TOKEN_UNAVAILABLE
+ * GAS_LIMIT_EXCEEDED, INTRINSIC_GAS_TOO_LOW, TOKEN_UNAVAILABLE
  */
 export async function chooseFacts(
   source: FactSource,
@@ -80,6 +81,9 @@ export async function chooseFacts(
   checkFunds(funds, spentAtoken);
   const mostGas = allowedGas ?? MAX_GAS;
   checkChosenGas(overrides.gasLimit, mostGas);
+  if (overrides.gasLimit !== undefined && nonce <= sender.nextNonce) {
+    await checkCall(client, { from: intent.from, ...call, gasLimit: overrides.gasLimit }, rpc);
+  }
   const gasLimit = overrides.gasLimit ?? (await estimate(source, { intent, call, mostGas }, rpc));
   const feeAtoken = gasLimit * gasPriceAtoken;
   if (overrides.maxFeeAtoken !== undefined && feeAtoken > overrides.maxFeeAtoken) {
@@ -174,6 +178,30 @@ function checkChosenGas(gasLimit: bigint | undefined, mostGas: bigint): void {
     gas_limit: gasLimit.toString(),
     allowed: mostGas.toString(),
   });
+}
+
+/**
+ * Whether the newest state lets a call succeed with the gas that was chosen for it. Behind other
+ * transactions of the sender nobody asks: they may bring what it needs, as an approval does.
+ * @throws INTRINSIC_GAS_TOO_LOW where it needs more gas; what an estimate throws
+ */
+async function checkCall(
+  client: EvmClient,
+  call: EvmCall & { readonly from: Address; readonly gasLimit: bigint },
+  rpc: RpcOptions,
+): Promise<void> {
+  try {
+    await client.estimateGas(call, rpc);
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    const reason = error.nodeMessage;
+    const [, allowance] = /gas required exceeds allowance \((\d+)\)/i.exec(reason) ?? [];
+    if (allowance === undefined) throw estimateError(error);
+    // Less than was chosen is what the node runs calls with at most: it cannot tell.
+    if (BigInt(allowance) < call.gasLimit) return;
+    const gas_limit = call.gasLimit.toString();
+    throw new SidecarError("INTRINSIC_GAS_TOO_LOW", { gas_limit, reason }, error);
+  }
 }
 
 async function estimate(

@@ -62,17 +62,48 @@ describe("/construction/metadata", () => {
     expect(estimate?.params).toEqual([{ from: ALICE, to: BOB, value: "0x3e8", data: "0xabcd" }]);
   });
 
-  it("takes overrides as they are and does not estimate then", async () => {
+  it("takes overrides as they are, and looks whether the call succeeds with that gas", async () => {
     const { body } = await metadata({
-      nonce: "3",
+      nonce: "5",
       gas_price: "7",
       gas_limit: "100000",
       max_fee: "700000",
       suggested_fee_multiplier: 9,
     });
-    expect(body.metadata).toMatchObject({ nonce: "3", gas_price: "7", gas_limit: "100000" });
+    expect(body.metadata).toMatchObject({ nonce: "5", gas_price: "7", gas_limit: "100000" });
     expect(body.suggested_fee[0]?.value).toBe("700000");
-    expect(node.calls.map((made) => made.method)).not.toContain("eth_estimateGas");
+    const estimate = node.calls.find((made) => made.method === "eth_estimateGas");
+    expect(estimate?.params).toEqual([{ from: ALICE, to: BOB, value: "0x3e8", gas: "0x186a0" }]);
+  });
+
+  it.each([
+    [3, "execution reverted: no", 315, { reason: "execution reverted: no", data: "0x08c379a0" }],
+    [
+      -32000,
+      "gas required exceeds allowance (100000)",
+      405,
+      { gas_limit: "100000", reason: "gas required exceeds allowance (100000)" },
+    ],
+    [-32000, "out of compute", 406, { reason: "out of compute" }],
+  ])("refuses a chosen gas limit with which the next transaction fails: %i %s", async (...one) => {
+    const [rpcCode, message, code, details] = one;
+    refuse("eth_estimateGas", rpcCode, message, rpcCode === 3 ? "0x08c379a0" : undefined);
+    const { body } = await metadata({ nonce: "5", gas_limit: "100000" });
+    expect([body.code, body.details]).toEqual([code, details]);
+  });
+
+  it("believes a chosen gas limit behind transactions that are not mined", async () => {
+    // A token that the one before approves: in the newest state the second one still fails.
+    refuse("eth_estimateGas", 3, "execution reverted: allowance", "0x08c379a0");
+    for (const nonce of [undefined, "6", "40"]) {
+      const { status, body } = await metadata({ nonce, gas_limit: "100000" });
+      expect([nonce, status, body.metadata?.["gas_limit"]]).toEqual([nonce, 200, "100000"]);
+    }
+    // Without one there is no gas to name.
+    expect((await metadata({ nonce: "6" })).body.code).toBe(315);
+    // A node that runs no call with so much cannot tell.
+    refuse("eth_estimateGas", -32000, "gas required exceeds allowance (99999)");
+    expect((await metadata({ nonce: "5", gas_limit: "100000" })).status).toBe(200);
   });
 
   it("takes no key but the payer's, as payloads does", async () => {
