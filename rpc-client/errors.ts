@@ -82,6 +82,11 @@ export function isHeaderMissing(error: unknown): error is RpcError {
   return /header (for hash )?not found/i.test(error.nodeMessage);
 }
 
+/** Whether a message was not executed at all because its sender has too few coins that are free. */
+export function lacksFunds({ rpc, nodeMessage }: RpcError): boolean {
+  return rpc.rpcCode === SERVER_ERROR && /insufficient funds/i.test(nodeMessage);
+}
+
 /** Number of this node for an answer that is larger than what it may be. */
 const RESPONSE_TOO_LARGE = -32003;
 

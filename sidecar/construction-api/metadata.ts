@@ -15,7 +15,7 @@ import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
 import { callOf, type EvmCall, type Intent } from "../rosetta/evm-call.js";
 import type { TransactionFacts } from "./opaque-tx.js";
 import { MAX_GAS, multipliedPrice, type Overrides } from "./options.js";
-import { checkFunds, fundsFor } from "./payer-funds.js";
+import { checkFree, checkFunds, fundsFor } from "./payer-funds.js";
 
 /** Policy of suggested fees. */
 export interface FeePolicy {
@@ -93,6 +93,8 @@ export async function chooseFacts(
     });
   }
   checkFunds(funds, spentAtoken + feeAtoken);
+  const costAtoken = call.valueAtoken + feeAtoken;
+  await checkFree(client, { from: intent.from, costAtoken, funds }, rpc);
   return { chainId: network.evmChainId, nonce, gasPriceAtoken, gasLimit, data: call.data };
 }
 

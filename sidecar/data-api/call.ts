@@ -5,7 +5,7 @@
 import { type Address, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import { isHeaderMissing, NodeFault, RpcError, SERVER_ERROR } from "../../rpc-client/errors.js";
+import { isHeaderMissing, lacksFunds, NodeFault, RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
@@ -207,9 +207,4 @@ function toCallError(error: unknown): unknown {
 function tooLarge(cause: Error): SidecarError {
   const details = { reason: "the answer is too large", max_bytes: MAX_ANSWER_BYTES };
   return new SidecarError("CALL_FAILED", details, cause);
-}
-
-/** The sender of the message could not pay: the node says so before it executes anything. */
-function lacksFunds({ rpc, nodeMessage }: RpcError): boolean {
-  return rpc.rpcCode === SERVER_ERROR && /insufficient funds/i.test(nodeMessage);
 }

@@ -206,6 +206,7 @@ export function startFakeChain(
     eth_blockNumber: () => toQuantity(blocks.length - 1),
     eth_gasPrice: () => toQuantity(25_000_000),
     eth_estimateGas: () => toQuantity(21_000),
+    eth_call: () => "0x",
     eth_getBlockByNumber: ([tag]) => header(blocks[heightOf(tag)]),
     eth_getBlockByHash: ([hash]) => header(byHash(hash)),
     eth_getBalance: ([, tag]) => toQuantity(balanceAt(known(tag))),

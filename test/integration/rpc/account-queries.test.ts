@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { StargateClient } from "@cosmjs/stargate";
-import { Wallet } from "ethers";
+import { JsonRpcProvider, Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
@@ -136,6 +136,19 @@ describe("accounts with locked coins", () => {
 
 describe("lists of all", () => {
   type Page = { accounts: { "@type": string }[]; pagination: { next_key: string | null } };
+
+  it("are not there for a message that carries more than what is free", async () => {
+    // So that who builds a transaction learns before it is signed whether it can be paid.
+    const provider = new JsonRpcProvider(node.url("jsonRpc"));
+    const carry = (value: bigint) =>
+      provider.call({ from: cliff, to: cliff, value, gasLimit: 21_000n });
+    try {
+      expect(await carry(500n)).toBe("0x");
+      await expect(carry(501n)).rejects.toThrow(/insufficient funds/);
+    } finally {
+      provider.destroy();
+    }
+  });
 
   it("accounts go page by page, each once, the chain's own by their names", async () => {
     const route = "/cosmos/auth/v1beta1/accounts";

@@ -226,6 +226,29 @@ describe("/construction/metadata", () => {
     expect((await metadata({ value })).status).toBe(200);
   });
 
+  it("asks whether coins that are not locked pay value, fee and what is in the pool", async () => {
+    waiting({ nonce: 5, value: 7n });
+    const needed = 1_000n + 630_000_000_000n + 7n + 210_000n;
+    const reason =
+      `insufficient funds for gas * price + value: address ${FROM} ` +
+      `have ${needed - 1n} want ${needed}`;
+    const call = () => node.calls.find((made) => made.method === "eth_call");
+    expect((await metadata()).status).toBe(200);
+    const value = `0x${needed.toString(16)}`;
+    expect(call()?.params).toEqual([{ from: ALICE, to: ALICE, gas: "0x5208", value }, "latest"]);
+    refuse("eth_call", -32000, reason);
+    const { body } = await metadata();
+    expect([body.code, body.details]).toEqual([
+      314,
+      { needed: needed.toString(), in_pool: "210007", currency: CURRENCY, reason },
+    ]);
+    // Code of the sender's own has no say, and a node without time says nothing of coins.
+    refuse("eth_call", 3, "execution reverted: insufficient funds");
+    expect((await metadata()).status).toBe(200);
+    refuse("eth_call", -32005, "limit exceeded");
+    expect((await metadata()).body.code).toBe(104);
+  });
+
   it("names what is missing, and asks for no estimate that cannot succeed", async () => {
     const value = (balanceAt(2) + 1n).toString();
     const { body } = await metadata({ value });
