@@ -7,6 +7,7 @@ import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
+import type { SenderState } from "../../rpc-client/sender-state.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
 import type { IndexReader } from "../index/index-reader.js";
 import { revertDetails, SidecarError } from "../rosetta/errors.js";
@@ -57,7 +58,7 @@ export async function checkNode(
  * Nonce, gas and price as chosen by the caller or told by the node; nothing is reserved. What the
  * sender cannot pay is refused before the node is asked for an estimate, which would only revert.
  * @throws NODE_WRONG_CHAIN, NODE_SYNCING, INSUFFICIENT_FUNDS, MAX_FEE_EXCEEDED, CALL_REVERTED,
- * GAS_LIMIT_EXCEEDED, INTRINSIC_GAS_TOO_LOW, TOKEN_UNAVAILABLE
+ * GAS_LIMIT_EXCEEDED, INTRINSIC_GAS_TOO_LOW, TOKEN_UNAVAILABLE, NONCE_TOO_LOW, GAS_PRICE_TOO_LOW
  */
 export async function chooseFacts(
   source: FactSource,
@@ -75,13 +76,13 @@ export async function chooseFacts(
     checkTokenBalance(client, intent, rpc),
     checkStake(client, intent, rpc),
   ]);
-  const nonce = overrides.nonce ?? sender.pendingNonce;
+  const nonce = chooseNonce(sender, overrides);
   const funds = fundsFor(sender, nonce);
   const spentAtoken = call.valueAtoken + delegatedAtoken(intent);
   checkFunds(funds, spentAtoken);
   const mostGas = allowedGas ?? MAX_GAS;
   checkChosenGas(overrides.gasLimit, mostGas);
-  if (overrides.gasLimit !== undefined && nonce <= sender.nextNonce) {
+  if (overrides.gasLimit !== undefined && nonce === sender.nextNonce) {
     await checkCall(client, { from: intent.from, ...call, gasLimit: overrides.gasLimit }, rpc);
   }
   const gasLimit = overrides.gasLimit ?? (await estimate(source, { intent, call, mostGas }, rpc));
@@ -98,14 +99,30 @@ export async function chooseFacts(
   return { chainId: network.evmChainId, nonce, gasPriceAtoken, gasLimit, data: call.data };
 }
 
+/** Blocks have passed a used nonce: it would never be taken again. */
+function chooseNonce({ nextNonce, pendingNonce }: SenderState, { nonce }: Overrides): bigint {
+  if (nonce === undefined) return pendingNonce;
+  if (nonce >= nextNonce) return nonce;
+  throw new SidecarError("NONCE_TOO_LOW", {
+    nonce: nonce.toString(),
+    next_nonce: nextNonce.toString(),
+  });
+}
+
 async function choosePrice(
   { client, feePolicy }: FactSource,
   { gasPriceAtoken, feeMultiplier }: Overrides,
   rpc: RpcOptions,
 ): Promise<bigint> {
-  if (gasPriceAtoken !== undefined) return gasPriceAtoken;
-  const multiplied = multipliedPrice(await client.gasPrice(rpc), feeMultiplier);
   const { minimumGasPriceAtoken } = feePolicy;
+  if (gasPriceAtoken !== undefined) {
+    if (gasPriceAtoken >= minimumGasPriceAtoken) return gasPriceAtoken;
+    throw new SidecarError("GAS_PRICE_TOO_LOW", {
+      gas_price: gasPriceAtoken.toString(),
+      minimum: minimumGasPriceAtoken.toString(),
+    });
+  }
+  const multiplied = multipliedPrice(await client.gasPrice(rpc), feeMultiplier);
   return multiplied > minimumGasPriceAtoken ? multiplied : minimumGasPriceAtoken;
 }
 
