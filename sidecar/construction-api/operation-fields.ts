@@ -53,10 +53,14 @@ export function refuseContent(value: unknown, place: Place): void {
 }
 
 function checkIndex(value: unknown, index: number, place: Place): void {
-  const fields = readFields(value, place, ["index"]);
-  if (readIndex(fields["index"], inside(place, "index")) !== index) {
-    throw fault(place, `index ${index}`);
-  }
+  if (readOperationIndex(value, place) !== index) throw fault(place, `index ${index}`);
+}
+
+/** `network_index` is Rosetta's for chains with shards: taken, and without meaning here. */
+function readOperationIndex(value: unknown, place: Place): number {
+  const fields = readFields(value, place, ["index", "network_index"]);
+  readMaybe(fields["network_index"], inside(place, "network_index"), readIndex);
+  return readIndex(fields["index"], inside(place, "index"));
 }
 
 /** Related operations come before the one that names them, each once. */
@@ -65,7 +69,7 @@ function checkRelated(value: unknown, index: number, place: Place): void {
   const seen = new Set<number>();
   items.forEach((item, position) => {
     const here = inside(place, position);
-    const related = readIndex(readFields(item, here, ["index"])["index"], here);
+    const related = readOperationIndex(item, here);
     if (related >= index || seen.has(related)) throw fault(here, "a smaller index, once");
     seen.add(related);
   });

@@ -83,6 +83,20 @@ describe("preprocess", () => {
     expect(options).toMatchObject({ from: WALLET.address, value: "0", data: "0xa9059cbb" });
   });
 
+  it("takes network_index, which has no meaning, as it takes none", async () => {
+    const [payer, payee] = OPERATIONS;
+    const operations = [
+      { ...payer, operation_identifier: { index: 0, network_index: 0 } },
+      {
+        ...payee,
+        operation_identifier: { index: 1, network_index: 7 },
+        related_operations: [{ index: 0, network_index: 0 }],
+      },
+    ];
+    const plain = await good("preprocess", { operations: OPERATIONS });
+    expect(await good("preprocess", { operations })).toEqual(plain);
+  });
+
   const change = (index: 0 | 1, fields: Record<string, unknown>) =>
     OPERATIONS.map((operation, position) =>
       position === index ? { ...operation, ...fields } : operation,
@@ -99,6 +113,11 @@ describe("preprocess", () => {
     ["twice the same sign", change(0, amount("250")), 302],
     ["the same account twice", change(1, { account: { address: WALLET.address } }), 302],
     ["a wrong index", change(1, { operation_identifier: { index: 2 } }), 302],
+    [
+      "a network_index that is no index",
+      change(0, { operation_identifier: { index: 0, network_index: -1 } }),
+      1,
+    ],
     ["a later related operation", change(0, { related_operations: [{ index: 1 }] }), 302],
     [
       "a related operation twice",
