@@ -125,7 +125,7 @@ function chainMethods({
   const receiptOf = async (hash: Hash32, options: RpcOptions) => {
     await assertCurrent();
     const receipt = await client.receiptObject(hash, options);
-    if (receipt === undefined) throw new SidecarError("TRANSACTION_NOT_FOUND", { hash });
+    if (receipt === undefined) throw new SidecarError("TRANSACTION_NOT_MINED", { hash });
     return receipt;
   };
   return {

@@ -3,8 +3,10 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { StargateClient } from "@cosmjs/stargate";
-import { JsonRpcProvider, Wallet } from "ethers";
+import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
 const DAY_MS = 86_400_000;
@@ -139,14 +141,17 @@ describe("lists of all", () => {
 
   it("are not there for a message that carries more than what is free", async () => {
     // So that who builds a transaction learns before it is signed whether it can be paid.
-    const provider = new JsonRpcProvider(node.url("jsonRpc"));
-    const carry = (value: bigint) =>
-      provider.call({ from: cliff, to: cliff, value, gasLimit: 21_000n });
+    const rpc = createJsonRpcClient({ url: node.url("jsonRpc") });
+    const evm = createEvmClient(rpc);
+    const from = parseAddress(cliff);
+    const { signal } = new AbortController();
+    const carry = (valueAtoken: bigint) =>
+      evm.call({ from, to: from, gas: 21_000n, valueAtoken }, "latest", { signal });
     try {
       expect(await carry(500n)).toBe("0x");
-      await expect(carry(501n)).rejects.toThrow(/insufficient funds/);
+      await expect(carry(501n)).rejects.toThrow(/insufficient funds .* have 500 want 501/);
     } finally {
-      provider.destroy();
+      rpc.close();
     }
   });
 

@@ -156,10 +156,15 @@ describe("/call", () => {
         },
       ],
     ]);
+    // Of a pending one nothing is known yet, and nobody can tell it from one that nobody sent.
     const unknown = { tx_hash: hashOf("unknown") };
     for (const method of ["eth_getTransactionReceipt", "debug_traceTransaction"]) {
       const { body } = await ask(method, unknown);
-      expect([body["code"], body["details"]]).toEqual([205, { hash: unknown.tx_hash }]);
+      expect([body["code"], body["retriable"], body["details"]]).toEqual([
+        216,
+        true,
+        { hash: unknown.tx_hash },
+      ]);
     }
     expect(sent("debug_traceTransaction")).toHaveLength(3);
   });

@@ -61,6 +61,7 @@ describe("the error table", () => {
       "213 call failed false",
       "214 search too broad false",
       "215 events out of range true",
+      "216 transaction not mined true",
       "301 invalid public key false",
       "302 invalid operations false",
       "303 operation not supported false",
