@@ -241,10 +241,10 @@ describe("/construction/metadata", () => {
     const reason =
       `insufficient funds for gas * price + value: address ${FROM} ` +
       `have ${needed - 1n} want ${needed}`;
-    const call = () => node.calls.find((made) => made.method === "eth_call");
+    const asked = () => node.calls.find((made) => made.method === "eth_call");
     expect((await metadata()).status).toBe(200);
     const value = `0x${needed.toString(16)}`;
-    expect(call()?.params).toEqual([{ from: ALICE, to: ALICE, gas: "0x5208", value }, "latest"]);
+    expect(asked()?.params).toEqual([{ from: ALICE, to: ALICE, gas: "0x5208", value }, "latest"]);
     refuse("eth_call", -32000, reason);
     const { body } = await metadata();
     expect([body.code, body.details]).toEqual([
