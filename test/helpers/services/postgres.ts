@@ -23,7 +23,7 @@ export function createTestDatabase(): Promise<TestDatabase> {
 async function createFrom(template: string): Promise<TestDatabase> {
   const serverUrl = await postgresServerUrl();
   const name = `test_${randomBytes(8).toString("hex")}`;
-  await runOnServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template}${copiedAs()}`);
+  await administer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template}${copiedAs()}`);
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => dropDatabase(serverUrl, name) };
@@ -64,8 +64,8 @@ export async function createFilledDatabase(
   const serverUrl = await postgresServerUrl();
   const name = new URL(filled.url).pathname.slice(1);
   try {
-    await runOnServer(serverUrl, `ALTER DATABASE ${name} RENAME TO ${template}`);
-    await runOnServer(serverUrl, `ALTER DATABASE ${template} ALLOW_CONNECTIONS false`);
+    await administer(serverUrl, `ALTER DATABASE ${name} RENAME TO ${template}`);
+    await administer(serverUrl, `ALTER DATABASE ${template} ALLOW_CONNECTIONS false`);
   } catch {
     return filled; // Another file of the run was quicker.
   }
@@ -73,9 +73,9 @@ export async function createFilledDatabase(
 }
 
 async function dropDatabase(serverUrl: string, name: string): Promise<void> {
-  await runOnServer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  await administer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
   const roles = [...LEDGER_SERVICES.map((service) => ledgerRole(name, service)), indexerRole(name)];
-  await runOnServer(serverUrl, `DROP ROLE IF EXISTS ${roles.join(", ")}`);
+  await administer(serverUrl, `DROP ROLE IF EXISTS ${roles.join(", ")}`);
 }
 
 /**
@@ -86,12 +86,12 @@ export async function copyTestDatabase(from: string): Promise<TestDatabase> {
   const serverUrl = await postgresServerUrl();
   const source = new URL(from).pathname.slice(1);
   const name = `test_${randomBytes(8).toString("hex")}`;
-  await runOnServer(serverUrl, `ALTER DATABASE ${source} ALLOW_CONNECTIONS false`);
+  await administer(serverUrl, `ALTER DATABASE ${source} ALLOW_CONNECTIONS false`);
   try {
-    await runOnServer(serverUrl, endingSessions(source));
-    await runOnServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${source}${copiedAs()}`);
+    await administer(serverUrl, endingSessions(source));
+    await administer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${source}${copiedAs()}`);
   } finally {
-    await runOnServer(serverUrl, `ALTER DATABASE ${source} ALLOW_CONNECTIONS true`);
+    await administer(serverUrl, `ALTER DATABASE ${source} ALLOW_CONNECTIONS true`);
   }
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
@@ -105,7 +105,7 @@ export async function copyTestDatabase(from: string): Promise<TestDatabase> {
 function endingSessions(database: string): string {
   const sessions = `FROM pg_stat_activity WHERE datname = '${database}'`;
   return `
-    SET statement_timeout = '10s';
+    SET LOCAL statement_timeout = '10s';
     DO $$ BEGIN
       PERFORM pg_terminate_backend(pid) ${sessions};
       WHILE EXISTS (SELECT ${sessions}) LOOP
@@ -115,7 +115,41 @@ function endingSessions(database: string): string {
     END $$`;
 }
 
-/** Runs statements as superuser: on the server's maintenance database, or on the URL's own. */
+/** Under this name a worker's sessions stay when a file ends: the next one's modules are others. */
+const ADMINISTRATORS = Symbol.for("causeway.test.administrators");
+
+/**
+ * Runs statements as superuser on the maintenance database, over one session of the worker: tests make
+ * and remove databases by the thousands, and a session is dearer than most of what is done in it.
+ */
+async function administer(serverUrl: string, statement: string): Promise<void> {
+  const kept = globalThis as { [ADMINISTRATORS]?: Map<string, Promise<Client>> };
+  const sessions = (kept[ADMINISTRATORS] ??= new Map<string, Promise<Client>>());
+  const session = sessions.get(serverUrl) ?? openSession(serverUrl, sessions);
+  sessions.set(serverUrl, session);
+  await (await session).query(statement);
+}
+
+/** A session that keeps no process; one that is lost is opened anew when it is asked for. */
+async function openSession(
+  serverUrl: string,
+  sessions: Map<string, Promise<Client>>,
+): Promise<Client> {
+  const client = new Client({ connectionString: serverUrl });
+  const lost = () => void sessions.delete(serverUrl);
+  client.on("error", lost);
+  client.on("end", lost);
+  try {
+    await client.connect();
+  } catch (error) {
+    lost();
+    throw error;
+  }
+  (client as Client & { unref(): void }).unref();
+  return client;
+}
+
+/** Runs statements as superuser on the URL's own database, in a session that ends with them. */
 export async function runOnServer(serverUrl: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: serverUrl });
   await client.connect();
