@@ -139,7 +139,13 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
   const starts: (() => Promise<Service>)[] = [
     async () => ({ name: "EVM API", stop: async () => api.close() }),
     () => startEvmHttpServer(api, { listen: rpc.address, allowedOrigins, memory: clients }),
-    () => startEvmSocketServer(api, { listen: rpc["ws-address"], allowedOrigins, memory: clients }),
+    () =>
+      startEvmSocketServer(api, {
+        listen: rpc["ws-address"],
+        allowedOrigins,
+        socketOrigins: rpc["ws-origins"],
+        memory: clients,
+      }),
     () => startCometServer(comet),
   ];
   const shared = {

@@ -6,6 +6,7 @@ import { COUNTED_BYTES } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 import { sendLast } from "../../runtime/http/http-reply.js";
 import { isAllowedOrigin } from "../../runtime/http/readers.js";
+import { isOwnOrigin, isSocketOrigin } from "./socket-origins.js";
 import { UnreadFrames } from "./unread-frames.js";
 
 /** Time that clients get to answer a close frame when the server stops. */
@@ -29,8 +30,10 @@ export interface WebSocketOptions {
   readonly maxMessageBytes: number;
   /** Time between pings; a client of which nothing came since the last one is ended. */
   readonly pingIntervalMs: number;
-  /** Web pages that may connect, "*" for all; programs send no Origin and are not affected. */
+  /** Web pages that may connect, "*" for all; programs send no Origin, or the server's own. */
   readonly allowedOrigins: readonly string[];
+  /** More of them, as `ws-origins` writes them. */
+  readonly socketOrigins?: readonly string[];
   /** Status line for an upgrade that is not accepted. @param open clients that are connected */
   refusal(request: IncomingMessage, open: number): string | undefined;
   connect(socket: WebSocket): void;
@@ -125,11 +128,15 @@ export class WebSockets {
   }
 
   private refusal(request: IncomingMessage): string | undefined {
-    const { origin } = request.headers;
-    const { allowedOrigins } = this.options;
-    if (origin !== undefined && !isAllowedOrigin(origin, allowedOrigins)) return "403 Forbidden";
+    if (!this.isAdmitted(request.headers)) return "403 Forbidden";
     if (this.isClosing) return "503 Service Unavailable";
     return this.options.refusal(request, this.size);
+  }
+
+  private isAdmitted({ origin, host }: IncomingMessage["headers"]): boolean {
+    if (origin === undefined || isOwnOrigin(origin, host)) return true;
+    const { allowedOrigins, socketOrigins = [] } = this.options;
+    return isAllowedOrigin(origin, allowedOrigins) || isSocketOrigin(origin, socketOrigins);
   }
 }
 

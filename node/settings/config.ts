@@ -222,6 +222,12 @@ export const APP_FILE = defineConfigFile(
         default: [],
         help: "Origins of web pages that may call; * allows all. Empty sends no CORS headers.",
       }),
+      "ws-origins": field.list({
+        default: [],
+        help:
+          "More origins that may open a WebSocket. What one does not name may be anything: localhost is " +
+          "every page of this machine. Programs that send the server's own address need none.",
+      }),
     },
     api: API_SECTION,
     grpc: GRPC_SECTION,

@@ -98,8 +98,8 @@ export const SDK_INERT_KEYS: readonly string[] = [
   ...inSection(
     "json-rpc",
     `
-      ws-origins allow-insecure-unlock evm-timeout txfee-cap filter-cap feehistory-cap
-      http-timeout http-idle-timeout max-open-connections enable-indexer metrics-address
+      allow-insecure-unlock evm-timeout txfee-cap filter-cap feehistory-cap http-timeout
+      http-idle-timeout max-open-connections enable-indexer metrics-address
       fix-revert-gas-refund-height enable-profiling batch-response-max-size
     `,
   ),

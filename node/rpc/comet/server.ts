@@ -55,8 +55,8 @@ export interface CometServerOptions extends CometStatusOptions {
   /** What `abci_query` answers; belongs to `chain`. */
   readonly queries?: QueryRegistry;
   /**
-   * Web pages that may call, "*" for all; none by default. Programs send no Origin and are not
-   * affected.
+   * Web pages that may call, "*" for all; none by default. Programs send no Origin, or over the WebSocket
+   * the server's own.
    */
   readonly allowedOrigins?: readonly string[];
   /** What the clients of all servers together may make the node keep; by default its own bounds. */

@@ -117,9 +117,11 @@ export interface EvmServerOptions {
   readonly listen: ListenAddress;
   /**
    * Browser origins that may call, "*" for all. None by default: requests that carry an Origin
-   * get no CORS permission and no WebSocket; programs send no Origin and are not affected.
+   * get no CORS permission and no WebSocket; programs send no Origin, or the server's own.
    */
   readonly allowedOrigins: readonly string[];
+  /** More that may open a WebSocket, as `ws-origins` writes them. */
+  readonly socketOrigins?: readonly string[];
   /** What the clients of all servers together may make the node keep. */
   readonly memory: ClientMemory;
 }

@@ -450,5 +450,6 @@ describe("limits", () => {
     expect(await attempt("/other")).toContain("404");
     expect(await attempt("/websocket", { origin: "https://other.example" })).toContain("403");
     expect(await attempt("/websocket", { origin: "https://wallet.example" })).toBe("open");
+    expect(await attempt("/websocket", { origin: chain.url })).toBe("open");
   });
 });

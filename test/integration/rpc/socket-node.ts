@@ -19,6 +19,7 @@ export async function startNode(limits: Partial<EvmRpcLimits> = {}, port = 0) {
   const server = await startEvmSocketServer(node.api, {
     listen,
     allowedOrigins: ["https://wallet.example"],
+    socketOrigins: ["localhost"],
     memory: createClientMemory(systemClock),
   });
   cleanups.push(() => server.stop());

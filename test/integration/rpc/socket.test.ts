@@ -73,22 +73,32 @@ describe("requests over WebSocket", () => {
 
   it("admits programs and listed origins, and bounds the connections", async () => {
     const { url } = await startNode({ webSocketConnections: 1 });
-    const refusal = (origin: string | undefined): Promise<string> =>
-      new Promise((resolve) => {
-        const socket = new WebSocket(url, origin === undefined ? {} : { origin });
-        socket.once("open", () => {
-          socket.terminate();
-          resolve("open");
-        });
-        socket.once("error", (error) => resolve(error.message));
-      });
-    expect(await refusal("https://evil.example")).toContain("403");
+    expect(await attempt(url, "https://evil.example")).toContain("403");
     const socket = new WebSocket(url, { origin: "https://wallet.example" });
     await once(socket, "open");
-    expect(await refusal(undefined)).toContain("503");
+    expect(await attempt(url, undefined)).toContain("503");
     socket.terminate();
   });
+
+  it("admits programs that send its own origin, and pages that ws-origins names", async () => {
+    const { url } = await startNode();
+    expect(await attempt(url, url.replace("ws:", "http:"))).toBe("open");
+    expect(await attempt(url, "http://localhost:5173")).toBe("open");
+    expect(await attempt(url, "http://127.0.0.1:5173")).toContain("403");
+  });
 });
+
+/** What becomes of a WebSocket that a page of the origin, or a program, opens. */
+function attempt(url: string, origin: string | undefined): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = new WebSocket(url, origin === undefined ? {} : { origin });
+    socket.once("open", () => {
+      socket.terminate();
+      resolve("open");
+    });
+    socket.once("error", (error) => resolve(error.message));
+  });
+}
 
 describe("subscriptions", () => {
   it("pushes new heads equal to the served header, until unsubscribed", async () => {

@@ -28,6 +28,7 @@ export async function startEvmSocketServer(
     maxMessageBytes: api.limits.batchBodyBytes,
     pingIntervalMs: PING_INTERVAL_MS,
     allowedOrigins: options.allowedOrigins,
+    socketOrigins: options.socketOrigins ?? [],
     refusal(_request, open) {
       if (open < api.limits.webSocketConnections) return undefined;
       api.log.warn({ open }, "WebSocket connection refused: limit reached");

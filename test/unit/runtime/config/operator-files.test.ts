@@ -64,6 +64,7 @@ describe("an operator's settings file", () => {
     expect(load(APP_FILE)["json-rpc"]).toMatchObject({
       "gas-cap": 25_000_000n,
       api: ["eth", "net", "web3"],
+      "ws-origins": ["127.0.0.1", "localhost"],
     });
     expect(warnings).toHaveLength(new Set(warnings).size);
     for (const key of ["telemetry.enabled", "evm.mempool.price-bump", "json-rpc.evm-timeout"]) {
