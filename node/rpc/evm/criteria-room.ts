@@ -4,7 +4,7 @@ import type { LogCriteria } from "./log-filter.js";
 
 /**
  * Addresses and topics of all installed filters, and of all subscriptions: some 50 MB. One request
- * may bring 5,000 of them, and both could stay ten thousandfold.
+ * may bring 6,000 of them, and both could stay ten thousandfold.
  */
 const MAX_ALTERNATIVES = 200_000;
 

@@ -20,8 +20,11 @@ import {
 } from "./params.js";
 import { assertBlocks } from "./reads.js";
 
-/** Addresses in a filter and alternatives at one topic position, as in go-ethereum. */
-const MAX_ALTERNATIVES = 1_000;
+/** Of a filter: as many as graph-node sends, twice go-ethereum's. */
+const ADDRESS_BOUND = { most: 2_000, what: "addresses" };
+
+/** Of one topic position, as in go-ethereum. */
+const TOPIC_BOUND = { most: 1_000, what: "topics" };
 
 type BloomPositions = readonly [number, number, number];
 
@@ -47,10 +50,10 @@ export interface LogFilter {
 function parseAlternatives<T>(
   value: unknown,
   parse: (item: unknown) => T,
-  what: string,
+  { most, what }: { readonly most: number; readonly what: string },
 ): ReadonlySet<T> | undefined {
   if (!Array.isArray(value)) return new Set([parse(value)]);
-  if (value.length > MAX_ALTERNATIVES) throw new ParamError(`exceed max ${what}`);
+  if (value.length > most) throw new ParamError(`exceed max ${what}`);
   return value.length === 0 ? undefined : new Set(value.map((item: unknown) => parse(item)));
 }
 
@@ -61,7 +64,7 @@ function parseTopics(value: unknown): (ReadonlySet<Hash32> | undefined)[] {
       if (topic === null) return undefined;
       // A null among alternatives matches anything, so the whole position does.
       if (Array.isArray(topic) && topic.includes(null)) return undefined;
-      return parseAlternatives(topic, parseHashParam, "topics");
+      return parseAlternatives(topic, parseHashParam, TOPIC_BOUND);
     }),
   ];
 }
@@ -80,7 +83,9 @@ export function parseLogFilter(value: unknown): LogFilter {
   }
   const address = field(fields, "address");
   const addresses =
-    address === undefined ? undefined : parseAlternatives(address, parseAddressParam, "addresses");
+    address === undefined
+      ? undefined
+      : parseAlternatives(address, parseAddressParam, ADDRESS_BOUND);
   const topics = optionalField(fields, "topics", parseTopics) ?? [];
   const bloomPlaces = [
     ...(addresses === undefined ? [] : [[...addresses].map(addressToBytes)]),
