@@ -146,7 +146,9 @@ export function rangeOf(view: ChainView, filter: LogFilter, maxBlocks: number): 
   const height = (ref: BlockRef | undefined) => (ref?.kind === "height" ? ref.height : head);
   const from = height(filter.from);
   const to = height(filter.to);
-  if (to > head) throw invalidParams("block range extends beyond current head block");
+  // A range that may come is waited for; one whose own ends are reversed never comes.
+  const isAhead = to > head || (from > head && filter.to?.kind !== "height");
+  if (isAhead) throw invalidParams("block range extends beyond current head block");
   if (from > to) throw invalidParams("invalid block range params");
   if (to - from + 1 > maxBlocks) {
     throw invalidParams(`exceed maximum block range: ${maxBlocks}`);

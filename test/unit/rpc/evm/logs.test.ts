@@ -59,6 +59,20 @@ describe("eth_getLogs", () => {
     }
   });
 
+  it("takes as many addresses as indexers send, and no more", async () => {
+    const most = Array.from(
+      { length: 2_000 },
+      (_, index) => `0x${index.toString(16).padStart(40, "0")}`,
+    );
+    const range = { fromBlock: "0x1", toBlock: "latest" };
+    expect(await places({ ...range, address: [...most.slice(1), other] })).toEqual(["0x1/0x1"]);
+    const many = { ...range, address: [...most, other] };
+    expect((await node.ask("eth_getLogs", many)).error).toEqual({
+      code: -32602,
+      message: "invalid argument 0: exceed max addresses",
+    });
+  });
+
   it("takes a block hash, and the head where no range is given", async () => {
     expect(await places({ blockHash: node.chain.block(1)?.block.hash })).toEqual([
       "0x1/0x0",
@@ -78,6 +92,14 @@ describe("eth_getLogs", () => {
         -32602,
         "block range extends beyond current head block",
       ],
+      // What clients wait on whose node is behind: no block is named that could not come.
+      [{ fromBlock: "0x9" }, -32602, "block range extends beyond current head block"],
+      [
+        { fromBlock: "0x9", toBlock: "latest" },
+        -32602,
+        "block range extends beyond current head block",
+      ],
+      [{ fromBlock: "0x9", toBlock: "0x2" }, -32602, "invalid block range params"],
       [
         { blockHash: hash, fromBlock: "0x1" },
         -32602,
