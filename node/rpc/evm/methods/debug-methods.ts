@@ -1,6 +1,9 @@
 /** Traces of mined transactions and calls, and raw encodings; nothing that writes or profiles. */
 import { type BlockOutline, type BlockTransaction, encodeHeader } from "../../../../chain/block.js";
-import { bytesToHex, type Height } from "../../../../chain/hex.js";
+import { encodedRlpItems } from "../../../../chain/encoding/rlp.js";
+import { ChainError } from "../../../../chain/errors.js";
+import { keccak256Hex } from "../../../../chain/hashes.js";
+import { bytesToHex, type Hash32, type Height } from "../../../../chain/hex.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { encodeRawBlock } from "../../../view/evm-json.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
@@ -15,6 +18,7 @@ import {
   ParamError,
   parseBlockNumberOrTag,
   parseBlockRef,
+  parseBytes,
   parseHashParam,
 } from "../params.js";
 import type { EvmApiOptions } from "../options.js";
@@ -43,6 +47,9 @@ export function debugMethods(ports: DebugMethodPorts): MethodEntries {
     method("debug_getBadBlocks", 0, () => new RawJson(badBlocks())),
   ];
 }
+
+/** Header, transactions, uncles. */
+const BLOCK_ITEMS = 3;
 
 /** A block that a client has named, and how go-ethereum writes its name. */
 interface NamedBlock {
@@ -87,6 +94,11 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
       return traceBlock({ height: view.heightOfHash(hash), name: hash }, kind, signal);
     }),
+    method("debug_traceBlock", 2, (params, { signal }) => {
+      const hash = hashOfRawBlock(params.required(0, parseBytes));
+      const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
+      return traceBlock({ height: view.heightOfHash(hash), name: hash }, kind, signal);
+    }),
     method("debug_traceCall", 3, async (params, { signal }) => {
       const request = params.required(0, parseCall);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
@@ -103,6 +115,27 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       return RawJson.of(await calls.traceCall(request, height, kind, { ...overrides, signal }));
     }),
   ];
+}
+
+/**
+ * Hash of the header in a block as `debug_getRawBlock` gives it. What else is in it is not looked at: the
+ * header names its transactions, and only blocks of this chain are traced.
+ * @throws SERVER_ERROR for anything but a list of header, transactions and uncles
+ */
+function hashOfRawBlock(bytes: Uint8Array): Hash32 {
+  const undecodable = (why: string) =>
+    new RpcFault("SERVER_ERROR", `could not decode block: ${why}`);
+  let items: Uint8Array[];
+  try {
+    items = encodedRlpItems(bytes);
+  } catch (error) {
+    throw error instanceof ChainError ? undecodable(error.message) : error;
+  }
+  const [header] = items;
+  if (header === undefined || items.length !== BLOCK_ITEMS) {
+    throw undecodable("expected header, transactions and uncles");
+  }
+  return keccak256Hex(header);
 }
 
 /** Not ignored: the state within a block is another one than that behind it. */

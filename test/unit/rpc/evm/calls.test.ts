@@ -2,6 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, Interface } from "ethers";
 import { parseAddress } from "../../../../chain/address.js";
+import { keccak256Hex } from "../../../../chain/hashes.js";
 import { parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
 
@@ -307,6 +308,30 @@ describe("traces", () => {
       const { error } = await node.ask("debug_traceCall", {}, "latest", options);
       expect(error?.message).toContain(text);
     }
+  });
+
+  it("traces a block that is given as its bytes", async () => {
+    const raw = await node.call<string>("debug_getRawBlock", "0x1");
+    const calls = { tracer: "callTracer" };
+    expect(await node.call("debug_traceBlock", raw, calls)).toEqual(
+      await node.call("debug_traceBlockByNumber", "0x1", calls),
+    );
+    const genesis = await node.call<string>("debug_getRawBlock", "0x0");
+    expect((await node.ask("debug_traceBlock", genesis)).error?.message).toBe(
+      "genesis is not traceable",
+    );
+    // A list of an empty header, no transactions and no uncles.
+    const hash = keccak256Hex(Uint8Array.of(0xc0));
+    expect((await node.ask("debug_traceBlock", "0xc3c0c0c0")).error).toEqual({
+      code: -32000,
+      message: `block ${hash} not found`,
+    });
+    for (const bytes of ["0x", "0x01", "0xc1c0", `${raw}00`, raw.slice(0, -2)]) {
+      const { error } = await node.ask("debug_traceBlock", bytes);
+      expect(error?.code).toBe(-32000);
+      expect(error?.message).toMatch(/^could not decode block: /);
+    }
+    expect((await node.ask("debug_traceBlock", "0x1")).error?.code).toBe(-32602);
   });
 
   it("refuses unknown transactions, unknown tracers and genesis", async () => {
