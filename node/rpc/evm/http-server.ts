@@ -19,6 +19,12 @@ import { RequestContext } from "./request-context.js";
 /** How long a browser may keep the answer to its preflight. */
 const PREFLIGHT_SECONDS = "600";
 
+/** What a page may send that does not say what it wants to. */
+const USUAL_HEADERS = "Content-Type, Accept, Authorization";
+
+/** Longest list of headers that is repeated to a page, which may send them all then. */
+const MAX_HEADER_LIST = 1_024;
+
 type Headers = Readonly<Record<string, string>>;
 
 const NO_HEADERS: Headers = {};
@@ -43,7 +49,7 @@ export async function startEvmHttpServer(
         sendText(response, 200, "ok\n", cors);
         return;
       case "OPTIONS":
-        preflight(cors, response);
+        preflight(cors, request.headers["access-control-request-headers"], response);
         return;
       default:
         sendText(response, 405, "method not allowed\n", { Allow: "GET, HEAD, OPTIONS, POST" });
@@ -59,17 +65,29 @@ function corsHeaders(origin: string | undefined, allowed: readonly string[]): He
   return { "Access-Control-Allow-Origin": origin, Vary: "Origin" };
 }
 
-function preflight(cors: Headers, response: ServerResponse): void {
-  const permissions =
-    cors === NO_HEADERS
-      ? {}
-      : {
-          "Access-Control-Allow-Methods": "POST, GET, HEAD, OPTIONS",
-          "Access-Control-Allow-Headers": "Content-Type, Accept, Authorization",
-          "Access-Control-Max-Age": PREFLIGHT_SECONDS,
-        };
-  response.writeHead(204, { ...cors, ...permissions });
+/** @param asked the headers that the page's library wants to send */
+function preflight(cors: Headers, asked: string | undefined, response: ServerResponse): void {
+  if (cors === NO_HEADERS) {
+    response.writeHead(204).end();
+    return;
+  }
+  const isRepeated = asked !== undefined && isHeaderList(asked);
+  const named = isRepeated ? asked : USUAL_HEADERS;
+  const origin = "Vary" in cors ? ["Origin"] : [];
+  const vary = [...origin, ...(isRepeated ? ["Access-Control-Request-Headers"] : [])];
+  response.writeHead(204, {
+    ...cors,
+    "Access-Control-Allow-Methods": "POST, GET, HEAD, OPTIONS",
+    "Access-Control-Allow-Headers": named,
+    "Access-Control-Max-Age": PREFLIGHT_SECONDS,
+    ...(vary.length > 0 && { Vary: vary.join(", ") }),
+  });
   response.end();
+}
+
+/** Names of headers with commas between, no more of them than a page could need. */
+function isHeaderList(text: string): boolean {
+  return text.length <= MAX_HEADER_LIST && /^[\w-]+(?:, ?[\w-]+)*$/.test(text);
 }
 
 /**

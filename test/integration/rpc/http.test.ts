@@ -79,8 +79,10 @@ beforeAll(async () => {
 
 afterAll(() => server.stop());
 
-function preflight(origin: string): Promise<HttpAnswer> {
-  return send(url, { method: "OPTIONS", headers: { Origin: origin } });
+function preflight(origin: string, asked?: string): Promise<HttpAnswer> {
+  const headers: Record<string, string> = { Origin: origin };
+  if (asked !== undefined) headers["Access-Control-Request-Headers"] = asked;
+  return send(url, { method: "OPTIONS", headers });
 }
 
 describe("HTTP", () => {
@@ -157,6 +159,22 @@ describe("HTTP", () => {
     expect(
       (await preflight("https://evil.example")).headers["access-control-allow-origin"],
     ).toBeUndefined();
+  });
+
+  it("lets allowed pages send the headers that their libraries name", async () => {
+    const asked = "authorization,content-type,x-client-name,x-request-id";
+    expect((await preflight("https://wallet.example", asked)).headers).toMatchObject({
+      "access-control-allow-headers": asked,
+      vary: "Origin, Access-Control-Request-Headers",
+    });
+    const usual = "Content-Type, Accept, Authorization";
+    for (const odd of ["", "a b", "x: y", ",", `x-${"a".repeat(2_000)}`]) {
+      const { headers } = await preflight("https://wallet.example", odd);
+      expect([odd, headers["access-control-allow-headers"]]).toEqual([odd, usual]);
+    }
+    expect((await preflight("https://evil.example", asked)).headers).not.toHaveProperty(
+      "access-control-allow-headers",
+    );
   });
 
   it("names the port when it is taken", async () => {
