@@ -39,14 +39,15 @@ export async function prepare({ isDevWanted, say, target = PRODUCT, words }) {
   assertOpenFiles();
   if (words !== undefined) {
     // All that most commands ask: it is looked at once.
-    if (isInPlace(target, isDevWanted)) return;
+    if (isInPlace({ isDevWanted, target })) return;
     if (await runsAsBuilt(words, say)) return;
   }
   await install({ isDevWanted, say });
   await build({ target, say });
 }
 
-function isInPlace(target, isDevWanted) {
+/** Whether nothing has to be installed or built. */
+export function isInPlace({ isDevWanted, target = PRODUCT }) {
   try {
     return missingPackages({ isDevWanted }).length === 0 && isBuilt(target);
   } catch {

@@ -228,6 +228,19 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     expect(countOf("npm-calls")).toBe(0);
   });
 
+  it("leaves a wrong flag to the kit where all is in place, which tells it with all other faults", async () => {
+    await runCommand();
+    const kit = "console.log('kit', process.argv.slice(2).join(' '));";
+    writeFileSync(join(clone, "dist", "cli", "kit-main.js"), kit);
+    const wrong = await runScript(["start.mjs", "--onec"]);
+    expect(wrong).toEqual({ code: 0, output: "kit --onec\n", errors: "" });
+    expect(npmCalls()).toHaveLength(1);
+    // Of other sources nothing is built for it.
+    writeFileSync(join(clone, "chain", "units.ts"), "export const changed = 1;\n");
+    expect((await runScript(["start.mjs", "--onec"])).errors).toContain("--onec");
+    expect(countOf("tsc-calls")).toBe(1);
+  });
+
   it("builds by itself, too, as `npm run build`", async () => {
     expect((await runScript(["build.mjs"])).code).toBe(0);
     expect(existsSync(join(clone, "dist", ".stamp"))).toBe(true);
