@@ -1,15 +1,18 @@
 /** Process entry of the operator console. */
-import { loadConfig } from "../runtime/config/config.js";
+import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
 import { systemClock } from "../runtime/process/clock.js";
 import { runProcess } from "../runtime/process/lifecycle.js";
 import { createMetrics } from "../runtime/process/metrics.js";
 import { createConsole } from "./app.js";
 import { consoleConfig } from "./config.js";
 
+const settings = (sources: ConfigSources) => loadConfig(sources, consoleConfig);
+
 runProcess({
   name: "console",
+  settings,
   async start({ home, env, portOffset, log, signal }) {
-    const config = loadConfig({ home, env, portOffset }, consoleConfig);
+    const config = settings({ home, env, portOffset });
     const metrics = createMetrics();
     const { server, services } = createConsole({
       config,

@@ -12,7 +12,8 @@ import { createDataApiClient } from "../rpc-client/data-api/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
-import { loadConfig } from "../runtime/config/config.js";
+import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
+import { readTogether } from "../runtime/config/read-together.js";
 import { createHttpServer, type HttpServer } from "../runtime/http/http-server.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
 import { systemClock } from "../runtime/process/clock.js";
@@ -48,15 +49,21 @@ import { type DispatcherSettings, WebhookDispatcher } from "./webhooks/dispatche
 import { createWebhookRoutes } from "./webhooks/routes.js";
 import { createWebhookMetrics } from "./webhooks/webhook-metrics.js";
 
-runProcess({ name: "deposit-watcher", start });
+runProcess({ name: "deposit-watcher", settings: readSettings, start });
+
+function readSettings(sources: ConfigSources) {
+  return readTogether({
+    config: () => loadConfig(sources, watcherConfigFile),
+    entries: () => loadExchangeTokens(sources.home),
+  });
+}
 
 async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
-  const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
+  const { config, entries } = readSettings({ home, env, portOffset });
   const derivation = createAddressDerivation(readSecretFile(join(home, "config", "deposit.xpub")));
   const wallets = readHomeWallets(home).map((wallet) => foundInHome(wallet, "deposit-watcher"));
   const apiKey = readApiKeyFile(join(home, "config", "api.key"));
-  const entries = loadExchangeTokens(home);
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });

@@ -1,6 +1,7 @@
 /** Process entry of the explorer. */
 import { NETWORKS } from "../chain/networks.js";
-import { loadConfig } from "../runtime/config/config.js";
+import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
+import { readTogether } from "../runtime/config/read-together.js";
 import { loadTokenFile } from "../runtime/config/token-file.js";
 import { systemClock } from "../runtime/process/clock.js";
 import { runProcess } from "../runtime/process/lifecycle.js";
@@ -8,15 +9,22 @@ import { createMetrics } from "../runtime/process/metrics.js";
 import { createExplorer } from "./app.js";
 import { explorerConfig } from "./config.js";
 
+const settings = (sources: ConfigSources) =>
+  readTogether({
+    config: () => loadConfig(sources, explorerConfig),
+    tokens: () => loadTokenFile(sources.home),
+  });
+
 runProcess({
   name: "explorer",
+  settings,
   async start({ home, env, portOffset, log, signal }) {
-    const config = loadConfig({ home, env, portOffset }, explorerConfig);
+    const { config, tokens } = settings({ home, env, portOffset });
     const explorer = createExplorer({
       home,
       config,
       network: NETWORKS[config[""].network],
-      tokens: loadTokenFile(home),
+      tokens,
       clock: systemClock,
       log,
       metrics: createMetrics(),

@@ -5,7 +5,7 @@ import { KnownAccounts } from "../rpc-client/chain-accounts.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
-import { loadConfig } from "../runtime/config/config.js";
+import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
 import { databaseUrl } from "../runtime/config/service-urls.js";
 import { systemClock } from "../runtime/process/clock.js";
 import type { Logger } from "../runtime/process/logger.js";
@@ -24,11 +24,15 @@ import { LIVE_SCHEMA } from "./store/schema.js";
 /** Connections of the API: reads are short, and the writer has one of its own. */
 const POOL_SIZE = 8;
 
-runProcess({ name: "indexer", start });
+runProcess({ name: "indexer", settings: readSettings, start });
+
+function readSettings(sources: ConfigSources) {
+  return loadConfig(sources, indexerConfigFile);
+}
 
 async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
-  const config = loadConfig({ home, env, portOffset }, indexerConfigFile);
+  const config = readSettings({ home, env, portOffset });
   const url = databaseUrl({ home, env, portOffset });
   const rpc = createJsonRpcClient({
     url: config.node["json-rpc-url"],

@@ -1,19 +1,27 @@
 /** Process entry of the offline Construction API: opens no connection, ever. */
 import { NETWORKS } from "../chain/networks.js";
-import { loadConfig } from "../runtime/config/config.js";
+import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
+import { readTogether } from "../runtime/config/read-together.js";
 import { runProcess } from "../runtime/process/lifecycle.js";
 import { createMetrics } from "../runtime/process/metrics.js";
 import { sidecarConfig } from "./config.js";
 import { createOfflineServer } from "./offline-server.js";
 import { loadTokenRegistry } from "./rosetta/token-registry.js";
 
+const settings = (sources: ConfigSources) =>
+  readTogether({
+    config: () => loadConfig(sources, sidecarConfig),
+    registry: () => loadTokenRegistry(sources.home),
+  });
+
 runProcess({
   name: "sidecar-offline",
+  settings,
   async start({ home, env, portOffset, log }) {
-    const config = loadConfig({ home, env, portOffset }, sidecarConfig);
+    const { config, registry } = settings({ home, env, portOffset });
     const server = createOfflineServer({
       network: NETWORKS[config[""].network],
-      registry: loadTokenRegistry(home),
+      registry,
       listen: config.offline.listen,
       log,
       metrics: createMetrics(),

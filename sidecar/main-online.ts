@@ -7,7 +7,8 @@ import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
 import { compileResponseCheck } from "../runtime/http/api-schema.js";
 import { systemClock } from "../runtime/process/clock.js";
-import { loadConfig } from "../runtime/config/config.js";
+import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
+import { readTogether } from "../runtime/config/read-together.js";
 import { runProcess } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { createMetrics } from "../runtime/process/metrics.js";
@@ -20,17 +21,23 @@ import { loadTokenRegistry } from "./rosetta/token-registry.js";
 
 const MIB = 1024 * 1024;
 
+const settings = (sources: ConfigSources) =>
+  readTogether({
+    config: () => loadConfig(sources, sidecarConfig),
+    registry: () => loadTokenRegistry(sources.home),
+  });
+
 runProcess({
   name: "sidecar-online",
+  settings,
   async start({ home, env, portOffset, log, signal }) {
-    const config = loadConfig({ home, env, portOffset }, sidecarConfig);
+    const { config, registry } = settings({ home, env, portOffset });
     const rpc = createJsonRpcClient({
       url: config.node.url,
       timeoutMs: config.node["timeout-ms"],
       maxResponseBytes: config.node["max-response-mib"] * MIB,
     });
     const client = createEvmClient(rpc);
-    const registry = loadTokenRegistry(home);
     const metrics = createMetrics();
     const index = createChainIndex({
       folder: join(home, "data", "sidecar"),

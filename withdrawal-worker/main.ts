@@ -22,7 +22,8 @@ import { KnownAccounts } from "../rpc-client/chain-accounts.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { systemClock } from "../runtime/process/clock.js";
-import { loadConfig } from "../runtime/config/config.js";
+import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
+import { readTogether } from "../runtime/config/read-together.js";
 import { createHttpServer, type HttpServer, type Readiness } from "../runtime/http/http-server.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
@@ -55,14 +56,20 @@ import { PolicyKeeper } from "./policy-keeper.js";
 import { SignerTotals } from "./signers/signer-totals.js";
 import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
 
-runProcess({ name: "withdrawal-worker", start });
+runProcess({ name: "withdrawal-worker", settings: readSettings, start });
+
+function readSettings(sources: ConfigSources) {
+  return readTogether({
+    config: () => loadConfig(sources, workerConfigFile),
+    entries: () => loadExchangeTokens(sources.home),
+  });
+}
 
 async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
-  const config = loadConfig({ home, env, portOffset }, workerConfigFile);
+  const { config, entries } = readSettings({ home, env, portOffset });
   const settings = toLaneSettings(config);
   for (const odd of oddSettings(config)) log.warn({ ...odd }, "settings contradict each other");
-  const entries = loadExchangeTokens(home);
   const apiKey = readApiKeyFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];

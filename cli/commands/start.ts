@@ -101,11 +101,13 @@ function nodeOf(
   node: ProcessDefinition,
   { evm, skipUpgrades }: Pick<StartOptions, "evm" | "skipUpgrades">,
 ): ProcessDefinition {
+  const chosen = ({ home, env }: Pick<ProcessContext, "home" | "env">) =>
+    withSkips({ home, env: withEvm(env, evm) }, skipUpgrades);
   return {
     name: node.name,
+    settings: (given) => node.settings?.({ ...given, env: chosen(given) }),
     async start(given: ProcessContext): Promise<readonly Service[]> {
-      const chosen = { home: given.home, env: withEvm(given.env, evm) };
-      const context = { ...given, env: withSkips(chosen, skipUpgrades) };
+      const context = { ...given, env: chosen(given) };
       const lock = isKitHome(paths) ? await lockHome(paths.lock, paths.home) : undefined;
       try {
         const services = await node.start(context);

@@ -13,7 +13,8 @@ import { loadPolicyFile } from "../../ledger/policy/policy-file.js";
 import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
 import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
-import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
+import type { ConfigFault } from "../../runtime/config/config.js";
+import { settingFaults } from "../../runtime/config/read-together.js";
 import { readApiKeyFile, readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError, fileCause, systemCode } from "../errors.js";
 import { homePaths, type HomePaths } from "./home.js";
@@ -55,17 +56,6 @@ function nodeHomes({ home }: HomePaths): readonly string[] {
     return kitNodes(home).map((node) => node.home);
   } catch (error) {
     if (error instanceof CliError) return [home];
-    throw error;
-  }
-}
-
-/** Every fault of a file whose reader tells them all. */
-function settingFaults(read: () => unknown): readonly ConfigFault[] {
-  try {
-    read();
-    return [];
-  } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
     throw error;
   }
 }

@@ -8,6 +8,7 @@ import { startJoiningNode } from "./state-sync.js";
 /** A full node on the settings, keys and genesis of its home. */
 export const NODE_PROCESS: ProcessDefinition = {
   name: "node",
+  settings: loadNodeSettings,
   start({ home, portOffset, env, log, signal, fatal, finish }) {
     const onWarning = (message: string) => log.warn({ message }, "setting without effect");
     const { config, app } = loadNodeSettings({ home, env, portOffset, onWarning });

@@ -1,15 +1,13 @@
 /** Settings of the node: config.toml (consensus side) and app.toml (chain and EVM side). */
 import { minimumGasPriceAtoken, parseMinimumGasPrices, type Atoken } from "../../chain/units.js";
 import {
-  ConfigError,
-  type ConfigFault,
-  type ConfigFile,
   type ConfigOf,
   type ConfigSources,
   defineConfigFile,
   field,
   loadConfig,
 } from "../../runtime/config/config.js";
+import { readTogether } from "../../runtime/config/read-together.js";
 import {
   COMET_INERT_KEYS,
   COMET_NEUTRAL_VALUES,
@@ -281,20 +279,10 @@ export function loadNodeSettings(sources: ConfigSources): {
   readonly config: NodeConfig;
   readonly app: AppConfig;
 } {
-  const faults: ConfigFault[] = [];
-  const read = <F extends ConfigFile>(file: F): ConfigOf<F> | undefined => {
-    try {
-      return loadConfig(sources, file);
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      faults.push(...error.faults);
-      return undefined;
-    }
-  };
-  const config = read(CONFIG_FILE);
-  const app = read(APP_FILE);
-  if (config === undefined || app === undefined) throw new ConfigError(faults);
-  return { config, app };
+  return readTogether({
+    config: () => loadConfig(sources, CONFIG_FILE),
+    app: () => loadConfig(sources, APP_FILE),
+  });
 }
 
 /** Lowest whole gas price that the pool takes, in atoken (D1). */

@@ -3,9 +3,10 @@ import { setMaxListeners } from "node:events";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { ConfigError, type Environment, processEnvironment } from "../config/config.js";
 import { logLevelFaults, readLogLevel } from "../config/log-level.js";
+import { settingFaults } from "../config/read-together.js";
 import { onCtrlC } from "./interrupts.js";
 import { type Logger, createLogger } from "./logger.js";
-import { parseProcessArguments, TAKEN_PORT_REMEDY } from "./process-arguments.js";
+import { ArgumentError, readProcessArguments, TAKEN_PORT_REMEDY } from "./process-arguments.js";
 
 /** A started part of a process. */
 export interface Service {
@@ -50,6 +51,11 @@ export interface ProcessDefinition {
    * Whatever is started before a fault must be undone by `start` itself.
    */
   readonly start: (context: ProcessContext) => Promise<readonly Service[]>;
+  /**
+   * Reads the settings that `start` reads. Asked only where something else is wrong already, so that all of
+   * it is told at once. Throws ConfigError.
+   */
+  readonly settings?: (given: Pick<ProcessContext, "home" | "env" | "portOffset">) => unknown;
 }
 
 /** Time for an orderly stop; the contract gives 10 s until the process must be gone. */
@@ -111,9 +117,7 @@ class ProcessRun {
 
   async #start(): Promise<void> {
     try {
-      const faults = logLevelFaults(this.#env);
-      if (faults.length > 0) throw new ConfigError(faults);
-      const { home, portOffset } = parseProcessArguments(this.#argv, this.#env);
+      const { home, portOffset } = this.#readArguments();
       this.#services = await this.#definition.start({
         signal: this.#controller.signal,
         home,
@@ -146,6 +150,20 @@ class ProcessRun {
       }
       this.#end({ exitCode: 1, deadlineMs: STOP_DEADLINE_MS, reason: "start failed" });
     }
+  }
+
+  /** Throws what is wrong with arguments and environment, together with what is with the settings. */
+  #readArguments(): Pick<ProcessContext, "home" | "portOffset"> {
+    const { fault, ...given } = readProcessArguments(this.#argv, this.#env);
+    const found = logLevelFaults(this.#env);
+    if (fault === undefined && found.length === 0) return given;
+    const { settings } = this.#definition;
+    const ofSettings = settingFaults(() => settings?.({ ...given, env: this.#env }));
+    const faults = [...found, ...ofSettings];
+    if (fault === undefined) throw new ConfigError(faults);
+    if (faults.length === 0) throw fault;
+    const message = `${fault.message}\n${new ConfigError(faults).message}`;
+    throw new ArgumentError("INVALID_ARGUMENT", message, { cause: fault, details: { faults } });
   }
 
   /** Signals, the supervisor's end and faults that nobody caught. */

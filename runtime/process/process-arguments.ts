@@ -25,31 +25,40 @@ const OFFSET_FILES = [
   "config",
 ];
 
-/**
- * Reads `--home DIR` and `--port-offset N` of a process of the kit.
- * @throws INVALID_ARGUMENT
- */
-export function parseProcessArguments(
-  argv: readonly string[],
-  env: Environment,
-): { readonly home: string; readonly portOffset: number } {
-  let values: { readonly home?: string; readonly "port-offset"?: string };
-  try {
-    ({ values } = parseArgs({
-      args: [...argv],
-      options: { home: { type: "string" }, "port-offset": { type: "string" } },
-    }));
-  } catch (cause) {
-    throw new ArgumentError("INVALID_ARGUMENT", errorMessage(cause), { cause });
-  }
-  if (values.home === "") throw new ArgumentError("INVALID_ARGUMENT", "--home needs a folder");
+const OPTIONS = { home: { type: "string" }, "port-offset": { type: "string" } } as const;
+
+/** What a process is told on its command line. */
+export interface ProcessArguments {
+  readonly home: string;
+  readonly portOffset: number;
+  /** Why it cannot be understood; home and offset are as far as they can then. */
+  readonly fault: ArgumentError | undefined;
+}
+
+/** Reads `--home DIR` and `--port-offset N` of a process of the kit. */
+export function readProcessArguments(argv: readonly string[], env: Environment): ProcessArguments {
+  const args = [...argv];
+  const { home: folder, "port-offset": offset } = parseArgs({
+    args,
+    options: OPTIONS,
+    strict: false,
+  }).values;
+  const flag = typeof folder === "string" && folder !== "" ? folder : undefined;
   const named = env["CAUSEWAY_HOME"] === "" ? undefined : env["CAUSEWAY_HOME"];
-  const home = resolve(values.home ?? named ?? ".causeway");
-  const text = values["port-offset"];
-  if (text === undefined) {
-    return { home, portOffset: readPortOffset(home, OFFSET_FILES) };
+  const home = resolve(flag ?? named ?? ".causeway");
+  let portOffset = readPortOffset(home, OFFSET_FILES);
+  try {
+    parseArgs({ args, options: OPTIONS });
+    if (folder === "") throw new ArgumentError("INVALID_ARGUMENT", "--home needs a folder");
+    if (typeof offset === "string") portOffset = parsePortOffset(offset);
+    return { home, portOffset, fault: undefined };
+  } catch (cause) {
+    const isOurs = cause instanceof ArgumentError;
+    const fault = isOurs
+      ? cause
+      : new ArgumentError("INVALID_ARGUMENT", errorMessage(cause), { cause });
+    return { home, portOffset, fault };
   }
-  return { home, portOffset: parsePortOffset(text) };
 }
 
 /**

@@ -25,7 +25,8 @@ import { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import { readHomeWallets } from "../../ledger/wallets/home-wallets.js";
 import { createEvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
-import { ConfigError, loadConfig } from "../../runtime/config/config.js";
+import { ConfigError, type ConfigSources, loadConfig } from "../../runtime/config/config.js";
+import { readTogether } from "../../runtime/config/read-together.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { systemClock } from "../../runtime/process/clock.js";
@@ -45,13 +46,19 @@ import type { TreasurySettings } from "./treasury-context.js";
 /** Time that a round may take before another process may begin one. */
 const LEASE_MS = 60_000;
 
-runProcess({ name: "treasury", start });
+runProcess({ name: "treasury", settings: readSettings, start });
+
+function readSettings(sources: ConfigSources) {
+  return readTogether({
+    config: () => loadConfig(sources, workerConfigFile),
+    entries: () => loadExchangeTokens(sources.home),
+  });
+}
 
 async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
-  const config = loadConfig({ home, env, portOffset }, workerConfigFile);
+  const { config, entries: tokens } = readSettings({ home, env, portOffset });
   const { keys, derivation } = await openDepositKeys(home);
-  const tokens = loadExchangeTokens(home);
   const chainId = NETWORKS[config.chain.network].evmChainId;
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
@@ -258,6 +258,29 @@ describe("runProcess", () => {
     expect(await probe.ended).toEqual([1, null]);
     const [, deadlineMs] = /"deadlineMs":(\d+).*stop took too long/.exec(probe.output()) ?? [];
     expect(Number(deadlineMs)).toBeLessThan(ORPHAN_LIMIT_MS);
+  });
+
+  it.each([
+    ["withdrawal-worker/main.js", "worker.toml", ["--port-offset", "much"]],
+    ["explorer/main.js", "explorer.toml", ["--bogus"]],
+  ])("of %s tells all wrong settings at once", async (entry, file, args) => {
+    const home = mkdtempSync(join(scriptFolder, "home-"));
+    mkdirSync(join(home, "config"));
+    writeFileSync(join(home, "config", file), "unheard-of = 1\n");
+    writeFileSync(join(home, "config", "tokens.json"), '[{"symbol":1}]');
+    const probe = run(`await import(${JSON.stringify(`${folder}/${entry}`)});`, {
+      args: ["--home", home, ...args],
+      env: { CAUSEWAY_LOG_LEVEL: "verbose" },
+    });
+    expect(await probe.ended).toEqual([1, null]);
+    for (const name of [args[0], "unheard-of", "tokens.json: [0]", "CAUSEWAY_LOG_LEVEL"]) {
+      expect(probe.errors()).toContain(name);
+    }
+    const files = run(`await import(${JSON.stringify(`${folder}/${entry}`)});`, {
+      args: ["--home", home],
+    });
+    expect(await files.ended).toEqual([1, null]);
+    for (const name of ["unheard-of", "tokens.json: [0]"]) expect(files.errors()).toContain(name);
   });
 
   it("ends when its supervisor's pipe closes, without IPC", async () => {
