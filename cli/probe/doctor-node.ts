@@ -39,8 +39,13 @@ export async function checkNodeHome(context: DoctorContext): Promise<readonly Fi
 }
 
 /** Whether a node has as many peers as it should; of a network that is smaller, as many as it names. */
-export function checkPeers({ peers }: Pick<NodeStatus, "peers">, node: NodeConfig): Finding {
-  const { seeds, persistent_peers: named } = node.p2p;
+export function checkPeers(
+  { peers, nodeId }: Pick<NodeStatus, "peers" | "nodeId">,
+  node: NodeConfig,
+): Finding {
+  const { seeds, persistent_peers: persistent } = node.p2p;
+  // A network's homes name each of its validators, the one whose home it is as well.
+  const named = persistent.filter((address) => !address.startsWith(`${nodeId}@`));
   const wanted = seeds.length > 0 ? FEWEST_PEERS : Math.min(FEWEST_PEERS, named.length);
   if (peers >= wanted) return finding("peers", "pass", `${peers}`);
   const remedy =

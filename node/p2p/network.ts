@@ -128,7 +128,9 @@ export class Network implements NetworkView {
   ): Promise<Network> {
     const topics = topicsOf(options.genesisHash);
     const { clock, log } = ports;
-    const persistentIds = options.persistentPeers.map(({ nodeId }) => nodeId);
+    const named = options.persistentPeers.map(({ nodeId }) => nodeId);
+    // A network's homes name each of its validators: a place is kept for every other one.
+    const persistentIds = named.filter((nodeId) => nodeId !== options.key.nodeId);
     const reservedIds = new Set([...persistentIds, ...options.unconditionalPeerIds]);
     const host = await Host.start({
       ...options,

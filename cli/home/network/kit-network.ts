@@ -59,7 +59,7 @@ export async function writeNetworkHomes(
     return `${nodeId}@127.0.0.1:${DEFAULT_PORTS.p2p + portOffset + portStep}`;
   });
   let { genesis } = options;
-  for (const [index, node] of nodes.entries()) {
+  for (const node of nodes) {
     const paths = homePaths(node.home);
     await writeNodeHome(paths, {
       genesis,
@@ -67,7 +67,7 @@ export async function writeNetworkHomes(
       validatorKey: await readFile(paths.validatorKey, "utf8"),
       portOffset: portOffset + node.portStep,
       moniker: node.name,
-      p2p: { persistent_peers: addresses.filter((_, other) => other !== index), pex: false },
+      p2p: { persistent_peers: addresses, pex: false },
     });
     // The first file that was written counts: all nodes have to agree on the genesis time.
     genesis = await readFile(paths.genesis, "utf8");
@@ -88,14 +88,12 @@ export function nodeEnvironment(
   const ownOffset = portOffset + own.portStep;
   const isMoved = readPortOffset(own.home, [CONFIG_FILE.name]) !== ownOffset;
   if (nodes.length === 1 || !isMoved) return env;
-  const peers = nodes
-    .filter((node) => node !== own)
-    .map(({ home, portStep }) => {
-      const offset = { home, env, portOffset: portOffset + portStep };
-      const { host, port } = loadConfig(offset, CONFIG_FILE).p2p.laddr;
-      const address = formatListenAddress({ host: callableHost(host), port });
-      return `${loadNodeId(homePaths(home).nodeKey)}@${address}`;
-    });
+  const peers = nodes.map(({ home, portStep }) => {
+    const offset = { home, env, portOffset: portOffset + portStep };
+    const { host, port } = loadConfig(offset, CONFIG_FILE).p2p.laddr;
+    const address = formatListenAddress({ host: callableHost(host), port });
+    return `${loadNodeId(homePaths(home).nodeKey)}@${address}`;
+  });
   const variable = environmentName(CONFIG_FILE.name, "p2p.persistent_peers");
   return { ...env, [variable]: peers.join(",") };
 }

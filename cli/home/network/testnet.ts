@@ -149,10 +149,13 @@ function assertUnused(paths: readonly string[]): void {
   throw new CliError("HOME_EXISTS", message, { details: { found } });
 }
 
-/** Everybody dials the validators and nobody else; across hosts the port has to be open to them. */
+/**
+ * Everybody dials the validators and nobody else; across hosts the port has to be open to them. All homes
+ * have the same list: a node passes itself over.
+ */
 function peerSettings(options: TestnetOptions, nodes: readonly PlannedNode[], own: PlannedNode) {
-  const others = nodes.filter((node) => node.isValidator && node !== own);
-  const peers = { persistent_peers: others.map(({ peerAddress }) => peerAddress), pex: false };
+  const validators = nodes.filter(({ isValidator }) => isValidator);
+  const peers = { persistent_peers: validators.map(({ peerAddress }) => peerAddress), pex: false };
   if (options.hosts === undefined) return peers;
   return {
     ...peers,

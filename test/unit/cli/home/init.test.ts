@@ -16,6 +16,7 @@ import { homePaths, type HomePaths, resolveHome } from "../../../../cli/home/hom
 import { KIT_CONFIG_FILES } from "../../../../cli/home/kit-config.js";
 import { initHome, type InitOptions, isInitialised } from "../../../../cli/home/init.js";
 import { writeRoleHomes } from "../../../../cli/home/role-homes.js";
+import { loadNodeId } from "../../../../node/consensus/signing/validator-key.js";
 import { parseGenesis } from "../../../../node/settings/genesis.js";
 import { firstModuleParams, parseModuleParams } from "../../../../node/settings/module-params.js";
 import { defineConfigFile, field, readPortOffset } from "../../../../runtime/config/config.js";
@@ -176,6 +177,13 @@ describe("init", () => {
     expect(existsSync(paths.validatorKey)).toBe(false);
     expect(homes.map(({ home }) => readPortOffset(home, ["config"]))).toEqual([100, 200, 300]);
     const [first, second, third] = homes.map((home) => contentsOf(home));
+    const peers = homes.map(({ nodeKey }, index) => {
+      return `${loadNodeId(nodeKey)}@127.0.0.1:${26_656 + 100 * (index + 1)}`;
+    });
+    for (const { config } of homes) {
+      const toml = readFileSync(join(config, "config.toml"), "utf8");
+      expect(toml).toContain(`persistent_peers = "${peers.join(",")}"`);
+    }
 
     // Cut off after the first node's genesis; the clock has moved on when it is called again.
     for (const file of [paths.genesis, homes[1]?.genesis, homes[2]?.genesis]) rmSync(file ?? "");

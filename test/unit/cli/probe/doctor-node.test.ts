@@ -57,6 +57,9 @@ const STATUS = {
   validator: { address: "", votingPower: "0" },
 };
 
+const OWN_ID = "cd".repeat(20);
+const PEER = `${"ab".repeat(20)}@127.0.0.1:26656`;
+
 describe("the doctor of a node's home", () => {
   it("looks at files and settings, and says that the node does not run", async () => {
     const findings = await check(await writeHome());
@@ -92,9 +95,13 @@ describe("the doctor of a node's home", () => {
     [3, { CAUSEWAY_CONFIG_P2P_SEEDS: "seed1.example.org:26656" }, "pass"],
     [0, { CAUSEWAY_CONFIG_P2P_PERSISTENT_PEERS: `${"ab".repeat(20)}@127.0.0.1:26656` }, "warn"],
     [1, { CAUSEWAY_CONFIG_P2P_PERSISTENT_PEERS: `${"ab".repeat(20)}@127.0.0.1:26656` }, "pass"],
+    // Itself among them, as a network's homes have it: nobody is a peer of one's own.
+    [1, { CAUSEWAY_CONFIG_P2P_PERSISTENT_PEERS: `${PEER},${OWN_ID}@127.0.0.1:1` }, "pass"],
+    [0, { CAUSEWAY_CONFIG_P2P_PERSISTENT_PEERS: `${PEER},${OWN_ID}@127.0.0.1:1` }, "warn"],
+    [0, { CAUSEWAY_CONFIG_P2P_PERSISTENT_PEERS: `${OWN_ID}@127.0.0.1:1` }, "pass"],
   ])("warns where a node of a network has few peers: %p, %p", (peers, env, severity) => {
     const node = loadConfig({ home: "/nonexistent", env }, CONFIG_FILE);
-    expect(checkPeers({ peers }, node)).toMatchObject({ id: "peers", severity });
+    expect(checkPeers({ peers, nodeId: OWN_ID }, node)).toMatchObject({ id: "peers", severity });
   });
 
   it.each([
