@@ -151,11 +151,12 @@ export async function runListCalls(
   command: LedgerCommand,
   options: ListCallsOptions,
 ): Promise<number> {
-  const limit = Math.min(PAGE.most, readCount("--limit", options.limit ?? `${PAGE.usual}`, 1));
+  const limit = readCount("--limit", options.limit ?? `${PAGE.usual}`, 1, PAGE.most);
   const afterSeq = readCount("--after", options.after ?? "0", 0);
   return withLedgerAlone(command, async ({ database }) => {
     const calls = await listCalls(database, { keyId: options.key, afterSeq, limit });
-    if (command.json) command.print(toJson({ calls }));
+    const next = calls.length === limit ? calls.at(-1)?.seq : undefined;
+    if (command.json) command.print(toJson({ calls, next: next ?? null }));
     else {
       for (const call of calls) {
         const words = [call.at.toISOString(), call.keyId.padEnd(12), call.service, call.method];
@@ -164,7 +165,7 @@ export async function runListCalls(
         const reason = call.reason === undefined ? "" : `: ${call.reason}`;
         command.print(`${words.join("  ")} ${call.path}${key}${actor}${reason}`);
       }
-      if (calls.length === limit) command.print(`more: --after ${calls.at(-1)?.seq}`);
+      if (next !== undefined) command.print(`more: --after ${next}`);
     }
     return 0;
   });
@@ -234,10 +235,11 @@ function readRate(text: string): number {
   );
 }
 
-function readCount(flag: string, text: string, least: number): number {
+function readCount(flag: string, text: string, least: number, most = Infinity): number {
   const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= least) return value;
-  throw new CliError("USAGE", `${flag} takes a whole number from ${least} on, not "${text}".`);
+  if (value >= least && value <= most) return value;
+  const bounds = most === Infinity ? `${least} on` : `${least} to ${most}`;
+  throw new CliError("USAGE", `${flag} takes a whole number from ${bounds}, not "${text}".`);
 }
 
 function readExpiry(text: string, nowMs: number): Date {

@@ -446,7 +446,7 @@ function addKeyCommands(program: Command, run: Runner): void {
   addShared(keys.command("calls"))
     .description("calls that may have changed something, oldest first")
     .option("--key <id>", "only of this key (api.key: the home's own)")
-    .option("--limit <n>", "rows at most (default 100)")
+    .option("--limit <n>", "rows, 1000 at most (default 100)")
     .option("--after <position>", "only behind this position")
     .action(
       run<SharedOptions & ListCallsOptions>(async (context, own) => {

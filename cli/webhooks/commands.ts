@@ -122,7 +122,7 @@ export async function runListDeliveries(
   id: string,
   options: ListDeliveriesOptions,
 ): Promise<number> {
-  const limit = Math.min(PAGE.most, readCount("--limit", options.limit ?? `${PAGE.usual}`, 1));
+  const limit = readCount("--limit", options.limit ?? `${PAGE.usual}`, 1, PAGE.most);
   const afterSeq = readCount("--after", options.after ?? "0", 0);
   const status = DELIVERY_STATUSES.find((known) => known === options.status);
   if (options.status !== undefined && status === undefined) {
@@ -131,10 +131,11 @@ export async function runListDeliveries(
   return withLedgerAlone(command, async ({ database }) => {
     await findWebhook(database, id);
     const deliveries = await listDeliveries(database, id, { status, afterSeq, limit });
-    if (command.json) command.print(toJson({ deliveries }));
+    const next = deliveries.length === limit ? deliveries.at(-1)?.seq : undefined;
+    if (command.json) command.print(toJson({ deliveries, next: next ?? null }));
     else {
       for (const delivery of deliveries) command.print(rowOf(delivery));
-      if (deliveries.length === limit) command.print(`more: --after ${deliveries.at(-1)?.seq}`);
+      if (next !== undefined) command.print(`more: --after ${next}`);
     }
     return 0;
   });
@@ -219,8 +220,9 @@ function rowOf(delivery: StoredDelivery): string {
   return `${seq}  ${eventType}  ${status}  ${attempts} tries${next}${fault}`;
 }
 
-function readCount(flag: string, text: string, least: number): number {
+function readCount(flag: string, text: string, least: number, most = Infinity): number {
   const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= least) return value;
-  throw new CliError("USAGE", `${flag} takes a whole number from ${least} on, not "${text}".`);
+  if (value >= least && value <= most) return value;
+  const bounds = most === Infinity ? `${least} on` : `${least} to ${most}`;
+  throw new CliError("USAGE", `${flag} takes a whole number from ${bounds}, not "${text}".`);
 }

@@ -41,7 +41,7 @@ export function addWebhookCommands(program: Command, run: Runner): void {
     .description("what became of each event, oldest first")
     .argument("<id>", "id of the webhook")
     .option("--status <name>", "only pending, delivered or dead ones")
-    .option("--limit <n>", "rows at most (default 100)")
+    .option("--limit <n>", "rows, 1000 at most (default 100)")
     .option("--after <seq>", "only behind this event")
     .action((id: string, own: SharedOptions & ListDeliveriesOptions) =>
       run(async (context) => (await import("./commands.js")).runListDeliveries(context, id, own))(

@@ -387,5 +387,14 @@ describe("the record of calls", () => {
     printed = [];
     await runListCalls(command(), { key: "api.key" });
     expect(JSON.parse(printed.join("")).calls.length).toBeGreaterThan(0);
+    expect(JSON.parse(printed.join(""))).toMatchObject({ next: null });
+    printed = [];
+    await runListCalls(command(), { limit: "1" });
+    const { calls: first, next } = JSON.parse(printed.join(""));
+    expect([first.length, next]).toEqual([1, first[0].seq]);
+    await expect(runListCalls(command(), { limit: "5000" })).rejects.toMatchObject({
+      code: "USAGE",
+      message: '--limit takes a whole number from 1 to 1000, not "5000".',
+    });
   });
 });

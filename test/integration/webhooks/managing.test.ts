@@ -82,6 +82,14 @@ describe("causeway webhooks", () => {
     await settled(id);
     await runListDeliveries(command(false), id, {});
     expect(printed.at(-1)).toMatch(/deposit\.credited {2}delivered {2}1 tries/);
+    await runListDeliveries(command(true), id, { limit: "1" });
+    expect(json()).toMatchObject({ next: json().deliveries[0].seq });
+    await runListDeliveries(command(true), id, {});
+    expect(json()).toMatchObject({ next: null });
+    await expect(runListDeliveries(command(true), id, { limit: "5000" })).rejects.toMatchObject({
+      code: "USAGE",
+      message: '--limit takes a whole number from 1 to 1000, not "5000".',
+    });
     expect(await runRedeliver(command(false), id, String(eventId?.split("_")[2]))).toBe(0);
     await until(() => receiver.ids("/desk").length === 2, { timeoutMs: 10_000 });
     await settled(id);
