@@ -9,8 +9,17 @@ import type { QueryContext } from "./registry.js";
 /** What `limit` 0 comes to. */
 const DEFAULT_LIMIT = 100;
 
-/** Largest page (D16): more is a clear error, never a silent cut. */
-const MAX_LIMIT = 1_000;
+/**
+ * Largest page (D16). The SDK has no bound, and wallets ask for a whole list as a page of thousands: they
+ * get the first of it, and a key or a total that says that there is more.
+ */
+const MAX_LIMIT = 1_000n;
+
+/** Items of a page for which a client asked for so many; 0 where it named no number. */
+export function pageLimit(wanted: bigint): number {
+  if (wanted === 0n) return DEFAULT_LIMIT;
+  return Number(wanted < MAX_LIMIT ? wanted : MAX_LIMIT);
+}
 
 /** A page request that was checked. */
 export interface PageRequest {
@@ -40,14 +49,10 @@ export function pageRequest(request: MessageReader): PageRequest {
   if (key.length > 0 && offset > 0n) {
     throw invalidArgument("invalid request, either offset or key is expected, got both");
   }
-  const wanted = limit === 0n ? BigInt(DEFAULT_LIMIT) : limit;
-  if (wanted > BigInt(MAX_LIMIT)) {
-    throw invalidArgument(`pagination.limit is at most ${MAX_LIMIT}, not ${limit}`);
-  }
   return {
     key,
     offset: Number(offset < 2n ** 52n ? offset : 2n ** 52n),
-    limit: Number(wanted),
+    limit: pageLimit(limit),
     // As the SDK: who names no limit is told the total.
     isTotalWanted: (page.boolean("count_total") || limit === 0n) && key.length === 0,
     isTotalAsked: page.boolean("count_total") && key.length === 0,

@@ -17,17 +17,13 @@ import { isOversized } from "../../comet/submission.js";
 import { hasTooManyValues } from "../../json-text.js";
 import { decidedBlock, needHeight } from "../decided-block.js";
 import { invalidArgument, notFound, QueryFault } from "../errors.js";
-import { pageRequest } from "../paging.js";
+import { pageLimit, pageRequest } from "../paging.js";
 import type { QueryHandlers } from "../registry.js";
 import type { QuerySources } from "../sources.js";
 import { eventMessages, submissionResponse, txOf, txResponse } from "../tx-response.js";
 
 const SERVICE = "/cosmos.tx.v1beta1.Service";
 const TX = "cosmos.tx.v1beta1.Tx";
-
-/** What `limit` 0 comes to, and the most (D16): each item is a transaction with its events. */
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 1_000;
 
 /** Bytes of the transactions of one page and of what is told of them: an answer is held whole. */
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
@@ -191,16 +187,15 @@ function sizeOf({ bytes, result: { events } }: SdkTransactionRecord): number {
   return sizeBytes;
 }
 
-/** `page` (from 1) and `limit`, or the older `pagination.offset` and `pagination.limit`. */
+/**
+ * `page` (from 1) and `limit`, or the older `pagination.offset` and `pagination.limit`. Pages are counted by
+ * what one has, as CometBFT counts them: the second one goes on where the first one ended.
+ */
 function window(request: MessageReader) {
   const old = request.submessage("pagination");
-  const limitWanted = request.bigint("limit") || old.bigint("limit") || BigInt(DEFAULT_LIMIT);
-  if (limitWanted > BigInt(MAX_LIMIT)) {
-    throw invalidArgument(`limit is at most ${MAX_LIMIT}, not ${limitWanted}`);
-  }
-  const limit = Number(limitWanted);
+  const limit = pageLimit(request.bigint("limit") || old.bigint("limit"));
   const page = request.bigint("page");
-  const start = page > 0n ? (page - 1n) * limitWanted : old.bigint("offset");
+  const start = page > 0n ? (page - 1n) * BigInt(limit) : old.bigint("offset");
   return { start: Number(start < 2n ** 52n ? start : 2n ** 52n), limit };
 }
 

@@ -45,6 +45,17 @@ describe("pages of a list that is at hand", () => {
     expect(page(list, { offset: 9n, count_total: true })).toEqual({ items: [], total: 4n });
   });
 
+  it("have 1,000 items at most, and a key where more are there", () => {
+    const long = Array.from({ length: 2_500 }, (_, place) => `item ${place + 1_000}`);
+    for (const limit of [1_000n, 3_000n, 100_000n, 2n ** 64n - 1n]) {
+      const first = page(long, { limit });
+      expect(first).toMatchObject({ items: long.slice(0, 1_000), next: "item 2000" });
+      const third = page(long, { limit, key: keyOf("item 3000") });
+      expect(third).toEqual({ items: long.slice(2_000) });
+      expect(page(list, { limit })).toEqual({ items: list });
+    }
+  });
+
   it("refuse both an offset and a key", () => {
     expect(() => page(list, { key: keyOf("b"), offset: 1n })).toThrow(/either offset or key/);
   });
