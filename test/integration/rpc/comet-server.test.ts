@@ -368,6 +368,26 @@ describe("searches", () => {
     expect(hits).toBeGreaterThan(40);
   });
 
+  it("find no transaction that did one half of it to somebody else", async () => {
+    const found = async (text: string) => {
+      const { result } = await call("tx_search", { query: text });
+      return Number((result as { total_count: string }).total_count);
+    };
+    const to = `transfer.recipient='${toBech32(cafe)}'`;
+    const from = `message.sender='${toBech32(faucet.address)}'`;
+    const fee = `coin_spent.spender='${toBech32(faucet.address)}' AND coin_spent.amount`;
+    expect(await found(`${to} AND transfer.amount='7atoken' AND tm.event='Tx'`)).toBeGreaterThan(0);
+    // The fee of the same transaction goes to another.
+    expect(await found(`${fee}='525000000000atoken' AND ${to}`)).toBeGreaterThan(0);
+    expect(await found(`transfer.amount='525000000000atoken' AND ${to}`)).toBe(0);
+    expect(await found(`${fee}='5atoken' AND coin_spent.amount>5`)).toBe(0);
+    // Each of these is one event of the SDK's.
+    expect(await found(`message.action CONTAINS 'MsgEthereumTx' AND ${from}`)).toBeGreaterThan(0);
+    for (const module of ["evm", "bank"]) {
+      expect(await found(`message.module='${module}' AND ${from}`)).toBeGreaterThan(0);
+    }
+  });
+
   it("find blocks by what happened at their ends", async () => {
     for (const text of [
       "fee_burn EXISTS",

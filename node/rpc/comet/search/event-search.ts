@@ -30,7 +30,7 @@ import { upperHex } from "../json/encode.js";
 import { refused } from "../errors.js";
 import type { CometChain } from "../ports.js";
 import type { Condition, EventQuery } from "./query.js";
-import { type EventValues, eventValues, matchesQuery } from "./query-match.js";
+import { type EventValues, eventValues, searchMatcher, typeOfTag } from "./query-match.js";
 
 /** A mined transaction's place. */
 export interface FoundTransaction {
@@ -72,10 +72,11 @@ export async function searchTransactions(
   if (only === "none") return found;
   const search = new Search(chain, limits, signal);
   const accounts = query.conditions.flatMap((condition) => accountOf(condition) ?? []);
+  const isFound = searchMatcher(query);
   const look = async (height: Height, executed: ExecutedTransaction) => {
     if (accounts.some((account) => !mayName(executed, account))) return;
-    const values = await doBreathing(transactionValueSteps(height, executed), signal);
-    if (!matchesQuery(query, values)) return;
+    const events = await doBreathing(transactionEventSteps(executed), signal);
+    if (!isFound({ events, added: addedTo(height, executed) })) return;
     found.push({ height, index: executed.index });
     search.assertRoom(found.length);
   };
@@ -100,27 +101,32 @@ export async function searchBlocks(
   limits = DEFAULT_SEARCH_LIMITS,
 ): Promise<Height[]> {
   const found: Height[] = [];
+  const isFound = searchMatcher(query);
   const search = new Search(chain, limits, signal);
   for await (const { height } of search.blocks(query, "blocks", undefined)) {
     const added = { "block.height": height.toString(), "tm.event": "NewBlock" };
-    if (!matchesQuery(query, eventValues(blockEvents(chain.view.blockChanges(height)), added)))
-      continue;
+    if (!isFound({ events: blockEvents(chain.view.blockChanges(height)), added })) continue;
     found.push(height);
     search.assertRoom(found.length);
   }
   return found;
 }
 
-/** Values that a transaction is found and announced by, in steps. */
+/** Values that a transaction is announced by, in steps. */
 export function* transactionValueSteps(
   height: Height,
   executed: ExecutedTransaction,
 ): Steps<EventValues> {
-  return eventValues(yield* transactionEventSteps(executed), {
+  return eventValues(yield* transactionEventSteps(executed), addedTo(height, executed));
+}
+
+/** What a transaction is found and announced by beside its events. */
+function addedTo(height: Height, executed: ExecutedTransaction): Readonly<Record<string, string>> {
+  return {
     "tm.event": "Tx",
     "tx.hash": upperHex(hashOfExecuted(executed)),
     "tx.height": height.toString(),
-  });
+  };
 }
 
 /** SHA-256 of the transaction as `data.txs` has it. */
@@ -195,10 +201,9 @@ class Search {
       if (amountAtoken !== undefined) return events.heightsOfAmount(amountAtoken, from, to);
     }
     for (const { tag } of query.conditions) {
-      const type = tag.split(".")[0] ?? "";
       // What the server adds by itself is no event of the block.
       const isOurs = tag === HEIGHT_TAGS[kind] || tag === "tm.event" || tag === "tx.hash";
-      if (!isOurs) return events.heightsOfType(type, from, to);
+      if (!isOurs) return events.heightsOfType(typeOfTag(tag), from, to);
     }
     return kind === "transactions" ? events.heightsOfType("tx", from, to) : everyHeight(from, to);
   }
@@ -320,7 +325,7 @@ const CHANGING_TYPES: ReadonlySet<string> = new Set([
 /** The account that a condition compares with, in either of its spellings. */
 function accountOf({ tag, operator, argument }: Condition): Address | undefined {
   if (operator !== "=" || argument?.kind !== "string") return undefined;
-  return CHANGING_TYPES.has(tag.split(".")[0] ?? "") ? accountIn(argument.text) : undefined;
+  return CHANGING_TYPES.has(typeOfTag(tag)) ? accountIn(argument.text) : undefined;
 }
 
 function accountIn(text: string): Address | undefined {

@@ -23,7 +23,7 @@ export function eventValues(
   return values;
 }
 
-/** True when each condition holds for at least one value of its tag. */
+/** How subscriptions decide it: true when each condition holds for at least one value of its tag. */
 export function matchesQuery(query: EventQuery, values: EventValues): boolean {
   return values.size > 0 && query.conditions.every((condition) => holds(condition, values));
 }
@@ -34,6 +34,48 @@ function holds(condition: Condition, values: EventValues): boolean {
   // A tag that is only an event's type stands for an empty value: for existence.
   const isType = [...values.keys()].some((key) => key.slice(0, key.lastIndexOf(".")) === tag);
   return isType && isMatch(condition, "");
+}
+
+/** What something is found by. */
+export interface Findable {
+  readonly events: readonly AbciEvent[];
+  /** What the server adds by itself (`tx.height`): no event. */
+  readonly added: Readonly<Record<string, string>>;
+}
+
+/**
+ * How searches decide it: conditions on one type of event hold for one event of that type, as CometBFT's index finds
+ * them. Otherwise a payment of 7 beside a fee of 5 would be found as one of 5.
+ */
+export function searchMatcher({ conditions }: EventQuery): (found: Findable) => boolean {
+  const types = new Set(conditions.map(({ tag }) => typeOfTag(tag)));
+  const byType = [...types].map(
+    (type) => [type, conditions.filter(({ tag }) => typeOfTag(tag) === type)] as const,
+  );
+  return ({ events, added }) => {
+    const own = eventValues([], added);
+    return byType.every(([type, all]) => {
+      const asked = all.filter((condition) => !holds(condition, own));
+      return (
+        asked.length === 0 || events.some((event) => event.type === type && hold(asked, event))
+      );
+    });
+  };
+}
+
+/** The type of event that a condition is about. */
+export function typeOfTag(tag: string): string {
+  return tag.split(".")[0] ?? "";
+}
+
+function hold(conditions: readonly Condition[], { type, attributes }: AbciEvent): boolean {
+  return conditions.every((condition) =>
+    condition.tag === type
+      ? isMatch(condition, "")
+      : attributes.some(
+          ({ key, value }) => condition.tag === `${type}.${key}` && isMatch(condition, value),
+        ),
+  );
 }
 
 function isMatch({ operator, argument }: Condition, value: string): boolean {

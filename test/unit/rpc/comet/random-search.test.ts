@@ -1,10 +1,12 @@
 /**
  * Blocks at random, of the EVM, of messages and of what ends by itself: every value that an event of them has is
- * searched for, and what is found is held against a look at every transaction and every block.
+ * searched for, and what is found is held against a look at every transaction and every block. Two conditions on
+ * one type of event hold for one event, as in CometBFT's index.
  */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { blockEvents } from "../../../../chain/abci-event.js";
+import { blockEvents, transactionEventSteps } from "../../../../chain/abci-event.js";
 import { toBech32 } from "../../../../chain/address.js";
+import type { AbciEvent } from "../../../../chain/consensus/abci-types.js";
 import { present } from "../../../../chain/errors.js";
 import { parseHexBytes } from "../../../../chain/hex.js";
 import { packMessages, signDraft, type TxMessage } from "../../../../cli/transactions/document.js";
@@ -36,6 +38,8 @@ const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 20_261_128);
 const BLOCKS = Number(process.env["CAUSEWAY_SEARCH_BLOCKS"] ?? 14);
 /** Queries of several conditions. */
 const MIXED = 80;
+/** What a transaction or a block is found by beside its events. */
+const NO_EVENTS = ["tm.event", "tx.hash", "tx.height", "block.height"];
 /** Longer ones are refused as no person's query. */
 const MAX_VALUE_CHARACTERS = 150;
 const TOKEN = 10n ** 18n;
@@ -47,11 +51,17 @@ const nonces = wallets.map(() => 0);
 let chain: ExecutionChain;
 let programs: MoneyPrograms;
 
-/** What is searched, with all that it can be found by. */
+/** What is searched, with all that it can be found by: each event by itself, and what is none. */
 interface Findable {
   readonly place: string;
-  readonly values: EventValues;
+  readonly events: readonly EventValues[];
 }
+
+const has = ({ events }: Findable, ...values: readonly (readonly [string, string])[]) =>
+  events.some((of) => values.every(([tag, value]) => of.get(tag)?.includes(value) === true));
+
+const isEventOf = (tag: string, type: string) =>
+  tag.startsWith(`${type}.`) && !NO_EVENTS.includes(tag);
 
 function nextNonce(who: number): number {
   const nonce = nonces[who] ?? 0;
@@ -156,16 +166,19 @@ afterAll(() => chain.close());
 /** All there is, in the order of the chain. */
 function everything(): { readonly transactions: Findable[]; readonly blocks: Findable[] } {
   const [transactions, blocks]: Findable[][] = [[], []];
+  const one = (events: readonly AbciEvent[]) => events.map((event) => eventValues([event], {}));
   for (let height = 1; height <= BLOCKS; height++) {
     for (const page of executedPages(chain.view, height)) {
       for (const executed of page ?? []) {
-        const values = allAtOnce(transactionValueSteps(height, executed));
-        transactions?.push({ place: `${height}/${executed.index}`, values });
+        const all = allAtOnce(transactionValueSteps(height, executed));
+        const rest = NO_EVENTS.map((tag) => [tag, all.get(tag) ?? []] as const);
+        const events = [...one(allAtOnce(transactionEventSteps(executed))), new Map(rest)];
+        transactions?.push({ place: `${height}/${executed.index}`, events });
       }
     }
-    const own = { "block.height": `${height}`, "tm.event": "NewBlock" };
-    const values = eventValues(blockEvents(chain.view.blockChanges(height)), own);
-    blocks?.push({ place: `${height}`, values });
+    const own = eventValues([], { "block.height": `${height}`, "tm.event": "NewBlock" });
+    const events = [...one(blockEvents(chain.view.blockChanges(height))), own];
+    blocks?.push({ place: `${height}`, events });
   }
   return { transactions: transactions ?? [], blocks: blocks ?? [] };
 }
@@ -177,9 +190,9 @@ it("finds whatever has a value, and nothing else", async () => {
   const served = comet as unknown as CometChain;
   const { signal } = new AbortController();
   const { transactions, blocks } = everything();
-  const placesOf = (all: readonly Findable[], holds: (values: EventValues) => boolean) =>
-    all.filter(({ values }) => holds(values)).map(({ place }) => place);
-  const check = async (text: string, holds: (values: EventValues) => boolean) => {
+  const placesOf = (all: readonly Findable[], holds: (of: Findable) => boolean) =>
+    all.filter(holds).map(({ place }) => place);
+  const check = async (text: string, holds: (of: Findable) => boolean) => {
     const query = parseQuery(text);
     const found = await searchTransactions(served, query, signal);
     const places = found.map(({ height, index }) => `${height}/${index}`);
@@ -188,27 +201,39 @@ it("finds whatever has a value, and nothing else", async () => {
     expect([SEED, text, places, heights]).toEqual([SEED, text, ...wanted]);
   };
   const tags = new Map<string, Set<string>>();
-  for (const { values } of [...transactions, ...blocks]) {
-    for (const [tag, list] of values) {
-      const short = list.filter((one) => one.length <= MAX_VALUE_CHARACTERS && !one.includes("'"));
-      tags.set(tag, new Set([...(tags.get(tag) ?? []), ...short]));
+  const valuesOf = ({ events }: Findable) => events.flatMap((of) => [...of]).flatMap(inPairs);
+  const inPairs = ([tag, list]: readonly [string, readonly string[]]) =>
+    list
+      .filter((one) => one.length <= MAX_VALUE_CHARACTERS && !one.includes("'"))
+      .map((one) => [tag, one] as const);
+  for (const one of [...transactions, ...blocks]) {
+    for (const tag of one.events.flatMap((of) => [...of.keys()])) {
+      if (!tags.has(tag)) tags.set(tag, new Set());
     }
+    for (const [tag, value] of valuesOf(one)) tags.get(tag)?.add(value);
   }
   for (const [tag, values] of tags) {
-    await check(`${tag} EXISTS`, (of) => of.has(tag));
-    for (const value of values) {
-      await check(`${tag}='${value}'`, (of) => of.get(tag)?.includes(value) === true);
-    }
+    await check(`${tag} EXISTS`, ({ events }) =>
+      events.some((of) => (of.get(tag) ?? []).length > 0),
+    );
+    for (const value of values) await check(`${tag}='${value}'`, (of) => has(of, [tag, value]));
   }
   const pairs = [...tags].flatMap(([tag, values]) => [...values].map((one) => [tag, one] as const));
   for (let left = MIXED; left > 0; left--) {
-    const [[tag, value], [other, second]] = [random.pick(pairs), random.pick(pairs)];
+    // Every other one asks for two things that one transaction did, of one type.
+    const together = left % 2 === 0 ? valuesOf(random.pick(transactions)) : pairs;
+    const first = random.pick(together);
+    const type = first[0].split(".")[0] ?? "";
+    const near = together.filter(([tag]) => isEventOf(tag, type));
+    const second = random.pick(left % 2 === 0 && near.length > 0 ? near : pairs);
+    const isOfOne = [first, second].every(([tag]) => isEventOf(tag, type));
     const height = random.integer(BLOCKS + 2);
-    const text = `${tag}='${value}' AND ${other}='${second}' AND tx.height<=${height}`;
-    const isBelow = (one: string) => Number(one) <= height;
+    const text = `${first[0]}='${first[1]}' AND ${second[0]}='${second[1]}' AND tx.height<=${height}`;
     await check(text, (of) => {
-      const isBoth = of.get(tag)?.includes(value) && of.get(other)?.includes(second);
-      return isBoth === true && of.get("tx.height")?.some(isBelow) === true;
+      const isBoth = isOfOne ? has(of, first, second) : has(of, first) && has(of, second);
+      const isBelow = (one: EventValues) =>
+        one.get("tx.height")?.some((at) => Number(at) <= height) === true;
+      return isBoth && of.events.some(isBelow);
     });
   }
   // Searches for nothing would find nothing, too.
