@@ -178,7 +178,7 @@ const GOV_QUERIES: readonly QueryCommand[] = [
     path: `${GOV}/Proposals`,
     description: "all proposals, or those of a state, voter or depositor",
     fields: [
-      ["status", "proposal_status"],
+      ["status", "proposal_status", "proposal-status"],
       ["voter", "voter"],
       ["depositor", "depositor"],
     ],

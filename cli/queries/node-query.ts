@@ -7,6 +7,7 @@ import type { Descriptors } from "../../chain/protobuf/descriptors.js";
 import { JsonReader } from "../../chain/protobuf/json-reader.js";
 import { MessageReader, type ProtoMessage, type ProtoValue } from "../../chain/protobuf/values.js";
 import { withoutAccess } from "../../runtime/config/config-toml.js";
+import { ownForm } from "./sdk-words.js";
 import { CliError, SILENT_NODE_REMEDY, systemCode } from "../errors.js";
 import { httpRequest } from "../probe/http-request.js";
 
@@ -47,7 +48,8 @@ export async function queryNode(
   const message: Record<string, ProtoValue> = {};
   const reader = new JsonReader(types);
   for (const [field, value] of Object.entries(fields)) {
-    const texts = typeof value === "string" ? [value] : value;
+    const given = typeof value === "string" ? [value] : value;
+    const texts = given.map((text) => ownForm(input.byName(field), text));
     if (!reader.setText(input, message, field, texts)) {
       throw new RangeError(`${input.name} has no field ${field}`);
     }

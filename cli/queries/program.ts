@@ -36,7 +36,10 @@ function addCommand(parent: Command, name: string, query: QueryCommand, run: Run
   for (const argument of query.arguments ?? []) {
     command.argument(argument.startsWith("[") ? argument : `<${argument}>`);
   }
-  for (const [flag, field] of query.fields ?? []) command.option(`--${flag} <${field}>`, field);
+  for (const [flag, field, alias] of query.fields ?? []) {
+    const other = alias === undefined ? "" : `--${alias}, `;
+    command.option(`${other}--${flag} <${field}>`, field);
+  }
   if (query.isPaged === true) addPageFlags(command);
   command.action((...given: readonly unknown[]) => {
     const count = query.arguments?.length ?? 0;
@@ -136,12 +139,13 @@ function addFlags(command: Command): Command {
     .option("--chain-id <id>", "taken as in the SDK's command line; the node knows its own");
 }
 
+/** Each by both of the names that releases of the SDK have for it. */
 function addPageFlags(command: Command): void {
   command
     .option("--page <n>", "page, from 1")
     .option("--page-key <key>", "next_key of the page before")
-    .option("--offset <n>", "items to leave out")
-    .option("--limit <n>", "items on a page (default 100)")
-    .option("--count-total", "tell how many there are")
-    .option("--reverse", "last ones first");
+    .option("--page-offset, --offset <n>", "items to leave out")
+    .option("--page-limit, --limit <n>", "items on a page (default 100, at most 1000)")
+    .option("--page-count-total, --count-total", "tell how many there are")
+    .option("--page-reverse, --reverse", "last ones first");
 }

@@ -10,8 +10,8 @@ export interface QueryCommand {
   readonly description: string;
   /** Fields of the request; one in square brackets may be left out. */
   readonly arguments?: readonly string[];
-  /** Flags that set fields of the request: name of the flag and of the field. */
-  readonly fields?: readonly (readonly [string, string])[];
+  /** Flags that set fields of the request: name of the flag and of the field; another name of the flag. */
+  readonly fields?: readonly (readonly [string, string, alias?: string])[];
   /** Whether the answer comes in pages. */
   readonly isPaged?: boolean;
   /** The method that answers when a flag or argument of this name is given instead. */

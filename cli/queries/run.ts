@@ -33,6 +33,9 @@ const PAGE_FIELDS = [
 /** Transactions on a page of `query txs`, as in the SDK. */
 const TXS_LIMIT = 30;
 
+/** Most that a node puts on a page (D16): where the next one begins. */
+const MAX_LIMIT = 1_000;
+
 /** A command of the table. */
 export async function runQuery(
   context: CommandContext,
@@ -124,7 +127,7 @@ function eventOf(given: string, type: string): string {
 export async function runQueryTxs(context: CommandContext, flags: QueryFlags): Promise<number> {
   const conditions = conditionsOf(flags);
   const page = wholeNumber(flags, "page", 1);
-  const limit = wholeNumber(flags, "limit", TXS_LIMIT);
+  const limit = Math.min(wholeNumber(flags, "limit", TXS_LIMIT), MAX_LIMIT);
   const order = textFlag(flags, "order_by");
   const path = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
   const fields = {
@@ -194,7 +197,8 @@ function pageFields(flags: QueryFlags): Readonly<Record<string, string>> {
     if (flags["offset"] !== undefined) {
       throw new CliError("USAGE", "--page and --offset cannot be used together.");
     }
-    fields["pagination.offset"] = `${(page - 1) * wholeNumber(flags, "limit", 100)}`;
+    const limit = Math.min(wholeNumber(flags, "limit", 100), MAX_LIMIT);
+    fields["pagination.offset"] = `${(page - 1) * limit}`;
   }
   return fields;
 }

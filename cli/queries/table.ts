@@ -51,6 +51,35 @@ export const QUERY_COMMANDS: readonly QueryCommand[] = [
     description: "what every kind of account has",
     arguments: ["address"],
   },
+  {
+    words: "auth accounts",
+    path: `${AUTH}/Accounts`,
+    description: "all accounts",
+    isPaged: true,
+  },
+  {
+    words: "auth address-by-acc-num",
+    path: `${AUTH}/AccountAddressByID`,
+    description: "the address with an account number: the chain gives none",
+    arguments: ["account_id"],
+  },
+  {
+    words: "auth bech32-prefix",
+    path: `${AUTH}/Bech32Prefix`,
+    description: "what addresses begin with",
+  },
+  {
+    words: "auth address-bytes-to-string",
+    path: `${AUTH}/AddressBytesToString`,
+    description: "an address of its bytes, in hex or base64",
+    arguments: ["address_bytes"],
+  },
+  {
+    words: "auth address-string-to-bytes",
+    path: `${AUTH}/AddressStringToBytes`,
+    description: "the bytes of an address, in base64",
+    arguments: ["address_string"],
+  },
   { words: "auth params", path: `${AUTH}/Params`, description: "parameters of accounts" },
   {
     words: "auth module-accounts",
@@ -83,6 +112,19 @@ export const QUERY_COMMANDS: readonly QueryCommand[] = [
     path: `${BANK}/SpendableBalances`,
     description: "what an account can spend",
     arguments: ["address"],
+    isPaged: true,
+  },
+  {
+    words: "bank spendable-balance",
+    path: `${BANK}/SpendableBalanceByDenom`,
+    description: "what an account can spend of one denomination",
+    arguments: ["address", "denom"],
+  },
+  {
+    words: "bank denom-owners",
+    path: `${BANK}/DenomOwners`,
+    description: "accounts that have a denomination",
+    arguments: ["denom"],
     isPaged: true,
   },
   {

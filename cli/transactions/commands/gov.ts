@@ -58,7 +58,7 @@ export const GOV_COMMANDS: readonly TxCommand[] = [
   },
   {
     words: "gov vote",
-    description: "vote yes, no, abstain or no_with_veto",
+    description: "vote yes, no, abstain or no_with_veto (no-with-veto)",
     args: ["<proposal-id>", "<option>"],
     options: [METADATA],
     messages: ({ args: [id = "", option = ""], flags, signer }) => [
@@ -202,7 +202,7 @@ function voteOption(text: string): number {
   const name = text
     .toLowerCase()
     .replace(/^vote_option_/, "")
-    .replace("nowithveto", "no_with_veto");
+    .replace(/^no-?with-?veto$/, "no_with_veto");
   const option = OPTIONS.get(name);
   if (option !== undefined) return option;
   throw usage(`A vote is yes, no, abstain or no_with_veto, not "${text.slice(0, 50)}".`);

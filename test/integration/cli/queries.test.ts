@@ -1,5 +1,6 @@
 /** `causeway query` against a node: blocks by height or hash, their results, waiting, and pages of lists. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 
 interface BlockAnswer {
@@ -60,6 +61,61 @@ it("takes the next_key of a page, and refuses what no page gave", async () => {
     expect([key, err, code]).toEqual([key, "", 0]);
   }
 });
+
+it("takes words, commands and flags of the SDK's command line", async () => {
+  const answer = async (...words: readonly string[]): Promise<unknown> => {
+    const { out, err, code } = await node.run("query", ...words, "--output", "json");
+    expect([words, err, code]).toEqual([words, "", 0]);
+    return JSON.parse(out);
+  };
+  const none = { proposals: [], pagination: { next_key: null, total: "0" } };
+  for (const status of ["voting_period", "voting-period", "VotingPeriod", "passed", "3"]) {
+    expect(await answer("gov", "proposals", "--status", status)).toEqual(none);
+    expect(await answer("gov", "proposals", "--proposal-status", status)).toEqual(none);
+  }
+  const full = "PROPOSAL_STATUS_REJECTED";
+  expect(await answer("gov", "proposals", "--status", full)).toEqual(none);
+  const unknown = await node.run("query", "gov", "proposals", "--status", "voted");
+  expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining("proposal_status") });
+
+  const hex = "77".repeat(20);
+  const address_string = toBech32(parseAddress(`0x${hex}`));
+  const address_bytes = Buffer.from(hex, "hex").toString("base64");
+  for (const bytes of [hex, `0x${hex}`, address_bytes]) {
+    expect(await answer("auth", "address-bytes-to-string", bytes)).toEqual({ address_string });
+  }
+  const bytes = await answer("auth", "address-string-to-bytes", address_string);
+  expect(bytes).toEqual({ address_bytes });
+  expect(await answer("auth", "bech32-prefix")).toEqual({ bech32_prefix: "addr" });
+  expect(await answer("auth", "accounts")).toMatchObject({ accounts: expect.any(Array) });
+  const byNumber = await node.run("query", "auth", "address-by-acc-num", "7");
+  expect(byNumber).toMatchObject({ code: 1, err: expect.stringContaining("account number 7") });
+  expect(await answer("bank", "spendable-balance", address_string, "atoken")).toEqual({
+    balance: { denom: "atoken", amount: "0" },
+  });
+
+  const owners = async (...flags: readonly string[]) => {
+    const page = (await answer("bank", "denom-owners", "atoken", ...flags)) as Owners;
+    const { next_key, total } = page.pagination;
+    return { owners: page.denom_owners.map(({ address }) => address), next_key, total };
+  };
+  const all = (await owners("--page-count-total")).owners;
+  expect(all.length).toBeGreaterThan(2);
+  const first = await owners("--page-limit", "2", "--page-count-total");
+  expect(first).toMatchObject({ owners: all.slice(0, 2), total: `${all.length}` });
+  const rest = await owners("--page-key", first.next_key ?? "", "--page-limit", "10000");
+  expect(rest.owners).toEqual(all.slice(2));
+  const second = await owners("--page-offset", "1", "--page-limit", "1");
+  expect(second.owners).toEqual([all[1]]);
+  expect((await owners("--page-reverse")).owners).toEqual(all.toReversed());
+  // A page is of 1,000 at most, and the second one begins behind it.
+  expect((await owners("--page", "2", "--limit", "10000")).owners).toEqual(all.slice(1_000));
+});
+
+interface Owners {
+  readonly denom_owners: readonly { readonly address: string }[];
+  readonly pagination: { readonly next_key: string | null; readonly total: string };
+}
 
 describe("what happened in blocks", () => {
   const query = (...words: readonly string[]) =>

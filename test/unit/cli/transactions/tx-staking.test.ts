@@ -42,3 +42,17 @@ describe("the least self-delegation of a validator", () => {
     expect(edited.err).toContain("--min-self-delegation");
   });
 });
+
+describe("a vote", () => {
+  it.each(["no_with_veto", "no-with-veto", "NoWithVeto", "VOTE_OPTION_NO_WITH_VETO"])(
+    "is a veto in the word %s",
+    async (word) => {
+      const vote = await signed(["gov", "vote", "1", word]);
+      expect(vote).toMatchObject({ code: 0, err: "" });
+      expect(vote.out).toContain('"option":"VOTE_OPTION_NO_WITH_VETO"');
+      const divided = await signed(["gov", "weighted-vote", "1", `yes=0.5,${word}=0.5`]);
+      expect(divided).toMatchObject({ code: 0, err: "" });
+      expect(divided.out).toContain('"VOTE_OPTION_NO_WITH_VETO"');
+    },
+  );
+});
