@@ -1,6 +1,6 @@
 /**
- * 26657: CometBFT's RPC. Every route by `GET /route?argument=`, by `POST /` as JSON-RPC (batches
- * too), and over the WebSocket `/websocket`, where alone events can be subscribed to. Shapes and
+ * 26657: CometBFT's RPC. Every route by `GET /route?argument=` or as a form, by `POST /` as JSON-RPC
+ * (batches too), and over the WebSocket `/websocket`, where alone events can be subscribed to. Shapes and
  * encodings are CometBFT's: 64-bit numbers as strings, hashes in upper case, bytes in base64.
  */
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
@@ -143,6 +143,12 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? "/").split("?")[0] ?? "/";
 }
 
+/** A body of arguments, which is what `curl -d` sends. */
+function isForm({ method, headers }: IncomingMessage): boolean {
+  const [type = ""] = (headers["content-type"] ?? "").split(";");
+  return method === "POST" && type.trim().toLowerCase() === "application/x-www-form-urlencoded";
+}
+
 /** One HTTP request and its answer. */
 class Exchange {
   private readonly ending = new LazySignal();
@@ -216,14 +222,36 @@ class Exchange {
     }
     const url = this.request.url ?? "/";
     const at = url.indexOf("?");
-    const values = () => urlArguments(at < 0 ? "" : url.slice(at), found.parameters);
-    const { ending } = this;
-    runRoute(found, URI_ID, values, { ending, client: undefined }, this.options.log)
-      .then(({ pieces, isError }) => this.send(isError ? 500 : 200, pieces))
-      .catch((err: unknown) => this.loseAnswer(err, URI_ID));
+    const search = at < 0 ? "" : url.slice(at + 1);
+    const answer = (texts: string) => {
+      const values = () => urlArguments(texts, found.parameters);
+      const { ending } = this;
+      runRoute(found, URI_ID, values, { ending, client: undefined }, this.options.log)
+        .then(({ pieces, isError }) => this.send(isError ? 500 : 200, pieces))
+        .catch((err: unknown) => this.loseAnswer(err, URI_ID));
+    };
+    // As Go reads a form: what stands in the body counts before what the URL has.
+    if (isForm(this.request)) this.readPost((body) => answer(`${body.toString("utf8")}&${search}`));
+    else answer(search);
   }
 
   private answerPost(): void {
+    this.readPost((body) => {
+      if (body.length === 0) {
+        this.listRoutes();
+        return;
+      }
+      const { routes, large } = this.served;
+      const { ending } = this;
+      const scope = { routes, large, log: this.options.log, ending, client: () => undefined };
+      answerBody(body, scope)
+        .then((answer) => this.sendAnswer(answer))
+        .catch((err: unknown) => this.loseAnswer(err, null));
+    });
+  }
+
+  /** The body, unless it is refused for its size. */
+  private readPost(use: (body: Buffer) => void): void {
     readBody(
       this.exchanged,
       () => MAX_BODY_BYTES,
@@ -232,15 +260,8 @@ class Exchange {
           sendText(this.response, 413, "request body too large\n", this.headers);
         } else if (body === "no room") {
           sendText(this.response, 503, "too many large requests, try again\n", this.headers);
-        } else if (body.length === 0) {
-          this.listRoutes();
         } else {
-          const { routes, large } = this.served;
-          const { ending } = this;
-          const scope = { routes, large, log: this.options.log, ending, client: () => undefined };
-          answerBody(body, scope)
-            .then((answer) => this.sendAnswer(answer))
-            .catch((err: unknown) => this.loseAnswer(err, null));
+          use(body);
         }
       },
     );

@@ -278,6 +278,29 @@ describe("errors", () => {
     socket.destroy();
   });
 
+  it("take the arguments of a form, before those of the URL", async () => {
+    const type = "application/x-www-form-urlencoded";
+    const heightOf = async (path: string, body: string, contentType = type) => {
+      const headers = { "Content-Type": contentType };
+      const response = await fetch(`${chain.url}/${path}`, { method: "POST", headers, body });
+      const { result } = (await response.json()) as { result: { block: { header: object } } };
+      expect(response.status).toBe(200);
+      return Number((result.block.header as { height: string }).height);
+    };
+    expect(await heightOf("block", "height=2")).toBe(2);
+    expect(await heightOf("block", "height=%222%22", `${type}; charset=utf-8`)).toBe(2);
+    expect(await heightOf("block?height=3", "height=2")).toBe(2);
+    expect(await heightOf("block?height=3", "")).toBe(3);
+    expect(await heightOf("block?height=3", "height=2", "text/plain")).toBe(3);
+    const search = `query="transfer.recipient='${toBech32(cafe)}'&transfer.amount=7"&page=1`;
+    const headers = { "Content-Type": type };
+    const found = await fetch(`${chain.url}/tx_search`, { method: "POST", headers, body: search });
+    expect(await found.json()).toMatchObject({ result: { txs: [{ height: "1", index: 1 }] } });
+    const body = `height=${" ".repeat(1_000_001)}`;
+    const large = await fetch(`${chain.url}/block`, { method: "POST", headers, body });
+    expect(large.status).toBe(413);
+  });
+
   it("refuse a proof that they do not have, instead of an answer without one", async () => {
     const path = "/cosmos.bank.v1beta1.Query/TotalSupply";
     const response = async (prove: boolean) => {
