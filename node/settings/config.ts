@@ -71,7 +71,9 @@ export const CONFIG_FILE = defineConfigFile(
       }),
       cors_allowed_origins: field.list({
         default: [],
-        help: "Web origins whose pages may use the consensus RPC, as https://*.example; * for all.",
+        help:
+          "Web origins whose pages may read the consensus RPC over HTTP, as https://*.example; * for all. " +
+          "Its WebSocket takes any.",
       }),
     },
     p2p: P2P_SECTION,

@@ -55,8 +55,8 @@ export interface CometServerOptions extends CometStatusOptions {
   /** What `abci_query` answers; belongs to `chain`. */
   readonly queries?: QueryRegistry;
   /**
-   * Web pages that may call, "*" for all; none by default. Programs send no Origin, or over the WebSocket
-   * the server's own.
+   * Web pages that may read answers over HTTP, "*" for all; none by default. Programs send no Origin and
+   * are not affected.
    */
   readonly allowedOrigins?: readonly string[];
   /** What the clients of all servers together may make the node keep; by default its own bounds. */
@@ -74,6 +74,12 @@ const PING_INTERVAL_MS = 20_000;
 
 /** Where events are subscribed to. */
 const SOCKET_PATH = "/websocket";
+
+/**
+ * Web pages that may connect there: all, as to CometBFT's. It signs nothing and holds no keys, and dapps have
+ * no other way to events.
+ */
+const SOCKET_ORIGINS = ["*"];
 
 /** The id of answers to GET requests. */
 const URI_ID = -1;
@@ -95,7 +101,7 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
   const sockets = new WebSockets(server, {
     maxMessageBytes: MAX_BODY_BYTES,
     pingIntervalMs: PING_INTERVAL_MS,
-    allowedOrigins: options.allowedOrigins ?? [],
+    allowedOrigins: SOCKET_ORIGINS,
     refusal(request) {
       if (pathOf(request) !== SOCKET_PATH) return "404 Not Found";
       return chain === undefined ? "503 Service Unavailable" : undefined;
