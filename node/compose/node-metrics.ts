@@ -1,4 +1,7 @@
-/** Metrics of the node; names as CometBFT has them where it has them, ours begin with causeway_. */
+/**
+ * Metrics of the node; names and the label `chain_id` as CometBFT has them where it has them, ours begin with
+ * causeway_.
+ */
 import { transactionCountOf } from "../../chain/abci-event.js";
 import type { Block } from "../../chain/block.js";
 import { secp256k1 } from "../../chain/crypto.js";
@@ -13,6 +16,7 @@ import type { NetworkView } from "../p2p/network-port.js";
 
 /** What the metrics are read from. */
 export interface NodeMetricSources {
+  readonly chainId: string;
   readonly view: ChainView;
   readonly pool: Mempool;
   readonly bus: EventBus;
@@ -38,8 +42,11 @@ const RESOURCE_REFUSALS: ReadonlySet<PoolErrorCode> = new Set([
 export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources): void {
   const { view, pool, consensus, network } = sources;
   const validators = () => consensus.validators(consensus.height() + 1);
-  const read = (name: string, help: string, value: () => number) =>
-    metrics.gauge(name, help, [], (gauge) => gauge.set(value()));
+  const comet = metrics.labelled({ chain_id: sources.chainId });
+  const read = (name: string, help: string, value: () => number) => {
+    const place = name.startsWith("cometbft_") ? comet : metrics;
+    place.gauge(name, help, [], (gauge) => gauge.set(value()));
+  };
   read("cometbft_consensus_height", "Height of the last block.", () => view.head().height);
   read("cometbft_consensus_latest_block_height", "Same.", () => view.head().height);
   read("cometbft_consensus_validators", "Validators in the set.", () => validators()?.size ?? 0);
@@ -101,8 +108,8 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   read("cometbft_mempool_rejected_txs", "Transactions refused because there was no room.", () =>
     refusedCount(pool, (code) => RESOURCE_REFUSALS.has(code)),
   );
-  registerBlockMetrics(metrics, sources);
-  registerConsensusMetrics(metrics, consensus);
+  registerBlockMetrics(comet, metrics, sources);
+  registerConsensusMetrics(comet, consensus);
 }
 
 function refusedCount(pool: Mempool, isCounted: (code: PoolErrorCode) => boolean): number {
@@ -110,11 +117,11 @@ function refusedCount(pool: Mempool, isCounted: (code: PoolErrorCode) => boolean
   return counted.reduce((sum, [, count]) => sum + count, 0);
 }
 
-function registerBlockMetrics(metrics: Metrics, { bus }: NodeMetricSources): void {
-  const count = metrics.gauge("cometbft_consensus_num_txs", "Transactions in the last block.");
-  const total = metrics.counter("cometbft_consensus_total_txs", "Transactions since the start.");
+function registerBlockMetrics(comet: Metrics, metrics: Metrics, { bus }: NodeMetricSources): void {
+  const count = comet.gauge("cometbft_consensus_num_txs", "Transactions in the last block.");
+  const total = comet.counter("cometbft_consensus_total_txs", "Transactions since the start.");
   const gas = metrics.counter("causeway_gas_used_total", "Gas used since the start.");
-  const interval = metrics.histogram(
+  const interval = comet.histogram(
     "cometbft_consensus_block_interval_seconds",
     "Time between this block and the last.",
     [],

@@ -237,6 +237,7 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
   const metrics = createMetrics();
   registerNodeMetrics(metrics, {
     ...parts,
+    chainId: genesis.cosmosChainId,
     isStateSyncing: join !== undefined,
     haltReason: halt.reason,
     trieCacheBytes: () => tries.sizeBytes,

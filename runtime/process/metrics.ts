@@ -1,4 +1,4 @@
-/** Prometheus metrics: one registry per process, names with base-unit suffixes. */
+/** Prometheus metrics: one page per process, names with base-unit suffixes. */
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 
 /** A counter of this process; only ever rises. */
@@ -40,6 +40,8 @@ export interface Metrics {
     labels?: readonly string[],
     buckets?: readonly number[],
   ): MetricHistogram;
+  /** Metrics of the same page that all have these labels as well. */
+  labelled(labels: Readonly<Record<string, string>>): Metrics;
   /** The page for `GET /metrics` in Prometheus text format. */
   page(): Promise<string>;
 }
@@ -70,6 +72,11 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
   if (options.processMetrics ?? true) {
     collectDefaultMetrics({ register: registry });
   }
+  return metricsIn(registry, [registry]);
+}
+
+/** @param all registries of the page */
+function metricsIn(registry: Registry, all: Registry[]): Metrics {
   return {
     registry,
     counter(name, help, labels = [], collect) {
@@ -110,6 +117,12 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
             registers: [registry],
           });
     },
-    page: () => registry.metrics(),
+    labelled(labels) {
+      const own = new Registry();
+      own.setDefaultLabels(labels);
+      all.push(own);
+      return metricsIn(own, all);
+    },
+    page: async () => (await Promise.all(all.map((one) => one.metrics()))).join("\n"),
   };
 }
