@@ -9,6 +9,7 @@ import { evmQueries } from "./modules/evm.js";
 import { evmTraceQueries } from "./modules/evm-traces.js";
 import { govQueries } from "./modules/gov.js";
 import { paramsQueries } from "./modules/params.js";
+import { reflectionQueries } from "./modules/reflection.js";
 import { slashingQueries } from "./modules/slashing.js";
 import { stakingQueries } from "./modules/staking.js";
 import { txQueries } from "./modules/tx.js";
@@ -31,6 +32,7 @@ export function createQueries(sources: QuerySources, timeoutMs: number): QueryRe
       ...evmQueries(sources),
       ...evmTraceQueries(sources),
       ...paramsQueries(sources),
+      ...reflectionQueries(sources, () => registry),
       ...txQueries(sources),
       ...moduleQueries(sources),
     },

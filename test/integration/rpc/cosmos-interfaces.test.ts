@@ -96,6 +96,59 @@ describe("REST", () => {
     expect((await get("/causeway/supply/v1")).body).toEqual(supply);
   });
 
+  it("says what the application is, to clients that are written for none", async () => {
+    const base = "/cosmos/base/reflection/v1beta1";
+    const read = async (path: string) => {
+      const { status, body } = await get(`${base}/${path}`);
+      expect([path, status]).toEqual([path, 200]);
+      return body;
+    };
+    const { interface_names } = (await read("interfaces")) as { interface_names: string[] };
+    const types = chain.queries.types;
+    for (const name of interface_names) {
+      const found = (await read(`interfaces/${name}/implementations`)) as {
+        implementation_message_names: string[];
+      };
+      expect(found.implementation_message_names.length).toBeGreaterThan(0);
+      for (const url of found.implementation_message_names) {
+        expect([url, types.findMessage(url.slice(1))?.name]).toEqual([url, url.slice(1)]);
+      }
+    }
+    expect(await read("interfaces/none/implementations")).toEqual({
+      implementation_message_names: [],
+    });
+    expect(await read("app_descriptor/chain")).toEqual({ chain: { id: "chain_6940-1" } });
+    expect(await read("app_descriptor/configuration")).toEqual({
+      config: { bech32_account_address_prefix: "addr" },
+    });
+    expect(await read("app_descriptor/authn")).toMatchObject({
+      authn: { sign_modes: [{ name: "SIGN_MODE_DIRECT", number: 1 }, { number: 127 }] },
+    });
+    const { tx } = (await read("app_descriptor/tx_descriptor")) as {
+      tx: { fullname: string; msgs: { msg_type_url: string }[] };
+    };
+    const urls = tx.msgs.map(({ msg_type_url }) => msg_type_url);
+    expect(urls).toEqual(
+      expect.arrayContaining(["/cosmos.bank.v1beta1.MsgSend", "/cosmos.evm.vm.v1.MsgEthereumTx"]),
+    );
+    const { codec } = (await read("app_descriptor/codec")) as {
+      codec: { interfaces: { fullname: string; interface_implementers: object[] }[] };
+    };
+    expect(codec.interfaces.map(({ fullname }) => fullname)).toEqual(interface_names);
+    const { queries } = (await read("app_descriptor/query_services")) as {
+      queries: { query_services: { fullname: string; methods: { full_query_path: string }[] }[] };
+    };
+    const paths = queries.query_services.flatMap(({ methods }) =>
+      methods.map(({ full_query_path }) => full_query_path),
+    );
+    expect(paths.toSorted()).toEqual(
+      chain.queries
+        .all()
+        .map(({ method }) => method.path)
+        .toSorted(),
+    );
+  });
+
   it("answers for the height in the header", async () => {
     const path = `/cosmos/bank/v1beta1/balances/${receiverText}/by_denom?denom=atoken`;
     const past = await get(path, { "x-cosmos-block-height": "1" });
