@@ -397,8 +397,8 @@ describe("searches", () => {
       return Number((result as { total_count: string }).total_count);
     };
     const to = `transfer.recipient='${toBech32(cafe)}'`;
-    const from = `message.sender='${toBech32(faucet.address)}'`;
-    const fee = `coin_spent.spender='${toBech32(faucet.address)}' AND coin_spent.amount`;
+    const from = `message.sender='${toBech32(parseAddress(faucet.address))}'`;
+    const fee = `coin_spent.spender='${toBech32(parseAddress(faucet.address))}' AND coin_spent.amount`;
     expect(await found(`${to} AND transfer.amount='7atoken' AND tm.event='Tx'`)).toBeGreaterThan(0);
     // The fee of the same transaction goes to another.
     expect(await found(`${fee}='525000000000atoken' AND ${to}`)).toBeGreaterThan(0);
