@@ -85,6 +85,8 @@ async function answer(method: string, request: unknown): Promise<Record<string, 
 }
 
 const TX = "cosmos.tx.v1beta1.Service";
+const INTERFACES = "cosmos.base.reflection.v1beta1.ReflectionService";
+const APP = "cosmos.base.reflection.v2alpha1.ReflectionService";
 
 beforeAll(async () => {
   node = await StakedNode.start({
@@ -169,6 +171,17 @@ function calls(): Readonly<Record<string, Call>> {
     "cosmos.bank.v1beta1.Query/TotalSupply": [{}, /"amount"/],
     "cosmos.base.node.v1beta1.Service/Config": [{}, /"minimumGasPrice"/],
     "cosmos.base.node.v1beta1.Service/Status": [{}, /"height"/],
+    [`${INTERFACES}/ListAllInterfaces`]: [{}, /cosmos\.base\.v1beta1\.Msg/],
+    [`${INTERFACES}/ListImplementations`]: [
+      { interface_name: "cosmos.base.v1beta1.Msg" },
+      /cosmos\.bank\.v1beta1\.MsgSend/,
+    ],
+    [`${APP}/GetAuthnDescriptor`]: [{}, /SIGN_MODE_DIRECT/],
+    [`${APP}/GetChainDescriptor`]: [{}, /"id"/],
+    [`${APP}/GetCodecDescriptor`]: [{}, /"typeUrl"/],
+    [`${APP}/GetConfigurationDescriptor`]: [{}, /"addr"/],
+    [`${APP}/GetQueryServicesDescriptor`]: [{}, /"fullQueryPath"/],
+    [`${APP}/GetTxDescriptor`]: [{}, /"msgTypeUrl"/],
     "cosmos.base.tendermint.v1beta1.Service/ABCIQuery": [
       { path: "/cosmos.bank.v1beta1.Query/Params" },
       /"height"/,

@@ -97,9 +97,9 @@ describe("REST", () => {
   });
 
   it("says what the application is, to clients that are written for none", async () => {
-    const base = "/cosmos/base/reflection/v1beta1";
+    const root = "/cosmos/base/reflection/v1beta1";
     const read = async (path: string) => {
-      const { status, body } = await get(`${base}/${path}`);
+      const { status, body } = await get(`${root}/${path}`);
       expect([path, status]).toEqual([path, 200]);
       return body;
     };

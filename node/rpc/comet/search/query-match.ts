@@ -44,8 +44,8 @@ export interface Findable {
 }
 
 /**
- * How searches decide it: conditions on one type of event hold for one event of that type, as CometBFT's index finds
- * them. Otherwise a payment of 7 beside a fee of 5 would be found as one of 5.
+ * How searches decide it: conditions on one type of event hold for one event of that type, as CometBFT's
+ * index finds them. Otherwise a payment of 7 beside a fee of 5 would be found as one of 5.
  */
 export function searchMatcher({ conditions }: EventQuery): (found: Findable) => boolean {
   const types = new Set(conditions.map(({ tag }) => typeOfTag(tag)));
