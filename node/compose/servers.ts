@@ -30,6 +30,7 @@ import { startGrpcServer } from "../rpc/grpc/server.js";
 import type { ClaimReads } from "../modules/reads/block-claims.js";
 import { startRestServer } from "../rpc/rest/server.js";
 import { startMetricsServer } from "../rpc/metrics-server.js";
+import { serverConnections } from "./connection-room.js";
 
 /** What the servers see of the node. */
 export interface ServerParts {
@@ -115,9 +116,10 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     },
     clock: systemClock,
   });
-  const allowedOrigins = rpc["cors-origins"];
+  const connections = serverConnections(parts);
   const clients = createClientMemory(systemClock);
   meterClientMemory(clients, metrics);
+  const browsers = { allowedOrigins: rpc["cors-origins"], memory: clients };
   const comet = {
     listen: config.rpc.laddr,
     view,
@@ -133,34 +135,47 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     chain: parts.comet,
     queries: parts.queries,
     cacheBytes: memory.cometRpcBytes,
+    maxConnections: connections.comet,
     memory: clients,
     log,
   };
   const starts: (() => Promise<Service>)[] = [
     async () => ({ name: "EVM API", stop: async () => api.close() }),
-    () => startEvmHttpServer(api, { listen: rpc.address, allowedOrigins, memory: clients }),
+    () =>
+      startEvmHttpServer(api, {
+        listen: rpc.address,
+        maxConnections: connections.evmHttp,
+        ...browsers,
+      }),
     () =>
       startEvmSocketServer(api, {
         listen: rpc["ws-address"],
-        allowedOrigins,
+        maxConnections: connections.evmSocket,
         socketOrigins: rpc["ws-origins"],
-        memory: clients,
+        ...browsers,
       }),
     () => startCometServer(comet),
   ];
   const shared = {
     queries: parts.queries,
     clock: systemClock,
+    memory: clients,
     log,
   };
-  if (app.api.enable)
-    starts.push(() => startRestServer({ ...restOptions(app), memory: clients, ...shared }));
+  if (app.api.enable) {
+    const maxConnections = connections.rest;
+    starts.push(() => startRestServer({ ...restOptions(app), maxConnections, ...shared }));
+  }
   if (app.grpc.enable) {
-    starts.push(() => startGrpcServer({ ...grpcOptions(app), memory: clients, ...shared }));
+    const maxConnections = connections.grpc;
+    starts.push(() => startGrpcServer({ ...grpcOptions(app), maxConnections, ...shared }));
   }
   if (config.instrumentation.prometheus) {
     const listen = config.instrumentation.prometheus_listen_addr;
-    starts.push(() => startMetricsServer({ listen, metrics, memory: clients, log }));
+    const maxConnections = connections.metrics;
+    starts.push(() =>
+      startMetricsServer({ listen, metrics, maxConnections, memory: clients, log }),
+    );
   }
   return starts;
 }
@@ -170,7 +185,6 @@ function restOptions({ api }: AppConfig) {
     listen: api.address,
     allowedOrigins: api["enabled-unsafe-cors"] ? ["*"] : api["cors-origins"],
     isSwaggerServed: api.swagger,
-    maxConnections: api["max-open-connections"],
     maxBodyBytes: api["rpc-max-body-bytes"],
     requestsPerSecond: api["rate-limit"],
   };
@@ -179,7 +193,6 @@ function restOptions({ api }: AppConfig) {
 function grpcOptions({ grpc }: AppConfig) {
   return {
     listen: grpc.address,
-    maxConnections: grpc["max-open-connections"],
     requestsPerSecond: grpc["rate-limit"],
   };
 }

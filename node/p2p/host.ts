@@ -24,7 +24,8 @@ import { type NodeId, type NodeKey } from "./node-key.js";
 import { P2pError } from "./p2p-error.js";
 import { multiaddrTextOf, type PeerAddress } from "./peers/peer-address.js";
 import { placeFor } from "./peers/inbound-places.js";
-import { MAX_PENDING_INBOUND } from "./peers/pending-inbound.js";
+import { mostConnections } from "./peers/peer-connections.js";
+import { mostPending } from "./peers/pending-inbound.js";
 import { PeerLink } from "./peers/peer-link.js";
 import { type LoadLimits, MS_PER_ASKED_BYTE, MS_PER_BYTE, PeerLoad } from "./peers/peer-load.js";
 import { PeerScores } from "./peers/peer-scores.js";
@@ -69,9 +70,6 @@ const NEGOTIATION_TIMEOUT_MS = 10_000;
  * (a test network on one machine, an office); each handshake costs some milliseconds.
  */
 const INBOUND_PER_SECOND = 20;
-
-/** Handshakes and replaced connections for a moment exist beside the peers. */
-const CONNECTION_SLACK = 32;
 
 /** What a stream costs that a peer opens: it is negotiated. */
 const STREAM_MS = 0.3;
@@ -232,8 +230,7 @@ export class Host {
   }
 
   private async open(): Promise<void> {
-    const { key, listen, maxInboundPeers, maxOutboundPeers, reservedIds, topics } = this.options;
-    const maxPeers = maxInboundPeers + maxOutboundPeers + reservedIds.size;
+    const { key, listen, reservedIds, topics } = this.options;
     const listenAddresses = listen === undefined ? [] : [multiaddrTextOf(listen)];
     const libp2p = await createLibp2p<Services>({
       start: false,
@@ -245,9 +242,9 @@ export class Host {
       streamMuxers: [boundedMuxer()],
       connectionGater: this.gate,
       connectionManager: {
-        maxConnections: maxPeers + CONNECTION_SLACK,
+        maxConnections: mostConnections({ ...this.options, reservedCount: reservedIds.size }),
         inboundConnectionThreshold: INBOUND_PER_SECOND,
-        maxIncomingPendingConnections: MAX_PENDING_INBOUND,
+        maxIncomingPendingConnections: mostPending(),
         inboundStreamProtocolNegotiationTimeout: NEGOTIATION_TIMEOUT_MS,
         reconnectRetries: 0,
       },

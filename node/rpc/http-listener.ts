@@ -11,6 +11,7 @@ import { endSocket, sendJson } from "../../runtime/http/http-reply.js";
 import { ambiguityOf, takeOriginForm } from "../../runtime/http/request-checks.js";
 import { COUNTED_BYTES, type Holding, holdUntilClosed } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
+import { MOST_CONNECTIONS } from "./connection-bounds.js";
 
 /** A listening server; `stop` is safe to call more than once. */
 export interface RpcServer {
@@ -35,9 +36,6 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than the 60 s of common balancers, so that they close first. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Connections at once of a server that says nothing else; each costs a file descriptor. */
-const MAX_CONNECTIONS = 4_096;
-
 /** The body of a refusal of what is no request, for servers whose users look for no other form. */
 const plainRefusal = (message: string): unknown => ({ message });
 
@@ -55,7 +53,7 @@ export async function listen(
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
-  server.maxConnections ||= MAX_CONNECTIONS;
+  server.maxConnections ||= MOST_CONNECTIONS;
   refuseAmbiguous(server, refusal);
   server.prependListener("request", takeOriginForm);
   boundPipelines(server, refusal);

@@ -5,12 +5,15 @@ import { errorMessage } from "../../chain/errors.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import type { ClientMemory } from "./client-memory.js";
+import { USUAL_CONNECTIONS } from "./connection-bounds.js";
 import { listen, type RpcServer, sendPieces, sendText, stopServer } from "./http-listener.js";
 
 /** What the server needs. */
 export interface MetricsServerOptions {
   readonly listen: ListenAddress;
   readonly metrics: Metrics;
+  /** Connections at once; by default as many as where files are plenty. */
+  readonly maxConnections?: number;
   /** What the clients of all servers together may make the node keep. */
   readonly memory: ClientMemory;
   readonly log: Logger;
@@ -33,6 +36,7 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
     }
     void sendPage(response, options);
   });
+  server.maxConnections = options.maxConnections ?? USUAL_CONNECTIONS.metrics;
   const address = await listen(server, "metrics", options.listen);
   return { name: "metrics", address, stop: () => stopServer(server) };
 }

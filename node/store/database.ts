@@ -182,6 +182,15 @@ const DEFAULT_SETTINGS: DatabaseSettings = {
 /** Part of the files that a process may open which the store takes; sockets are files as well. */
 const OPEN_FILE_SHARE = 0.5;
 
+/**
+ * Files that the store has open at most.
+ * @param wanted by the settings
+ * @param openFiles that the process may have open
+ */
+export function storeFiles(wanted: number, openFiles = openFileLimit()): number {
+  return Math.min(wanted, Math.floor(openFiles * OPEN_FILE_SHARE));
+}
+
 /** How the database is opened. */
 export interface DatabaseOptions {
   /** Memory and files; usual values when absent. */
@@ -197,11 +206,10 @@ export interface DatabaseOptions {
  */
 export function openDatabase(folder: string, options: DatabaseOptions = {}): Promise<Database> {
   const settings = options.database ?? DEFAULT_SETTINGS;
-  const allowed = Math.floor(openFileLimit() * OPEN_FILE_SHARE);
   let isTold = false;
   return openLevelStore(folder, {
     ...settings,
-    openFiles: Math.min(settings.openFiles, allowed),
+    openFiles: storeFiles(settings.openFiles),
     formatKey: FORMAT_KEY,
     inOwnTerms(fault) {
       const error = storeErrorOf(fault);

@@ -10,6 +10,7 @@ import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { isAllowedOrigin } from "../../../runtime/http/readers.js";
 import { type ClientMemory, createClientMemory } from "../client-memory.js";
+import { USUAL_CONNECTIONS } from "../connection-bounds.js";
 import {
   type Exchanged,
   listen,
@@ -59,15 +60,14 @@ export interface CometServerOptions extends CometStatusOptions {
    * are not affected.
    */
   readonly allowedOrigins?: readonly string[];
+  /** Connections at once, WebSockets included; by default as many as where files are plenty. */
+  readonly maxConnections?: number;
   /** What the clients of all servers together may make the node keep; by default its own bounds. */
   readonly memory?: ClientMemory;
 }
 
 /** Largest request body: CometBFT's `max_body_bytes`. */
 const MAX_BODY_BYTES = 1_000_000;
-
-/** Connections at once, WebSockets included; integrators may hold at least 500. */
-const MAX_CONNECTIONS = 1_024;
 
 /** Time between pings. */
 const PING_INTERVAL_MS = 20_000;
@@ -97,7 +97,7 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
   const server = createServer((request, response) => {
     new Exchange({ request, response, memory }, options, { routes, large }).answer();
   });
-  server.maxConnections = MAX_CONNECTIONS;
+  server.maxConnections = options.maxConnections ?? USUAL_CONNECTIONS.comet;
   const sockets = new WebSockets(server, {
     maxMessageBytes: MAX_BODY_BYTES,
     pingIntervalMs: PING_INTERVAL_MS,

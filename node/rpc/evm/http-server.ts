@@ -9,6 +9,7 @@ import {
   sendText,
   stopServer,
 } from "../http-listener.js";
+import { USUAL_CONNECTIONS } from "../connection-bounds.js";
 import type { EvmApi } from "./api.js";
 import type { Reply } from "./batch-reply.js";
 import type { EvmServerOptions } from "./options.js";
@@ -55,6 +56,7 @@ export async function startEvmHttpServer(
         sendText(response, 405, "method not allowed\n", { Allow: "GET, HEAD, OPTIONS, POST" });
     }
   });
+  server.maxConnections = options.maxConnections ?? USUAL_CONNECTIONS.evmHttp;
   const address = await listen(server, "EVM JSON-RPC", options.listen);
   return { name: "evm-http", address, stop: () => stopServer(server) };
 }

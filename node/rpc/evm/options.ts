@@ -122,6 +122,8 @@ export interface EvmServerOptions {
   readonly allowedOrigins: readonly string[];
   /** More that may open a WebSocket, as `ws-origins` writes them. */
   readonly socketOrigins?: readonly string[];
+  /** Connections at once; by default as many as where files are plenty. */
+  readonly maxConnections?: number;
   /** What the clients of all servers together may make the node keep. */
   readonly memory: ClientMemory;
 }

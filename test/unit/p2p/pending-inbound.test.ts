@@ -1,6 +1,6 @@
 /** Who may try to prove a key, while others do. */
 import { describe, expect, it } from "@jest/globals";
-import { MAX_PENDING_INBOUND, PendingInbound } from "../../../node/p2p/peers/pending-inbound.js";
+import { mostPending, PendingInbound } from "../../../node/p2p/peers/pending-inbound.js";
 
 /** Begins as many as come in. */
 function fill(pending: PendingInbound, ips: readonly string[]): number {
@@ -12,8 +12,12 @@ const many = (count: number, ip: (index: number) => string) => {
 };
 
 describe("handshakes under way", () => {
+  it("are fewer where the process may open few files", () => {
+    expect([1_024, 4_096, 1_048_576].map((files) => mostPending(files))).toEqual([64, 256, 256]);
+  });
+
   it("are few of one address, some of one provider, and leave room for others", () => {
-    const pending = new PendingInbound();
+    const pending = new PendingInbound(256);
     expect(
       fill(
         pending,
@@ -40,7 +44,7 @@ describe("handshakes under way", () => {
         pending,
         many(1_000, (index) => `${100 + (index % 40)}.1.2.3`),
       ),
-    ).toBe(MAX_PENDING_INBOUND - 82);
+    ).toBe(256 - 82);
     expect(fill(pending, ["200.3.9.9"])).toBe(0);
   });
 

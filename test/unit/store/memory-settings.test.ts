@@ -4,7 +4,9 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "@jest/globals";
-import { APP_FILE } from "../../../node/settings/config.js";
+import { serverConnections } from "../../../node/compose/connection-room.js";
+import { mostPeerFiles } from "../../../node/p2p/peers/peer-connections.js";
+import { APP_FILE, CONFIG_FILE } from "../../../node/settings/config.js";
 import { databaseSettings, memoryBytes } from "../../../node/settings/memory-config.js";
 import { openDatabase } from "../../../node/store/database.js";
 import { loadConfig } from "../../../runtime/config/config.js";
@@ -62,5 +64,34 @@ describe("memory and files of a node", () => {
     };
     expect(await largest(1)).toBeLessThan(3 * MIB);
     expect(await largest(64)).toBeGreaterThan(7 * MIB);
+  });
+
+  it("leave connections only what files there are, and say so", () => {
+    const from = { home: "/nonexistent", env: {} };
+    const [config, app] = [loadConfig(from, CONFIG_FILE), loadConfig(from, APP_FILE)];
+    const said: unknown[] = [];
+    const log = { warn: (fields: unknown) => void said.push(fields) };
+    const bounds = (limit: number) => serverConnections({ config, app, log }, limit);
+    for (const limit of [1_024, 4_096]) {
+      const connections = bounds(limit);
+      const clients = Object.values(connections).reduce((sum, count) => sum + count);
+      const peers = mostPeerFiles(
+        { maxInboundPeers: 40, maxOutboundPeers: 10, reservedCount: 0 },
+        limit,
+      );
+      expect(clients).toBeGreaterThan(200);
+      expect(clients + peers + limit / 2).toBeLessThanOrEqual(limit - 128);
+      expect(Math.min(...Object.values(connections))).toBeGreaterThanOrEqual(7);
+      expect(said.splice(0)).toEqual([{ openFileLimit: limit, connections }]);
+    }
+    expect(bounds(1_048_576)).toEqual({
+      evmHttp: 4_096,
+      evmSocket: 1_256,
+      comet: 1_024,
+      rest: 1_000,
+      grpc: 1_000,
+      metrics: 256,
+    });
+    expect(said).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 /** 8546: JSON-RPC and subscriptions over WebSocket; every HTTP method is served here as well. */
 import { createServer } from "node:http";
 import { listen, type RpcServer, sendText, stopServer } from "../../http-listener.js";
+import { USUAL_CONNECTIONS, webSocketClients } from "../../connection-bounds.js";
 import { WebSockets } from "../../web-sockets.js";
 import type { EvmApi } from "../api.js";
 import type { EvmServerOptions } from "../options.js";
@@ -23,14 +24,17 @@ export async function startEvmSocketServer(
   const server = createServer((_request, response) => {
     sendText(response, 426, "this port speaks WebSocket\n", { Upgrade: "websocket" });
   });
-  server.maxConnections = api.limits.webSocketConnections + OTHER_CONNECTIONS;
+  const { maxConnections = USUAL_CONNECTIONS.evmSocket } = options;
+  const { webSocketConnections } = api.limits;
+  server.maxConnections = Math.min(maxConnections, webSocketConnections + OTHER_CONNECTIONS);
+  const maxClients = Math.min(webSocketConnections, webSocketClients(maxConnections));
   const sockets = new WebSockets(server, {
     maxMessageBytes: api.limits.batchBodyBytes,
     pingIntervalMs: PING_INTERVAL_MS,
     allowedOrigins: options.allowedOrigins,
     socketOrigins: options.socketOrigins ?? [],
     refusal(_request, open) {
-      if (open < api.limits.webSocketConnections) return undefined;
+      if (open < maxClients) return undefined;
       api.log.warn({ open }, "WebSocket connection refused: limit reached");
       return "503 Service Unavailable";
     },

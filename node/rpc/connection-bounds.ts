@@ -1,0 +1,56 @@
+/**
+ * How many connections each of a node's servers takes. Each costs a file descriptor, and whoever finds none
+ * left cannot write: a validator that cannot note what it signed ends. So all of them together take no more
+ * than the other parts of the process leave.
+ */
+
+/** The node's servers. */
+export type ServerName = "evmHttp" | "evmSocket" | "comet" | "rest" | "grpc" | "metrics";
+
+/** Connections at once of each server; 0 where it is not served. */
+export type ConnectionBounds = Readonly<Record<ServerName, number>>;
+
+/** Connections at once of a server of which nothing else is said. */
+export const MOST_CONNECTIONS = 4_096;
+
+/** The bounds of servers that have no setting for it, where files are plenty. */
+export const USUAL_CONNECTIONS = {
+  evmHttp: MOST_CONNECTIONS,
+  /** Clients, and connections that are none yet, or never become any; those too many read why. */
+  evmSocket: 1_256,
+  /** WebSockets included; integrators may hold at least 500. */
+  comet: 1_024,
+  /** Whoever reads metrics is one's own: few. */
+  metrics: 256,
+} as const;
+
+/** What a server takes in any case: below it nobody could ask what is wrong. */
+const LEAST_CONNECTIONS = 8;
+
+/**
+ * The bounds that are wanted, each made smaller by the same part where all together are more than there is
+ * room for.
+ * @param files that connections may take, all together
+ */
+export function connectionBounds(wanted: ConnectionBounds, files: number): ConnectionBounds {
+  const total = Object.values(wanted).reduce((sum, count) => sum + count, 0);
+  if (total <= files) return wanted;
+  const fitted = (count: number) =>
+    Math.min(count, Math.max(LEAST_CONNECTIONS, Math.floor((count * files) / total)));
+  return {
+    evmHttp: fitted(wanted.evmHttp),
+    evmSocket: fitted(wanted.evmSocket),
+    comet: fitted(wanted.comet),
+    rest: fitted(wanted.rest),
+    grpc: fitted(wanted.grpc),
+    metrics: fitted(wanted.metrics),
+  };
+}
+
+/** Part of the connections of a WebSocket port that is for clients; others may still be refused in words. */
+const CLIENT_SHARE = 0.8;
+
+/** WebSocket clients of a server with so many connections. */
+export function webSocketClients(connections: number): number {
+  return Math.floor(connections * CLIENT_SHARE);
+}
