@@ -265,7 +265,7 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
     chainAccounts: genesis.params,
     refusedBlocks: () => parts.consensus.refusedBlocks(),
   });
-  stages.add(...servers);
+  stages.add(servers);
 }
 
 type Chain = Awaited<ReturnType<typeof openChain>>;

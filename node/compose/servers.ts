@@ -21,7 +21,7 @@ import type { TransactionPool } from "../mempool/pool-port.js";
 import { createClientMemory, meterClientMemory } from "../rpc/client-memory.js";
 import type { CometChain } from "../rpc/comet/ports.js";
 import { startCometServer } from "../rpc/comet/server.js";
-import { createEvmApi } from "../rpc/evm/api.js";
+import { createEvmApi, type EvmApi } from "../rpc/evm/api.js";
 import { startEvmHttpServer } from "../rpc/evm/http-server.js";
 import { DEFAULT_EVM_RPC_LIMITS } from "../rpc/evm/options.js";
 import { startEvmSocketServer } from "../rpc/evm/sockets/socket-server.js";
@@ -62,17 +62,32 @@ export interface ServerParts {
 
 /**
  * Opens every port of the node, in order; on a fault those that are open are closed again.
+ * @returns all of them as one part
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
-export async function startServers(parts: ServerParts): Promise<readonly Service[]> {
+export async function startServers(parts: ServerParts): Promise<Service> {
+  const { api, starts } = serverStarts(parts);
   const started: Service[] = [];
+  const stop = async () => {
+    try {
+      await stopTogether(started);
+    } finally {
+      api.close();
+    }
+  };
   try {
-    for (const start of serverStarts(parts)) started.push(await start());
-    return started;
+    for (const start of starts) started.push(await start());
+    return { name: "servers", stop };
   } catch (error) {
-    for (const service of started.toReversed()) await service.stop();
+    await stop();
     throw error;
   }
+}
+
+/** Each gives its clients time: one after the other, a silent client on each would take all there is. */
+async function stopTogether(servers: readonly Service[]): Promise<void> {
+  const ends = await Promise.allSettled(servers.map((server) => server.stop()));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
 /** As geth writes it: name, version, platform, runtime. */
@@ -93,7 +108,11 @@ function retentionOf(app: AppConfig) {
   };
 }
 
-function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
+/** What starts each server, and what the EVM's two ask. */
+function serverStarts(parts: ServerParts): {
+  readonly api: EvmApi;
+  readonly starts: readonly (() => Promise<Service>)[];
+} {
   const { config, app, network, view, log, metrics } = parts;
   const rpc = app["json-rpc"];
   const memory = memoryBytes(app.memory);
@@ -140,7 +159,6 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     log,
   };
   const starts: (() => Promise<Service>)[] = [
-    async () => ({ name: "EVM API", stop: async () => api.close() }),
     () =>
       startEvmHttpServer(api, {
         listen: rpc.address,
@@ -177,7 +195,7 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
       startMetricsServer({ listen, metrics, maxConnections, memory: clients, log }),
     );
   }
-  return starts;
+  return { api, starts };
 }
 
 function restOptions({ api }: AppConfig) {

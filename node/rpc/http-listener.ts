@@ -27,8 +27,11 @@ export type RpcServerErrorCode = "PORT_TAKEN" | "LISTEN_FAILED";
 /** A server could not listen; the message names host and port. */
 export class RpcServerError extends AppError<RpcServerErrorCode> {}
 
-/** Time that open requests get to finish when a server stops. */
-const STOP_GRACE_MS = 2_000;
+/**
+ * Time that open requests get to finish when a server stops, and clients of WebSockets to answer a close
+ * frame. The kit kills a node that has not ended after a second and a half (`cli/supervisor/kit.ts`).
+ */
+export const STOP_GRACE_MS = 1_000;
 
 /** Time for a client to send its headers and body; slower ones are cut off. */
 const REQUEST_TIMEOUT_MS = 30_000;

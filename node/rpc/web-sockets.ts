@@ -6,11 +6,9 @@ import { COUNTED_BYTES } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 import { sendLast } from "../../runtime/http/http-reply.js";
 import { isAllowedOrigin } from "../../runtime/http/readers.js";
+import { STOP_GRACE_MS } from "./http-listener.js";
 import { isOwnOrigin, isSocketOrigin } from "./socket-origins.js";
 import { UnreadFrames } from "./unread-frames.js";
-
-/** Time that clients get to answer a close frame when the server stops. */
-const STOP_GRACE_MS = 1_000;
 
 /**
  * WebSocket status "service restart": come again. At 1001 ("going away") web3.js does not, whatever its

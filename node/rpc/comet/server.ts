@@ -118,8 +118,7 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
     address,
     async stop() {
       hub?.close();
-      await sockets.close();
-      await stopServer(server);
+      await Promise.all([sockets.close(), stopServer(server)]);
     },
   };
 }

@@ -2,7 +2,7 @@
  * 9090: gRPC. Methods are the registry's; messages are encoded by its descriptors, so the library
  * sees bytes only. A method that is not served is answered with UNIMPLEMENTED by the library.
  */
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import {
   type handleUnaryCall,
   Metadata,
@@ -22,7 +22,7 @@ import { answerBytes } from "../cosmos/answers.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
 import { type QueryRegistry, readRequest, type ServedMethod } from "../cosmos/registry.js";
 import { type ClientMemory, createClientMemory } from "../client-memory.js";
-import { bind, type RpcServer } from "../http-listener.js";
+import { bind, type RpcServer, STOP_GRACE_MS } from "../http-listener.js";
 import { RateLimit, TOO_OFTEN } from "../rate-limit.js";
 import { holdCalls } from "./held-calls.js";
 import { REFLECTION_SERVICES, reflectionService } from "./reflection.js";
@@ -53,9 +53,6 @@ const MAX_STREAMS = 100;
 const MAX_IDLE_MS = 10 * 60_000;
 const KEEP_ALIVE_MS = 60_000;
 const KEEP_ALIVE_TIMEOUT_MS = 20_000;
-
-/** Time that open calls get to finish when the server stops. */
-const STOP_GRACE_MS = 2_000;
 
 /**
  * Starts the server.
@@ -96,13 +93,18 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
   listener.maxConnections = options.maxConnections;
   const address = await bind(listener, "gRPC", options.listen);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  listener.on("connection", (socket) => injector.injectConnection(socket));
+  const sockets = new Set<Socket>();
+  listener.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    injector.injectConnection(socket);
+  });
   return {
     name: "grpc",
     address,
     async stop() {
       listener.close();
-      await stop(server);
+      await stop(server, sockets);
     },
   };
 }
@@ -134,8 +136,12 @@ const UNARY = {
   responseDeserialize: same,
 } as const;
 
-async function stop(server: Server): Promise<void> {
-  const timer = setTimeout(() => server.forceShutdown(), STOP_GRACE_MS);
+async function stop(server: Server, sockets: ReadonlySet<Socket>): Promise<void> {
+  const timer = setTimeout(() => {
+    server.forceShutdown();
+    // The library waits for ever for a client that has not said a word.
+    for (const socket of sockets) socket.destroy();
+  }, STOP_GRACE_MS);
   await new Promise<void>((resolve) => {
     server.tryShutdown(() => resolve());
   });

@@ -1,5 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { once } from "node:events";
 import fs from "node:fs";
+import { connect, type Socket } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
@@ -46,6 +48,15 @@ async function untilHeight(node: NodeProcess, offset: number, height: number): P
     },
     { timeoutMs: 60_000, what: `a node of height ${height} on port ${port}` },
   );
+}
+
+/** A client on each of a node's ports that says nothing: it is no reason to wait. */
+async function connectToAll(offset: number): Promise<readonly Socket[]> {
+  const names = ["jsonRpc", "webSocket", "cometRpc", "rest", "grpc", "metrics"] as const;
+  const sockets = names.map((name) => connect(DEFAULT_PORTS[name] + offset, "127.0.0.1"));
+  for (const socket of sockets) socket.on("error", () => undefined);
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  return sockets;
 }
 
 /** One validator and one full node, 200 ms blocks; written, not started. */
@@ -142,9 +153,11 @@ describe("causeway start", () => {
       expect(await second.ended).toBe(1);
       expect(second.errors()).toMatch(/^node: .+\n$/);
 
+      const silent = await connectToAll(OFFSET);
       validator.process.kill("SIGTERM");
       // Not 0 would be the end that it makes of itself when its stop takes too long.
       expect(await validator.ended).toBe(0);
+      for (const socket of silent) socket.destroy();
       expect(await statusOf(homes.validator)).toMatchObject({ ready: false, code: 1 });
       const lines = validator.output().trim().split("\n");
       expect(lines.length).toBeGreaterThan(3);

@@ -245,6 +245,15 @@ it("nothing is counted of questions that are answered, though their stream stays
   expect([memory.unread.letGoCount, stream.closed]).toEqual([0, false]);
 });
 
+it("a client that has not said a word does not keep the server from its end", async () => {
+  const silent = net.connect(server.address.port, server.address.host);
+  silent.on("error", () => undefined).resume();
+  await once(silent, "connect");
+  const closed = once(silent, "close");
+  await server.stop();
+  await closed;
+});
+
 it("connections beyond the bound are refused, and there is room when others are gone", async () => {
   const sockets = Array.from({ length: MAX_CONNECTIONS + 3 }, () => {
     const socket = net.connect(server.address.port, server.address.host);

@@ -52,8 +52,7 @@ export async function startEvmSocketServer(
     name: "evm-websocket",
     address,
     async stop() {
-      await sockets.close();
-      await stopServer(server);
+      await Promise.all([sockets.close(), stopServer(server)]);
     },
   };
 }
