@@ -148,6 +148,8 @@ class KitRun implements Kit {
   private postgres: SupervisedPostgres | undefined;
   private readonly stages: { stopMs: number; processes: SupervisedProcess[] }[] = [];
   private isStopping = false;
+  /** Parts that were given up, and without which the kit goes on. */
+  private readonly spared = new Set<string>();
   private readonly stampFile: string;
   private readonly stamp: string | undefined;
 
@@ -173,14 +175,34 @@ class KitRun implements Kit {
     }
   }
 
-  /** Without a dispensable part the kit goes on; it has been told why by then. */
+  /** Without a part that can be spared the kit goes on; it has been told why by then. */
   private async startProcess(process: SupervisedProcess): Promise<void> {
     const { signal } = this.options;
     try {
       await this.step(process.name, () => process.start({ signal }));
     } catch (error) {
-      if (signal.aborted || !isDispensable(process.name)) throw error;
+      if (signal.aborted || !this.spared.has(process.name)) throw error;
     }
+  }
+
+  /** Says that the kit goes on without a part; false where it cannot. */
+  private spare(name: string, error: CliError): boolean {
+    const { nodes, print } = this.options;
+    const node = nodes.find((one) => one.name === name);
+    let words = "The kit goes on without it.";
+    if (node === undefined) {
+      if (!isDispensable(name)) return false;
+    } else {
+      const left = nodes.filter((one) => one !== node && !this.spared.has(one.name)).length;
+      // The first serves the kit; of the others' equal power more than two thirds decide.
+      if (node === nodes[0] || left * 3 <= nodes.length * 2) return false;
+      words =
+        `The kit goes on without it: ${left} of ${nodes.length} validators decide. ` +
+        `Repair ${node.home}, then stop the kit and start it again.`;
+    }
+    this.spared.add(name);
+    print(`  ${error.message} ${words}`);
+    return true;
   }
 
   async stop(): Promise<void> {
@@ -249,7 +271,7 @@ class KitRun implements Kit {
       { name, program: part, script: scripts[part], args, ...runOf(part, env), readyTimeoutMs },
       {
         log: createLogFile(paths.logs, name),
-        events: this.events(part),
+        events: this.events(name),
         clock,
         restartFault: () => this.restartFault(),
         ...(restartDelays === undefined ? {} : { delays: restartDelays }),
@@ -267,7 +289,7 @@ class KitRun implements Kit {
     return `${folder} was built anew while this kit runs: start the kit again, as for another release`;
   }
 
-  private events(part: KitPart): ProcessEvents {
+  private events(owner: string): ProcessEvents {
     const { guardian, children, print, onFatal } = this.options;
     return {
       spawned: (name, pid) => {
@@ -285,9 +307,8 @@ class KitRun implements Kit {
         if (!this.isStopping) print(`  ${name}: ${reason}; starting it again`);
       },
       gaveUp: (error) => {
-        if (this.isStopping) return;
-        if (isDispensable(part)) print(`  ${error.message} The kit goes on without it.`);
-        else onFatal(error);
+        if (this.isStopping || this.spare(owner, error)) return;
+        onFatal(error);
       },
       finished: (name, reason) => {
         if (this.isStopping) return;

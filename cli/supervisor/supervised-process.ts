@@ -49,7 +49,7 @@ export interface ProcessEvents {
   busy(name: string, reason: string): void;
   /** It died and will be started again. */
   restarting(name: string, reason: string): void;
-  /** It died too often; the kit has to stop. */
+  /** It died too often, and is not started again; the kit goes on without it, or has to stop. */
   gaveUp(error: CliError): void;
   /** It has served, ended because its work is done, and is not started again. */
   finished(name: string, reason: string): void;

@@ -45,7 +45,7 @@ interface Trial {
 
 /** A kit of tiny children that write down when they start and stop; `broken` ones exit at once. */
 async function createTrial(
-  broken: readonly KitPart[] = [],
+  broken: readonly string[] = [],
   nodeNames: readonly string[] = ["node"],
 ): Promise<Trial> {
   const folder = mkdtempSync(join(tmpdir(), "causeway-kit-"));
@@ -65,6 +65,10 @@ async function createTrial(
          // Several nodes run the same script; each is known by its home.
          const home = process.argv[process.argv.indexOf("--home") + 1];
          const name = "${part}" === "node" ? basename(home) : "${part}";
+         if (${JSON.stringify(broken)}.includes(name)) {
+           console.error("node: " + name + " is broken on purpose");
+           process.exit(1);
+         }
          const note = (what) => appendFileSync(${JSON.stringify(record)}, what + " " + name + "\\n");
          process.on("SIGTERM", () => { note("stop"); process.exit(0); });
          process.on("disconnect", () => process.exit(0));
@@ -157,6 +161,31 @@ describe("the kit", () => {
     const started = nodeNames.map((name) => `start ${name}`);
     expect(new Set(order.slice(0, 4))).toEqual(new Set(started));
     expect(new Set(order.slice(-4))).toEqual(new Set(nodeNames.map((name) => `stop ${name}`)));
+  });
+
+  it("goes on without a validator that does not start while the others can decide, and says so", async () => {
+    const nodeNames = ["node0", "node1", "node2", "node3"];
+    const { kit, faults, lines, watched, events } = await createTrial(["node2"], nodeNames);
+    await kit.start();
+    expect(faults).toEqual([]);
+    expect(watched.size).toBe(PARTS.length - 1 + 3);
+    const said = lines.filter((line) => line.includes("The kit goes on without it"));
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain("node2 is broken on purpose");
+    expect(said[0]).toContain("3 of 4 validators");
+    await kit.stop();
+    expect(events()).toContain("stop node3");
+  });
+
+  it.each([
+    ["the first, which serves it", ["node0"], 4],
+    ["a third of them", ["node1"], 3],
+    ["more of them than can be spared", ["node1", "node3"], 4],
+  ])("ends without %s", async (_what, broken, count) => {
+    const nodeNames = Array.from({ length: count }, (_, index) => `node${index}`);
+    const { kit, faults } = await createTrial(broken, nodeNames);
+    await expect(kit.start()).rejects.toMatchObject({ code: "CHILD_FAILED" });
+    expect(faults).toHaveLength(1);
   });
 
   it("records its children, so that the next start can wait for orphans", async () => {
