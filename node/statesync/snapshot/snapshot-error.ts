@@ -5,6 +5,8 @@ import { AppError } from "../../../chain/errors.js";
 export type SnapshotErrorCode =
   /** A manifest or a chunk is not what it should be, or does not prove what was decided. */
   | "SNAPSHOT_INVALID"
+  /** A snapshot would take room on the disk that the chain needs. */
+  | "SNAPSHOT_NO_ROOM"
   /** A snapshot cannot be written (disk full, read-only). */
   | "SNAPSHOT_WRITE_FAILED";
 

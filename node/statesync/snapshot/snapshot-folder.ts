@@ -25,6 +25,8 @@ import {
   type SnapshotInput,
   writeSnapshot,
 } from "./snapshot-write.js";
+import { assertRoom, type DiskRoom, diskRoomOf, folderBytes, stateBytes } from "./snapshot-room.js";
+import type { Database } from "../../store/database.js";
 import type { SnapshotOffer } from "../statesync-ports.js";
 
 /** Named crash points, for the fault tests. */
@@ -73,6 +75,8 @@ export interface SnapshotFolderOptions {
   readonly log: Logger;
   /** Crash points; the runtime's own by default. */
   readonly failpoint?: (name: (typeof SNAPSHOT_FAILPOINTS)[number]) => void;
+  /** Room on the folder's disk; the system's word by default. */
+  readonly disk?: (folder: string) => Promise<DiskRoom>;
 }
 
 /** Snapshots in `data/snapshots`. */
@@ -163,7 +167,7 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   /**
    * Writes a snapshot, unless its height has one.
-   * @throws SNAPSHOT_WRITE_FAILED with nothing left behind, or the signal's reason
+   * @throws SNAPSHOT_WRITE_FAILED or SNAPSHOT_NO_ROOM with nothing left behind, or the signal's reason
    */
   async add(input: SnapshotInput, signal: AbortSignal): Promise<SnapshotManifest | undefined> {
     const { height } = input;
@@ -172,9 +176,14 @@ export class SnapshotFolder implements SnapshotLibrary {
     try {
       await rm(draft, { recursive: true, force: true });
       ensureFolder(this.folder);
+      await this.needRoom(await this.expectedBytes(input.database));
       await mkdir(draft, { mode: 0o700 });
       this.reached("snapshot.after-folder");
-      const manifest = await writeSnapshot(input, { folder: draft, signal });
+      const manifest = await writeSnapshot(input, {
+        folder: draft,
+        signal,
+        needRoom: (sizeBytes) => this.needRoom(sizeBytes),
+      });
       await syncFolder(draft);
       this.reached("snapshot.after-files");
       await rename(draft, path.join(this.folder, `${height}`));
@@ -185,6 +194,7 @@ export class SnapshotFolder implements SnapshotLibrary {
     } catch (cause) {
       await rm(draft, { recursive: true, force: true }).catch(() => undefined);
       signal.throwIfAborted();
+      if (errorCode(cause) === "SNAPSHOT_NO_ROOM") throw cause;
       const reason = errorMessage(cause);
       throw new SnapshotError(
         "SNAPSHOT_WRITE_FAILED",
@@ -192,6 +202,19 @@ export class SnapshotFolder implements SnapshotLibrary {
         { details: { folder: this.folder, height, reason }, retriable: true, cause },
       );
     }
+  }
+
+  /** Throws SNAPSHOT_NO_ROOM. */
+  private async needRoom(sizeBytes: number): Promise<void> {
+    const { disk = diskRoomOf } = this.options;
+    assertRoom(this.folder, sizeBytes, await disk(this.folder));
+  }
+
+  /** What the next snapshot will take: as much as the last one, else as the state in the store. */
+  private async expectedBytes(database: Database): Promise<number> {
+    const newest = this.heights().at(-1);
+    if (newest === undefined) return stateBytes(database);
+    return folderBytes(path.join(this.folder, `${newest}`));
   }
 
   /** Deletes all but the newest `keepRecent` snapshots; 0 keeps all. */

@@ -3,7 +3,7 @@
  * taken at the publishing of the block, the files are written in the background. One at a time; a
  * height that comes while the last one is still being written is left out.
  */
-import { errorMessage } from "../../../chain/errors.js";
+import { errorCode, errorMessage } from "../../../chain/errors.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { TaskGroup } from "../../../runtime/process/task.js";
@@ -32,6 +32,8 @@ export class SnapshotService {
   private readonly tasks: TaskGroup;
   private readonly unsubscribe: () => void;
   private isWriting = false;
+  /** It has been said that the disk has no room; once is enough until it has again. */
+  private isRoomMissed = false;
 
   constructor(private readonly options: SnapshotServiceOptions) {
     const { bus, intervalBlocks, log, signal } = options;
@@ -67,7 +69,18 @@ export class SnapshotService {
   private async write(height: Height, view: StoreSnapshot, signal: AbortSignal): Promise<void> {
     const { folder, keepRecent, log } = this.options;
     const startedAtMs = performance.now();
-    const manifest = await this.add(height, view, signal);
+    let manifest: SnapshotManifest | undefined;
+    try {
+      manifest = await this.add(height, view, signal);
+    } catch (error) {
+      if (errorCode(error) !== "SNAPSHOT_NO_ROOM") throw error;
+      if (!this.isRoomMissed) {
+        log.warn({ height, reason: errorMessage(error) }, "snapshot left out: make room");
+      }
+      this.isRoomMissed = true;
+      return;
+    }
+    this.isRoomMissed = false;
     const durationMs = Math.round(performance.now() - startedAtMs);
     const chunks = manifest?.chunkHashes.length;
     log.info({ height, chunks, ...manifest?.counts, durationMs }, "snapshot written");

@@ -65,13 +65,19 @@ const LAST_KEY = Buffer.alloc(53, 0xff);
  */
 export async function writeSnapshot(
   input: SnapshotInput,
-  options: { readonly folder: string; readonly signal: AbortSignal },
+  options: {
+    readonly folder: string;
+    readonly signal: AbortSignal;
+    /** Throws where the disk has no room for so many bytes. */
+    readonly needRoom: (sizeBytes: number) => Promise<void>;
+  },
 ): Promise<SnapshotManifest> {
-  const { folder, signal } = options;
+  const { folder, signal, needRoom } = options;
   const chunkHashes: Hash32[] = [];
   const writeChunk = async (chunk: Uint8Array) => {
     signal.throwIfAborted();
     if (chunkHashes.length === MAX_CHUNKS) throw new RangeError("the state has too many chunks");
+    await needRoom(chunk.length);
     await writeNewFile(path.join(folder, chunkFileName(chunkHashes.length)), chunk);
     chunkHashes.push(sha256Hex(chunk));
   };

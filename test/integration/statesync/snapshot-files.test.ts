@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { type Hash32, ZERO_HASH } from "../../../chain/hex.js";
@@ -10,8 +11,10 @@ import {
   SnapshotFolder,
 } from "../../../node/statesync/snapshot/snapshot-folder.js";
 import { restoreSnapshot } from "../../../node/statesync/snapshot/snapshot-restore.js";
+import { RESERVED_BYTES } from "../../../node/statesync/snapshot/snapshot-room.js";
 import { SnapshotService } from "../../../node/statesync/snapshot/snapshot-service.js";
 import { storeKey } from "../../../node/store/database.js";
+import type { Logger } from "../../../runtime/process/logger.js";
 import {
   makeHistory,
   quietLog,
@@ -54,7 +57,21 @@ const open = (failpoint?: Failpoint) =>
     ...(failpoint === undefined ? {} : { failpoint }),
   });
 
-function service(files: SnapshotFolder, intervalBlocks: number, keepRecent: number) {
+/** On a disk that has so many bytes free, as the node sees it. */
+const withFree = (free: () => number) =>
+  SnapshotFolder.open({
+    folder,
+    genesisHash,
+    log: quietLog,
+    disk: async () => ({ freeBytes: free(), totalBytes: 1_000 * RESERVED_BYTES }),
+  });
+
+function service(
+  files: SnapshotFolder,
+  intervalBlocks: number,
+  keepRecent: number,
+  log = quietLog,
+) {
   const { stores, bus } = chain.node;
   return new SnapshotService({
     folder: files,
@@ -64,7 +81,7 @@ function service(files: SnapshotFolder, intervalBlocks: number, keepRecent: numb
     genesisHash,
     intervalBlocks,
     keepRecent,
-    log: quietLog,
+    log,
     signal: new AbortController().signal,
   });
 }
@@ -122,6 +139,55 @@ describe("a snapshot", () => {
     } finally {
       await node.stop();
     }
+  });
+});
+
+describe("a disk that has little room", () => {
+  it("gets no snapshot, and none that would take what the chain needs", async () => {
+    let free = RESERVED_BYTES - 1;
+    const files = await withFree(() => free);
+    await expect(chain.addTo(files)).rejects.toMatchObject({ code: "SNAPSHOT_NO_ROOM" });
+    // Enough for the reserve, and not for the state as well.
+    free = RESERVED_BYTES + 10;
+    await expect(chain.addTo(files)).rejects.toMatchObject({ code: "SNAPSHOT_NO_ROOM" });
+    expect(fs.readdirSync(folder)).toEqual([]);
+    free = 2 * RESERVED_BYTES;
+    await chain.addTo(files);
+    expect(heightsOf(files)).toEqual([chain.node.height]);
+  });
+
+  it("is not filled by one that is being written", async () => {
+    let asked = 0;
+    const files = await withFree(() => (asked++ === 0 ? 2 * RESERVED_BYTES : RESERVED_BYTES - 1));
+    await expect(chain.addTo(files)).rejects.toMatchObject({ code: "SNAPSHOT_NO_ROOM" });
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+
+  it("is told of once, until there is room again", async () => {
+    const said: string[] = [];
+    const warn = (_fields: unknown, text: string) => void said.push(text);
+    const log = Object.assign(Object.create(quietLog) as Logger, { warn });
+    let [free, asked] = [0, 0];
+    const files = await withFree(() => {
+      asked++;
+      return free;
+    });
+    const running = service(files, 1, 0, log);
+    try {
+      for (const room of [0, 0, 2 * RESERVED_BYTES, 0]) {
+        const before = asked;
+        free = room;
+        await chain.take();
+        const { height } = chain.node;
+        const isOver = () => (room === 0 ? asked > before : heightsOf(files).includes(height));
+        await until(isOver, { timeoutMs: 10_000 });
+        await sleep(20);
+      }
+    } finally {
+      await running.close();
+    }
+    expect(said).toEqual(["snapshot left out: make room", "snapshot left out: make room"]);
+    expect(heightsOf(files)).toHaveLength(1);
   });
 });
 
@@ -329,7 +395,8 @@ describe("the folder", () => {
       return;
     }
     try {
-      const files = await open();
+      // Somebody else has filled it since it was asked for its room.
+      const files = await withFree(() => 2 * RESERVED_BYTES);
       const ballast = path.join(folder, "ballast");
       fs.writeFileSync(ballast, Buffer.alloc(60 * 1024));
       await expect(chain.addTo(files)).rejects.toMatchObject({
