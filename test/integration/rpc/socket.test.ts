@@ -410,6 +410,14 @@ describe("subscriptions", () => {
 });
 
 describe("connections that never become clients", () => {
+  it("are told of in the log as one, however many they are", async () => {
+    const { api, url } = await startNode({ webSocketConnections: 1 });
+    const said = jest.spyOn(api.log, "warn").mockImplementation(() => undefined);
+    await openClient(url);
+    for (let count = 0; count < 5; count++) await expect(openClient(url)).rejects.toThrow("503");
+    expect(said).toHaveBeenCalledTimes(1);
+  });
+
   it("are refused beyond a bound, and a client finds room when some are gone", async () => {
     const { url, server } = await startNode({ webSocketConnections: 4 });
     const sockets = Array.from({ length: 270 }, () => {

@@ -1,5 +1,7 @@
 /** 8546: JSON-RPC and subscriptions over WebSocket; every HTTP method is served here as well. */
 import { createServer } from "node:http";
+import { systemClock } from "../../../../runtime/process/clock.js";
+import { RareLine } from "../../../../runtime/process/rare-line.js";
 import { listen, type RpcServer, sendText, stopServer } from "../../http-listener.js";
 import { USUAL_CONNECTIONS, webSocketClients } from "../../connection-bounds.js";
 import { WebSockets } from "../../web-sockets.js";
@@ -28,6 +30,7 @@ export async function startEvmSocketServer(
   const { webSocketConnections } = api.limits;
   server.maxConnections = Math.min(maxConnections, webSocketConnections + OTHER_CONNECTIONS);
   const maxClients = Math.min(webSocketConnections, webSocketClients(maxConnections));
+  const refused = new RareLine(systemClock);
   const sockets = new WebSockets(server, {
     maxMessageBytes: api.limits.batchBodyBytes,
     pingIntervalMs: PING_INTERVAL_MS,
@@ -35,7 +38,9 @@ export async function startEvmSocketServer(
     socketOrigins: options.socketOrigins ?? [],
     refusal(_request, open) {
       if (open < maxClients) return undefined;
-      api.log.warn({ open }, "WebSocket connection refused: limit reached");
+      refused.happened((times) =>
+        api.log.warn({ open, times }, "WebSocket connections refused: limit reached"),
+      );
       return "503 Service Unavailable";
     },
     memory: options.memory,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
+import { RareLine } from "../../../../runtime/process/rare-line.js";
 
 describe("createLogger", () => {
   function capture(level?: "debug" | "warn") {
@@ -34,6 +35,22 @@ describe("createLogger", () => {
     const { lines, log } = capture();
     log.warn({ password: "S3CRET", wallet: { passphrase: "S3CRET" } }, "careless");
     expect(lines[0]).not.toContain("S3CRET");
+  });
+});
+
+describe("a line about what others cause", () => {
+  it("is written every ten seconds at most, with how often it happened", () => {
+    let nowMs = 5;
+    const line = new RareLine({ monotonicMs: () => nowMs });
+    const said: number[] = [];
+    const happened = () => line.happened((times) => said.push(times));
+    for (let count = 0; count < 1_000; count++) happened();
+    expect(said).toEqual([1]);
+    nowMs += 9_999;
+    happened();
+    nowMs += 1;
+    happened();
+    expect(said).toEqual([1, 1_001]);
   });
 });
 
