@@ -91,14 +91,25 @@ export class CallSlot {
     const { port1: reads, port2 } = new MessageChannel();
     const answered = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     const workerStart: WorkerStart = { settings: this.options.settings, reads: port2, answered };
-    const worker = new Worker(this.options.workerUrl, {
-      workerData: workerStart,
-      transferList: [port2],
-      resourceLimits: {
-        maxOldGenerationSizeMb: WORKER_HEAP_MEGABYTES,
-        maxYoungGenerationSizeMb: WORKER_YOUNG_MEGABYTES,
-      },
-    });
+    let worker: Worker;
+    try {
+      worker = new Worker(this.options.workerUrl, {
+        workerData: workerStart,
+        transferList: [port2],
+        resourceLimits: {
+          maxOldGenerationSizeMb: WORKER_HEAP_MEGABYTES,
+          maxYoungGenerationSizeMb: WORKER_YOUNG_MEGABYTES,
+        },
+      });
+    } catch (error) {
+      // The system gives no more threads. Told in a turn of its own, as the end of one that did not come up.
+      reads.close();
+      setImmediate(() => {
+        this.options.onCrash(error, false);
+        this.options.onChange();
+      });
+      return;
+    }
     const counter = new Int32Array(answered);
     const thread: Thread = {
       worker,

@@ -119,6 +119,16 @@ describe("call pool", () => {
     expect(behind.map(([, steps]) => steps)).toContain(Math.min(own + 10, lowest));
   });
 
+  it("goes on where the system gives no thread, and says so to whoever needs one", async () => {
+    // What Node does not take for a file it refuses at once, as it does a thread that there is not.
+    const pool = open({ workerUrl: new URL("http://127.0.0.1/worker.js") });
+    for (let count = 0; count < 2; count++) {
+      await expect(pool.call(request(), 3, { signal })).rejects.toMatchObject({
+        code: "CALL_WORKER_FAILED",
+      });
+    }
+  });
+
   it("executes small calls of the head on the spot, and leaves all others to the workers", async () => {
     const nobody = open({ inPlaceNs: IN_PLACE_NS, workerUrl: pathToFileURL("/no/worker.js") });
     await expect(nobody.call(request(), 3, { signal })).resolves.toMatchObject({
