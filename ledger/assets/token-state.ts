@@ -48,6 +48,23 @@ export const HELD_FOR_TOKEN = "token-paused";
 export const standsStill = (asset: string) =>
   `EXISTS (SELECT 1 FROM token_state t WHERE t.asset = ${asset} AND t.paused)`;
 
+/** How the reason begins of a token that stands still; the block's number follows. */
+const OTHER_CODE_AFTER = "its contract runs other code after block ";
+
+/**
+ * SQL: after which block other code was first seen of a token that stands still; '0' where nobody knows, NULL
+ * while it goes on. Whoever looks again may name a later block: its first word since it last went on counts.
+ * @param asset SQL of the symbol
+ */
+export const stoodStillAfter = (asset: string) => `(
+  SELECT CASE WHEN t.paused THEN coalesce((
+           SELECT substring(c.reason FROM '^${OTHER_CODE_AFTER}([0-9]+) ') FROM token_state_change c
+            WHERE c.asset = t.asset AND c.paused AND NOT EXISTS (
+              SELECT 1 FROM token_state_change later
+               WHERE later.asset = t.asset AND NOT later.paused AND later.id > c.id)
+            ORDER BY c.id LIMIT 1), '0') END
+    FROM token_state t WHERE t.asset = ${asset})`;
+
 /** States of all tokens, by their symbols. */
 export async function readTokenStates(sql: Sql): Promise<ReadonlyMap<string, TokenState>> {
   const rows = await sql.query<{
@@ -149,7 +166,7 @@ async function pause(tx: Sql, seen: ObservedCode): Promise<NewEvent> {
 async function stopFor(tx: Sql, seen: ObservedCode, by: string): Promise<NewEvent> {
   const { asset, height } = seen;
   const reason =
-    `its contract runs other code after block ${height} than was accepted (${nameCode(seen)}): ` +
+    `${OTHER_CODE_AFTER}${height} than was accepted (${nameCode(seen)}): ` +
     `causeway tokens accept-code ${asset}`;
   await tx.query(
     `UPDATE token_state SET paused = true, reason = $2, changed_by = $3, changed_at = now()

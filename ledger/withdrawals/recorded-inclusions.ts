@@ -23,8 +23,8 @@ export interface SlotReceipt extends Inclusion {
   /** False when the transaction was mined but failed: the nonce and the fee are gone. */
   readonly isSuccess: boolean;
   /**
-   * False for a token's payment that was mined and succeeded without logging exactly its transfer:
-   * nobody but a person can tell whether it paid.
+   * False for a token's payment that was mined and succeeded without logging exactly its transfer, or by
+   * other code than was accepted: nobody but a person can tell whether it paid.
    */
   readonly isProven: boolean;
   /** Set when it is the cancelling transfer that was mined: the payment never will be. */

@@ -81,8 +81,7 @@ export function receiptOfSlot(
       wallet: slot.wallet,
       withdrawalId: slot.withdrawalId,
       isSuccess: receipt.status === 1,
-      isProven:
-        !isPayment || slot.contract === undefined || isTransferLogged(slot, receipt.transfers),
+      isProven: !isPayment || slot.contract === undefined || isProvenByLog(slot, receipt),
       // Without its cause a mined cancellation would count as the payment.
       cancelled: kind === "cancel" ? present(slot.cancel, "cause of a cancellation") : undefined,
       isAdopted: raw === undefined,
@@ -96,14 +95,21 @@ export function receiptOfSlot(
   return undefined;
 }
 
+/** What other code than was accepted logs proves nothing; what was mined before it stands. */
+function isProvenByLog(slot: LiveSlot, { height, transfers }: MinedReceipt): boolean {
+  const { stoodStillAfter } = slot;
+  const isTrusted = stoodStillAfter === undefined || height < stoodStillAfter;
+  return isTrusted && isTransferLogged(slot, transfers);
+}
+
 /** Pure: why a token's payment without its transfer stays frozen, and what a person does about it. */
 export function unprovenReason({
   withdrawalId,
   hash,
 }: Pick<SlotReceipt, "withdrawalId" | "hash">): string {
   return (
-    `${hash} was mined and succeeded, and the token did not log exactly this transfer: look at it, ` +
-    `then causeway ledger decide-transfer ${withdrawalId}`
+    `${hash} was mined and succeeded, and the token did not log exactly this transfer, or ran other ` +
+    `code than was accepted: look at it, then causeway ledger decide-transfer ${withdrawalId}`
   );
 }
 

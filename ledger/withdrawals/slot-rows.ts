@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
+import { stoodStillAfter } from "../assets/token-state.js";
 import { TREASURY } from "../journal/accounts.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import type { CancelCause, WithdrawalStatus } from "../requests/withdrawal-status.js";
@@ -55,6 +56,8 @@ export interface LiveSlot {
   readonly contract: Address | undefined;
   readonly destination: Address;
   readonly amountUnits: bigint;
+  /** Its token stands still: other code was first seen after this block, 0 where nobody knows. */
+  readonly stoodStillAfter?: Height | undefined;
   /** Index of the deposit address that the treasury gives gas to; undefined for all others. */
   readonly addressIndex?: number | undefined;
   /** Gas that the first attempt is signed with. */
@@ -88,6 +91,7 @@ export interface SlotRow {
   readonly gas_used: string | null;
   readonly effective_gas_price_atoken: string | null;
   readonly address_index: string | null;
+  readonly stood_still_after: string | null;
   readonly cancel_cause: CancelCause | null;
   readonly cancel_reason: string | null;
   readonly attempts: readonly AttemptRow[] | null;
@@ -108,7 +112,7 @@ export const SELECT_LIVE_SLOT = `
          w.asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract, w.destination,
          w.amount_units::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
-         w.cancel_cause, w.cancel_reason,
+         w.cancel_cause, w.cancel_reason, ${stoodStillAfter("w.asset")} AS stood_still_after,
          CASE WHEN w.customer_id = '${TREASURY}' THEN
            (SELECT d.index::text FROM treasury_move m
               JOIN deposit_address d ON d.address = m.destination
@@ -132,6 +136,9 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
+    ...(row.stood_still_after !== null && {
+      stoodStillAfter: storedInteger(row.stood_still_after),
+    }),
     ...(row.address_index !== null && { addressIndex: storedInteger(row.address_index) }),
     gasLimit: storedAtoken(row.gas_limit),
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),

@@ -54,7 +54,7 @@ import {
   type SwitchCause,
 } from "../../requests/signing-freeze.js";
 import { recordInclusions } from "../recorded-inclusions.js";
-import { receiptOfSlot } from "../slot-outcomes.js";
+import { receiptOfSlot, unprovenReason } from "../slot-outcomes.js";
 import { isSameInclusion, type LiveSlot } from "../slot-rows.js";
 import { createHotWallet, readHotWallet } from "../../wallets/wallet-lease.js";
 import type { WithdrawalId } from "../../requests/withdrawal-id.js";
@@ -302,8 +302,9 @@ async function lookAgain(
   const mined = receiptOfSlot(slot, byHash);
   if (mined !== undefined) {
     const { inclusion } = slot;
-    // Recorded there already, it would freeze again for want of the proof that it froze for.
-    if (!mined.isProven && inclusion !== undefined && isSameInclusion(mined, inclusion)) {
+    // It would freeze again for want of the proof that it froze for, or be proven by what other code logged.
+    const isUnproven = !mined.isProven || frozen.reason === unprovenReason(mined);
+    if (isUnproven && inclusion !== undefined && isSameInclusion(mined, inclusion)) {
       obstacles.push({ obstacle: "unproven", id, hash: mined.hash });
       return;
     }

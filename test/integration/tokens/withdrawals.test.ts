@@ -3,7 +3,7 @@
  * and payouts whose contract says one thing and does another.
  */
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { Contract, JsonRpcProvider } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import type { Hex } from "../../../chain/hex.js";
@@ -15,6 +15,7 @@ import {
   findWithdrawal,
   type Withdrawal,
 } from "../../../ledger/withdrawals/withdrawals.js";
+import { releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
@@ -53,6 +54,8 @@ let alice: Address;
 let sent: Hex[] = [];
 /** Done once, before the lane's next estimate of a token's transfer. */
 let beforeEstimate: (() => Promise<unknown>) | undefined;
+/** Done once, between the lane's next nonces and their signatures. */
+let behindSlots: (() => Promise<unknown>) | undefined;
 
 beforeAll(async () => {
   bench = await TokenBench.open();
@@ -91,6 +94,7 @@ function openAs(service: "worker" | "operator"): Promise<LedgerDatabase> {
 function openLane(): Lane {
   const context = house.context();
   const database = worker;
+  const ledger = createLaneLedger(database);
   const genesisHash = bench.chain.chain.view.genesis().block.hash;
   const node = createPatientNode(bench.rpc, { chainId: 6940n, genesisHash });
   return new Lane(
@@ -106,7 +110,16 @@ function openLane(): Lane {
         sql: database,
         contractOf: (asset) => TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress,
       }),
-      ledger: createLaneLedger(database),
+      ledger: {
+        ...ledger,
+        takeSlots: async (...asked) => {
+          const taken = await ledger.takeSlots(...asked);
+          const task = behindSlots;
+          behindSlots = undefined;
+          await task?.();
+          return taken;
+        },
+      },
       guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
       node: {
         ...node,
@@ -159,6 +172,27 @@ async function rounds(count: number): Promise<void> {
     await bench.mine([], raws);
   }
   await bench.caughtUp();
+}
+
+/** A person has the chain looked at again. */
+async function lookAgain({ id }: Withdrawal) {
+  const { node } = bench;
+  const { obstacles } = await releaseWithdrawal(
+    {
+      database: operator,
+      wallet: WALLET,
+      chainOf: (wallet) => ({
+        headHeight: () => node.blockNumber({ signal }),
+        nonceAt: (at) => node.getTransactionCount(wallet, at, { signal }),
+        receipts: (hashes) => node.getTransactionReceipts(hashes, { signal }),
+        transactions: async () => [],
+      }),
+      paymentOf: async () => undefined,
+    },
+    id,
+    { decision: "look-again" },
+  );
+  return obstacles;
 }
 
 async function balanceOf(customer: string, asset: string) {
@@ -380,6 +414,95 @@ describe("withdrawals of tokens", () => {
     );
     await rounds(4);
     expect((await read(waiting)).status).toBe("settled");
+  });
+
+  describe("of a token that stands still for other code", () => {
+    const goOn = () =>
+      bench.ledger.owner.query(
+        `UPDATE token_state SET paused = false, reason = '', changed_by = 'test'
+          WHERE asset = 'MOODY'`,
+      );
+    const standStill = (height: number, again = "") =>
+      bench.ledger.owner.query(
+        `UPDATE token_state SET paused = true, changed_by = 'test', reason = $1
+          WHERE asset = 'MOODY'`,
+        [`its contract runs other code after block ${height} than was accepted${again}`],
+      );
+    const head = () => bench.node.blockNumber({ signal });
+
+    afterEach(goOn);
+
+    it("give their nonce up where nothing was signed for it, and the hold goes back", async () => {
+      const [unsigned, other] = [await accept("MOODY", 5n), await accept("PLAIN", 5n)];
+      await bench.mine([callOf("PlainToken", "mint", [WALLET, 5n])]);
+      await settleBlocks();
+      const before = await balanceOf("alice", "MOODY");
+      behindSlots = async () => standStill(await head());
+      await rounds(5);
+      const { status, reason, hashes } = await read(unsigned);
+      expect([status, reason, hashes.length]).toEqual([
+        "failed",
+        "its token stands still: other code may do anything with a payment",
+        1,
+      ]);
+      expect(await held("MoodyToken", unsigned.destination)).toBe(0n);
+      expect(await balanceOf("alice", "MOODY")).toMatchObject({
+        availableUnits: (before?.availableUnits ?? 0n) + 5n,
+        heldUnits: 0n,
+      });
+      expect((await read(other)).status).toBe("settled");
+      expect((await bench.reconcile()).clean).toBe(true);
+    });
+
+    it("are proven by no log of that code, and wait for a person", async () => {
+      const paid = await accept("MOODY", 5n);
+      house.clock.ms += 3_000;
+      await lane.runRound(signal);
+      await standStill((await head()) + 1);
+      // Looked at again, for yet other code that came later.
+      await standStill((await head()) + 1_000, ", again");
+      await rounds(4);
+      const { status, reason, hashes } = await read(paid);
+      expect(status).toBe("frozen");
+      expect(reason).toContain(`causeway ledger decide-transfer ${paid.id}`);
+      // Also behind it: that the code of before is back says nothing of what this one did.
+      await goOn();
+      expect(await lookAgain(paid)).toEqual([
+        { obstacle: "unproven", id: paid.id, hash: hashes[0] },
+      ]);
+      await bench.decide(
+        operator,
+        { action: "decide-transfer", withdrawalId: paid.id, isPaid: true },
+        "the destination has it",
+      );
+      expect((await read(paid)).status).toBe("settled");
+      expect((await bench.reconcile()).clean).toBe(true);
+    });
+
+    it("are settled where they were mined before it", async () => {
+      const paid = await accept("MOODY", 5n);
+      house.clock.ms += 3_000;
+      await lane.runRound(signal);
+      await standStill((await head()) + 2);
+      await rounds(4);
+      expect((await read(paid)).status).toBe("settled");
+    });
+
+    it("are made no dearer", async () => {
+      const waiting = await accept("MOODY", 5n);
+      house.clock.ms += 3_000;
+      await lane.runRound(signal);
+      await standStill(await head());
+      for (let round = 0; round < 4; round++) {
+        house.clock.ms += 40_000;
+        await lane.runRound(signal);
+        await bench.mine([]);
+      }
+      expect((await read(waiting)).hashes).toHaveLength(1);
+      await goOn();
+      await rounds(4);
+      expect((await read(waiting)).status).toBe("settled");
+    });
   });
 
   it("stop when somebody else takes tokens from the wallet, and reconcile names the theft", async () => {

@@ -80,16 +80,12 @@ export async function signSlots(
   const last = slots.at(-1);
   if (last === undefined) return none;
   // Slots are taken by the settings of then; what is signed keeps to those of now.
-  const { limitMax, priceCapAtoken } = settings.gas;
-  await giveUp(
-    context,
-    round,
-    slots.filter(({ gasLimit }) => gasLimit > limitMax),
-  );
+  await giveUp(context, round, slots);
   const planned = slots.flatMap((slot) => {
     const { gasLimit } = slot;
-    const gasPriceAtoken = lower(slot.gasPriceAtoken, priceCapAtoken);
-    return gasLimit > limitMax ? [] : [planPayment(context, slot, { gasLimit, gasPriceAtoken })];
+    const gasPriceAtoken = lower(slot.gasPriceAtoken, settings.gas.priceCapAtoken);
+    if (whyUnsigned(context, slot) !== undefined) return [];
+    return [planPayment(context, slot, { gasLimit, gasPriceAtoken })];
   });
   const { isComplete, isPostponed, isSilent } = await signAndStore(context, round, planned, {
     before: WORKER_FAILPOINTS.beforeAttemptCommit,
@@ -100,24 +96,43 @@ export async function signSlots(
   return { ...none, hasMore, nextNonce: last.nonce + 1n, isSilent };
 }
 
-/** No customer is to blame: the transfers of nothing that take these nonces end as not mined. */
+/** Why the payment of a slot is not signed for; undefined where it is. */
+function whyUnsigned({ settings }: LaneContext, slot: LiveSlot): string | undefined {
+  const { limitMax } = settings.gas;
+  const { gasLimit } = slot;
+  if (isOfStoppedToken(slot))
+    return "its token stands still: other code may do anything with a payment";
+  if (gasLimit <= limitMax) return undefined;
+  return `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`;
+}
+
+/** Whether its token stands still: no further payment is signed for it. */
+export function isOfStoppedToken({ stoodStillAfter }: LiveSlot): boolean {
+  return stoodStillAfter !== undefined;
+}
+
+/**
+ * Of slots for which nothing was ever signed those that are not to be. No customer is to blame: the transfers
+ * of nothing that take these nonces end as not mined.
+ */
 async function giveUp(
   context: LaneContext,
   { lease }: Round,
   slots: readonly LiveSlot[],
 ): Promise<void> {
-  if (slots.length === 0) return;
-  const { limitMax } = context.settings.gas;
+  const given = slots.flatMap((slot) => {
+    const reason = slot.attempts.length === 0 ? whyUnsigned(context, slot) : undefined;
+    return reason === undefined ? [] : [{ slot, reason }];
+  });
+  if (given.length === 0) return;
   await context.ledger.beginCancelling(
     lease,
-    slots.map(({ withdrawalId, gasLimit }) => ({
-      id: withdrawalId,
-      cause: "not-mined",
-      reason: `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`,
-    })),
+    given.map(({ slot, reason }) => ({ id: slot.withdrawalId, cause: "not-mined", reason })),
   );
-  const nonces = slots.map(({ nonce }) => nonce.toString());
-  context.log.warn({ nonces }, "the gas limit was lowered: transfers of nothing take these nonces");
+  const nonces = given.map(({ slot }) => slot.nonce.toString());
+  const what =
+    "the gas limit was lowered, or a token stands still: transfers of nothing take these nonces";
+  context.log.warn({ nonces }, what);
 }
 
 /** An attempt before it is signed. */

@@ -3,6 +3,7 @@ import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import {
   FeeRoom,
+  isOfStoppedToken,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
   type PlannedAttempt,
@@ -39,7 +40,10 @@ export async function correctAttempts(
 ): Promise<void> {
   if (refused.length === 0) return;
   const cancels = refused.filter(({ slot }) => slot.status === "cancelling");
-  const payments = refused.filter(({ slot }) => slot.status !== "cancelling");
+  // What a token stands still for is waited out: in the end a transfer of nothing takes the lowest nonce.
+  const payments = refused.filter(
+    ({ slot }) => slot.status !== "cancelling" && !isOfStoppedToken(slot),
+  );
   const attempts = cancels.flatMap((entry) => correctCancel(context, round, entry));
   const mended = await correctPayments(context, round, payments);
   await signReplacements(context, round, [...attempts, ...mended.attempts]);

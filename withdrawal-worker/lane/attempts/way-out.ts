@@ -8,6 +8,7 @@ import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-statu
 import {
   approvalsOf,
   FeeRoom,
+  isOfStoppedToken,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
   planCancel,
@@ -165,7 +166,8 @@ export class WayOut {
     const wanted = slots.flatMap((slot) => {
       const price = raisePrice(priceOf(slot), { suggestedAtoken }, gas.priceCapAtoken);
       const isFull = slot.attempts.length >= MAX_PAYMENT_ATTEMPTS;
-      return price === undefined || price <= priceOf(slot) || isFull ? [] : [{ slot, price }];
+      if (price === undefined || price <= priceOf(slot) || isFull) return [];
+      return isOfStoppedToken(slot) ? [] : [{ slot, price }];
     });
     const estimates = await node.estimate(
       signer.address,
