@@ -32,7 +32,18 @@ interface Counted {
 /** Subjects that are known when a request comes; its wallet is known when it gets a nonce. */
 const REQUEST_SUBJECTS: readonly LimitSubject[] = ["customer", "asset", "destination"];
 
-/** The row's own columns; what ended without payment counts no more. */
+/**
+ * SQL: whether a withdrawal `w` counts. What ended without payment counts no more, unless its payment was
+ * signed, or may have been by the time that its customer took it back: what the signer counts for all
+ * customers nobody uses up for nothing. A nonce of which somebody else's transaction took hold is none.
+ */
+const DOES_COUNT = `(w.status NOT IN ('failed', 'rejected', 'cancelled') OR EXISTS (
+  SELECT 1 FROM nonce_slot used
+   WHERE used.withdrawal_id = w.id AND used.outcome IS DISTINCT FROM 'foreign'
+     AND (w.cancel_cause IN ('request', 'deadline') OR EXISTS (
+       SELECT 1 FROM withdrawal_attempt a WHERE a.slot_id = used.id AND a.kind = 'payment'))))`;
+
+/** The row's own columns. */
 const COUNTS: Readonly<Record<"customer" | "asset" | "destination", string>> = {
   customer: "w.customer_id = asked.subject",
   destination: "w.destination = asked.subject",
@@ -161,7 +172,7 @@ export async function countWallet(
         -- A foreign transaction used it: the payment is made from another one, or from none.
         AND s.outcome IS DISTINCT FROM 'foreign'
        JOIN withdrawal w ON w.id = s.withdrawal_id AND w.asset = $2 AND ${OF_CUSTOMERS}
-        AND w.status NOT IN ('failed', 'rejected', 'cancelled')`,
+        AND ${DOES_COUNT}`,
     [wallet, asset, limit.window === "day" ? null : limit.window],
   );
   return sum(recovered, rows[0]);
@@ -203,7 +214,7 @@ export async function mostBefore(
          FROM asked
          LEFT JOIN withdrawal w ON ${COUNTS[by]} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
           AND w.position <= asked.position AND w.created_at >= asked.since
-          AND w.status NOT IN ('failed', 'rejected', 'cancelled')
+          AND ${DOES_COUNT}
         GROUP BY asked.key`,
       [...columnsOf(asked), asked.map(({ id }) => id)],
     );
@@ -215,7 +226,7 @@ export async function mostBefore(
 /**
  * The limit that a stored withdrawal exceeds by those that were accepted before it, in the window
  * that ends with it; undefined for none. For policies that came after it.
- * @param rejected those that end in the same commit: as all that ended without payment, they count no more
+ * @param rejected those that end in the same commit: they have no nonce, and count no more
  * @param most of this one among others: a limit that it does not exceed by that is not asked about
  */
 export async function exceededBefore(
@@ -239,7 +250,7 @@ export async function exceededBefore(
          JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]}
           AND ${OF_CUSTOMERS} AND w.position <= own.position
           AND w.created_at >= ${windowBefore("own.created_at", "$4::bigint")}
-          AND w.status NOT IN ('failed', 'rejected', 'cancelled') AND w.id <> ALL ($5::text[])
+          AND ${DOES_COUNT} AND w.id <> ALL ($5::text[])
         WHERE own.id = $1`,
       [request.id, subject, asset, window === "day" ? null : window, rejected],
     );
@@ -296,7 +307,7 @@ async function countInto(
        FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
             AS asked (key, asset, subject, seconds)
        LEFT JOIN withdrawal w ON ${condition} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
-        AND w.created_at >= ${WINDOW} AND w.status NOT IN ('failed', 'rejected', 'cancelled')
+        AND w.created_at >= ${WINDOW} AND ${DOES_COUNT}
       GROUP BY asked.key`,
     [...columnsOf(asked)],
   );

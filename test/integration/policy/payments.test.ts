@@ -9,6 +9,8 @@ import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createWeb3Signer } from "../../../withdrawal-worker/signers/web3signer.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { bytesToHex } from "../../../chain/hex.js";
@@ -32,6 +34,17 @@ houseForEachTest((opened) => {
 });
 
 const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;
+
+/** A signer that says nothing to whatever it is asked for. */
+function silentSigner(): LaneContext["signer"] {
+  const { signer } = house.context();
+  return {
+    address: signer.address,
+    trouble: () => undefined,
+    review: (payments) => signer.review(payments),
+    sign: async (intents) => intents.map(() => ({ kind: "unanswered", reason: "test" })),
+  };
+}
 
 const internalBreaks = async () => {
   const books = await readBooks(house.database);
@@ -107,6 +120,44 @@ describe("a policy that changed since a request was accepted", () => {
       "rejected",
     ]);
     expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
+  });
+
+  it("counts what ended behind a nonce that a signature may have used, and nothing before that", async () => {
+    const limits = (["customer", "wallet"] as const).map((by) => {
+      return { by, window: "day" as const, maxUnits: undefined, maxCount: 2 };
+    });
+    const asked = await house.accept();
+    await cancelWithdrawal(house.database, asked.id, "before it has a nonce");
+    const lane = house.lane();
+    const signed = await house.accept();
+    await lane.runRound(house.signal);
+    await cancelWithdrawal(house.database, signed.id, "its payment is signed");
+    await house.pass(lane, { rounds: 3 });
+    expect(await statusOf(signed)).toBe("cancelled");
+    house.files.policy = policyOf({ limits });
+    const second = await house.accept();
+    expect(await house.request()).toMatchObject({ refusal: "LIMIT_EXCEEDED" });
+    // Whoever asks for more by other customers is bound by the wallet's limit.
+    await house.fund("bob", TOKEN);
+    const others = await house.accept({ customerId: parseCustomerId("bob") });
+    await house.pass(lane, { rounds: 3 });
+    expect([await statusOf(second), await statusOf(others)]).toEqual(["settled", "accepted"]);
+  });
+
+  it("counts nothing whose nonce the exchange gave up before its payment was signed", async () => {
+    const { gas } = house.context().settings;
+    const to = freshAddress();
+    house.chain.gasOf.set(to, 450_000n);
+    const asked = await house.accept({ destination: to, destinationText: to });
+    await house.laneWith({ signer: silentSigner() }).runRound(house.signal);
+    expect(await statusOf(asked)).toBe("slotted");
+    await house.database.query(`UPDATE hot_wallet SET lease_owner = NULL`);
+    await house.pass(house.lane({ gas: { ...gas, limitMax: 100_000n } }), { rounds: 4 });
+    expect(await statusOf(asked)).toBe("failed");
+    house.files.policy = policyOf({
+      limits: [{ by: "customer", window: "day", maxUnits: undefined, maxCount: 1 }],
+    });
+    expect(await house.request()).toMatchObject({ outcome: "accepted" });
   });
 
   it("asks nobody again at the slot where as many persons are to agree as before", async () => {
