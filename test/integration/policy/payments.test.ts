@@ -24,7 +24,7 @@ import {
   WALLET,
   WALLET_KEY,
 } from "../../helpers/exchange/house.js";
-import { askSigned, SIGNED } from "./signed-requests.js";
+import { askSigned, SIGNED, signedWith } from "./signed-requests.js";
 import { policyOf } from "./terms.js";
 
 let house: House;
@@ -396,6 +396,22 @@ describe("a signer before a ledger that lies", () => {
     expect(again.reason).toContain("APPROVALS_USED of the signer");
     house.chain.mine();
     expect(house.chain.balances.get(to)).toBe(TOKEN);
+  });
+
+  it("makes nothing dearer that was approved under a former policy, and pays it as it was signed", async () => {
+    house.files.policy = SIGNED;
+    const to = freshAddress();
+    house.chain.unmined.add(to);
+    const asked = await askSigned(house, { destination: to, destinationText: to });
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    house.files.policy = signedWith({ maximumUnits: 50n * TOKEN });
+    await house.pass(lane, { rounds: 4, stepMs: 40_000 });
+    const waiting = await house.read(asked.id);
+    expect([waiting.status, waiting.hashes.length]).toEqual(["broadcast", 1]);
+    house.chain.unmined.clear();
+    await house.pass(lane, { rounds: 3 });
+    expect(await statusOf(asked)).toBe("settled");
   });
 
   it("signs no more in a day than its own file allows, whatever the ledger has forgotten", async () => {

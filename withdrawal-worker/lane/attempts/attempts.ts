@@ -237,6 +237,8 @@ async function heedRefusals(
   const forbidden = planned.flatMap(({ slot, intent }, index) => {
     const outcome = outcomes[index];
     if (outcome?.kind !== "refused" || !outcome.isLasting || intent.kind === "cancel") return [];
+    // Signed under the policy of before: it is made no dearer, and what is signed goes on being sent.
+    if (outcome.code === "APPROVALS_MISSING" && slot.attempts.length > 0) return [];
     const reason = `rule ${outcome.code} of the signer: ${outcome.reason}`;
     return [{ id: slot.withdrawalId, cause: "policy" as const, reason }];
   });
