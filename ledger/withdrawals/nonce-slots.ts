@@ -174,8 +174,8 @@ async function takeInside(
 /**
  * Stores signed transactions; the first one of a slot moves its withdrawal to `signed`. A payment
  * whose withdrawal is to be cancelled by now is dropped, and a dearer one that the day's budget of
- * fees does not cover any more. Nothing is stored while signing is frozen.
- * @returns false when it was frozen @throws LEASE_LOST
+ * fees does not cover any more. Nothing is stored while signing is frozen, nor for a retired wallet.
+ * @returns false then @throws LEASE_LOST
  */
 export function storeAttempts(
   database: SqlDatabase,
@@ -186,6 +186,8 @@ export function storeAttempts(
   return database.transaction(async (tx) => {
     await lockWallet(tx, lease);
     if ((await lockFreeze(tx, lease.wallet)).frozen) return false;
+    // Behind the wallet's lock: a round may have begun before it was retired.
+    if ((await walletStatus(tx, lease.wallet)) === "retired") return false;
     await insertAttempts(tx, await withinBudget(tx, lease.wallet, attempts, budget));
     const first = attempts.filter(({ n, kind }) => n === 0 && kind === "payment");
     const { events } = await stepWithdrawals(

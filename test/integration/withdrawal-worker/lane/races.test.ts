@@ -11,6 +11,7 @@ import { freezeSigning, releaseSigning } from "../../../../ledger/requests/signi
 import { freezeWithdrawals } from "../../../../ledger/withdrawals/slot-outcomes.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { postponeWithdrawals } from "../../../../ledger/requests/withdrawal-steps.js";
+import { drainWallet, retireWallet } from "../../../../ledger/wallets/wallet-registry.js";
 import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
 import type { EstimateMeaning } from "../../../../withdrawal-worker/withdrawal-state.js";
@@ -72,6 +73,23 @@ async function attempts(): Promise<Hash32[]> {
   const rows = await house.database.query<{ hash: Hash32 }>(`SELECT hash FROM withdrawal_attempt`);
   return rows.map(({ hash }) => hash);
 }
+
+describe("a wallet", () => {
+  it("that is retired while its payments are being signed has none of them stored or sent", async () => {
+    const { id } = await house.accept();
+    const word = { operator: "ann", reason: "its key has leaked" };
+    const lane = laneWith({
+      async sign() {
+        await drainWallet(house.ledger.owner, WALLET, word);
+        const rest = { balanceAtoken: 0n, tokens: [], height: 0, dustAtoken: 0n };
+        await retireWallet(house.ledger.owner, WALLET, { ...word, ...rest, force: true });
+      },
+    });
+    await lane.runRound(house.signal);
+    expect([await statusOf(id), await attempts()]).toEqual(["slotted", []]);
+    expect(house.chain.arrived).toEqual([]);
+  });
+});
 
 describe("the kill switch", () => {
   it("that is set while stored bytes are sent again stops what was not sent yet", async () => {
