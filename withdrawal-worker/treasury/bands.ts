@@ -90,9 +90,15 @@ type ChainNonces = ReadonlyMap<Address, bigint>;
 /** Looks at every asset with a band. */
 export async function keepBands(
   context: TreasuryContext,
-  parts: { readonly policy: HashedPolicy; readonly view: WalletView; readonly signal: AbortSignal },
+  parts: {
+    readonly policy: HashedPolicy;
+    readonly view: WalletView;
+    /** New moves are refused: the home's file may say so alone. */
+    readonly isStopped: boolean;
+    readonly signal: AbortSignal;
+  },
 ): Promise<void> {
-  const { policy } = parts;
+  const { policy, isStopped } = parts;
   const banded = bandedOf(policy);
   if (banded.length === 0) return;
   const nonces = await noncesOf(context, parts);
@@ -106,7 +112,8 @@ export async function keepBands(
     const decision = decideBand(holdings, wantedByAsset.get(asset) ?? 0n, band);
     const afterId = coldMoves.get(asset) ?? 0;
     const { height: seenHeight } = parts.view;
-    await carryOut(context, { asset, rules, decision, policy, seenHeight, afterId });
+    const by = { policy, isStopped };
+    await carryOut(context, { asset, rules, decision, ...by, seenHeight, afterId });
   }
 }
 
@@ -244,13 +251,14 @@ async function carryOut(
     readonly rules: TreasuryAsset;
     readonly decision: BandDecision;
     readonly policy: HashedPolicy;
+    readonly isStopped: boolean;
     readonly seenHeight: Height;
     /** The newest move to cold storage that was counted. */
     readonly afterId: number;
   },
 ): Promise<void> {
   const { database, clock, log } = context;
-  const { asset, rules, decision, policy, seenHeight, afterId } = wanted;
+  const { asset, rules, decision, policy, isStopped, seenHeight, afterId } = wanted;
   if (decision.kind === "refill" || decision.kind === "low") await keepRefill(database, asset);
   if (decision.kind === "refill") {
     if (await askForRefill(database, { asset, amountUnits: decision.amountUnits })) {
@@ -275,7 +283,7 @@ async function carryOut(
       amountUnits: decision.amountUnits,
       expiresAtMs: nowMs + COLD_DEADLINE_MS,
     },
-    { minimumAtoken: 0n, nowMs, policy, isStopped: false },
+    { minimumAtoken: 0n, nowMs, policy, isStopped },
   );
   failpoint(TREASURY_FAILPOINTS.afterCold);
   if (refusal !== undefined) log.warn({ asset, refusal }, "a move to cold storage is refused");

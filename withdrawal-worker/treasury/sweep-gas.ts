@@ -27,6 +27,7 @@ export interface GasRound extends SigningRound {
   readonly view: SigningRound["view"] & Pick<WalletView, "height">;
   readonly policy: HashedPolicy;
   readonly maySign: boolean;
+  readonly isStopped: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -183,7 +184,7 @@ async function giveFirst(context: TreasuryContext, gift: Gift, round: GasRound):
 async function give(
   { database, clock, log }: TreasuryContext,
   { sweep, amountUnits }: Gift,
-  { policy }: GasRound,
+  { policy, isStopped }: GasRound,
 ) {
   const { id: sweepId, address: destination, topUpId: afterId } = sweep;
   const nowMs = clock.nowMs();
@@ -191,7 +192,7 @@ async function give(
   const refusal = await openMove(
     database,
     { kind: "top-up", sweepId, destination, amountUnits, expiresAtMs, afterId },
-    { minimumAtoken: 0n, nowMs, policy, isStopped: false },
+    { minimumAtoken: 0n, nowMs, policy, isStopped },
   );
   failpoint(TREASURY_FAILPOINTS.afterTopUp);
   if (refusal !== undefined) {

@@ -59,6 +59,8 @@ interface Round {
   /** Active wallets of this home that are not frozen: only they are given coins. */
   readonly wallets: readonly Address[];
   readonly maySign: boolean;
+  /** Nothing is asked for of hot wallets: the home's file may say so alone. */
+  readonly isStopped: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -107,10 +109,10 @@ export class Sweeper {
     // A node below what was seen shows old nonces and balances.
     if (view.height < this.#lastHeight) return false;
     this.#lastHeight = view.height;
-    const maySign = !stops(level, "stop-sign");
+    const allowed = { maySign: !stops(level, "stop-sign"), isStopped: stops(level, "stop-new") };
     const isAsBooked = view.height >= booked.height;
     const looked = { view, booked, rewinds, isAsBooked };
-    const round: Round = { policy: current, rules, ...looked, wallets, maySign, signal };
+    const round: Round = { policy: current, rules, ...looked, wallets, ...allowed, signal };
     await nameColdAddresses(
       database,
       [...rules.assets].flatMap(([asset, { coldAddress: address }]) =>
@@ -120,7 +122,7 @@ export class Sweeper {
     const moving = (await this.#advance(round)).filter(
       ({ asset, isLate }) => rules.assets.has(asset) && !isLate,
     );
-    if (!maySign) return false;
+    if (!round.maySign) return false;
     const isMore = await this.#begin(round, moving);
     await keepBands(this.#context, round);
     return isMore;

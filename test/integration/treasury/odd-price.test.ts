@@ -41,6 +41,7 @@ it("asks for no coins of cold storage while the wallets have enough at the confi
   await keepBands(context as never, {
     policy: hashPolicy({ ...PERMISSIVE_POLICY, treasury }),
     view: view as never,
+    isStopped: false,
     signal: desk.signal,
   });
   expect(await desk.database.query(`SELECT amount_units FROM refill_request`)).toEqual([]);

@@ -3,7 +3,10 @@ import { afterAll, afterEach, beforeAll, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { resumeCrediting, writeIncident } from "../../../ledger/incidents.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
-import type { KillSwitchLevel } from "../../../ledger/kill-switch/kill-switch-level.js";
+import {
+  type KillSwitchLevel,
+  SWITCH_UNTOUCHED,
+} from "../../../ledger/kill-switch/kill-switch-level.js";
 import type { Sweep } from "../../../ledger/treasury/sweeps.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf } from "../tokens/token-bench.js";
@@ -127,6 +130,19 @@ it("signs nothing behind a kill switch that the ledger was told in the middle of
   await stillBehindView(() => set("stop-sign")).round(signal);
   await set("none");
   expect(await statesOf(address)).toEqual([["ready", 0]]);
+});
+
+it("asks for nothing of hot wallets behind a switch that stops new requests in the home's file alone", async () => {
+  const address = await deposit("token");
+  const stopped = bench.sweeper({
+    killSwitch: { read: async () => ({ ...SWITCH_UNTOUCHED, level: "stop-new" }) },
+  });
+  for (let round = 0; round < 3; round += 1) await stopped.round(signal);
+  expect((await sweepsOf(address)).map(({ state, topUpId }) => [state, topUpId])).toEqual([
+    ["needs-gas", 0],
+  ]);
+  await bench.rounds(5);
+  expect((await statesOf(address)).at(-1)).toEqual(["settled", 1]);
 });
 
 /** As the watcher does where the chain is in doubt. */
