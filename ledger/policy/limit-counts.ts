@@ -32,16 +32,27 @@ interface Counted {
 /** Subjects that are known when a request comes; its wallet is known when it gets a nonce. */
 const REQUEST_SUBJECTS: readonly LimitSubject[] = ["customer", "asset", "destination"];
 
+const ENDED = `('failed', 'rejected', 'cancelled')`;
+
 /**
- * SQL: whether a withdrawal `w` counts. What ended without payment counts no more, unless its payment was
- * signed, or may have been by the time that its customer took it back: what the signer counts for all
- * customers nobody uses up for nothing. A nonce of which somebody else's transaction took hold is none.
+ * SQL: whether a withdrawal `w` counts. What ended without payment counts no more, unless the signer counts the
+ * asset for all customers together and a payment was signed, or may have been by the time that the customer
+ * took it back: nobody uses up for nothing what is everybody's. A nonce that somebody else's transaction took
+ * is none.
+ * @param signerBound SQL of the assets that the signer counts
  */
-const DOES_COUNT = `(w.status NOT IN ('failed', 'rejected', 'cancelled') OR EXISTS (
-  SELECT 1 FROM nonce_slot used
-   WHERE used.withdrawal_id = w.id AND used.outcome IS DISTINCT FROM 'foreign'
-     AND (w.cancel_cause IN ('request', 'deadline') OR EXISTS (
-       SELECT 1 FROM withdrawal_attempt a WHERE a.slot_id = used.id AND a.kind = 'payment'))))`;
+const doesCount = (signerBound: string) => `(w.status NOT IN ${ENDED} OR
+  w.asset = ANY (${signerBound}::text[]) AND EXISTS (
+    SELECT 1 FROM nonce_slot used
+     WHERE used.withdrawal_id = w.id AND used.outcome IS DISTINCT FROM 'foreign'
+       AND (w.cancel_cause IN ('request', 'deadline') OR EXISTS (
+         SELECT 1 FROM withdrawal_attempt a WHERE a.slot_id = used.id AND a.kind = 'payment'))))`;
+
+/** Those of the assets of which the signer has a total of 24 hours for all customers. */
+function signerBound({ policy }: HashedPolicy, asked: readonly Pick<Counted, "asset">[]): string[] {
+  const assets = new Set(asked.map(({ asset }) => asset));
+  return [...assets].filter((asset) => rulesOf(policy, asset).signerDayMaxUnits !== undefined);
+}
 
 /** The row's own columns. */
 const COUNTS: Readonly<Record<"customer" | "asset" | "destination", string>> = {
@@ -120,7 +131,7 @@ export class LimitCounts {
     }
     for (const by of ["customer", "asset", "destination"] as const) {
       const asked = counted.filter(({ limit }) => limit.by === by);
-      await countInto(tx, counts, asked, COUNTS[by]);
+      await countInto(tx, counts, asked, { condition: COUNTS[by], policy });
     }
     return new LimitCounts(policy, counts);
   }
@@ -172,7 +183,7 @@ export async function countWallet(
         -- A foreign transaction used it: the payment is made from another one, or from none.
         AND s.outcome IS DISTINCT FROM 'foreign'
        JOIN withdrawal w ON w.id = s.withdrawal_id AND w.asset = $2 AND ${OF_CUSTOMERS}
-        AND ${DOES_COUNT}`,
+        AND w.status NOT IN ${ENDED}`,
     [wallet, asset, limit.window === "day" ? null : limit.window],
   );
   return sum(recovered, rows[0]);
@@ -214,9 +225,9 @@ export async function mostBefore(
          FROM asked
          LEFT JOIN withdrawal w ON ${COUNTS[by]} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
           AND w.position <= asked.position AND w.created_at >= asked.since
-          AND ${DOES_COUNT}
+          AND ${doesCount("$6")}
         GROUP BY asked.key`,
-      [...columnsOf(asked), asked.map(({ id }) => id)],
+      [...columnsOf(asked), asked.map(({ id }) => id), signerBound(policy, asked)],
     );
     for (const { key, ...row } of rows) most.set(key, sum(undefined, row));
   }
@@ -250,9 +261,16 @@ export async function exceededBefore(
          JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]}
           AND ${OF_CUSTOMERS} AND w.position <= own.position
           AND w.created_at >= ${windowBefore("own.created_at", "$4::bigint")}
-          AND ${DOES_COUNT} AND w.id <> ALL ($5::text[])
+          AND ${doesCount("$6")} AND w.id <> ALL ($5::text[])
         WHERE own.id = $1`,
-      [request.id, subject, asset, window === "day" ? null : window, rejected],
+      [
+        request.id,
+        subject,
+        asset,
+        window === "day" ? null : window,
+        rejected,
+        signerBound(policy, [asked]),
+      ],
     );
     if (isExceeded(limit, sum(recovered, rows[0]))) return key;
   }
@@ -299,7 +317,7 @@ async function countInto(
   tx: Sql,
   counts: Map<string, Count>,
   asked: readonly Counted[],
-  condition: string,
+  { condition, policy }: { readonly condition: string; readonly policy: HashedPolicy },
 ): Promise<void> {
   if (asked.length === 0) return;
   const rows = await tx.query<CountRow>(
@@ -307,9 +325,9 @@ async function countInto(
        FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
             AS asked (key, asset, subject, seconds)
        LEFT JOIN withdrawal w ON ${condition} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
-        AND w.created_at >= ${WINDOW} AND ${DOES_COUNT}
+        AND w.created_at >= ${WINDOW} AND ${doesCount("$5")}
       GROUP BY asked.key`,
-    [...columnsOf(asked)],
+    [...columnsOf(asked), signerBound(policy, asked)],
   );
   for (const { key, ...row } of rows) counts.set(key, sum(counts.get(key), row));
 }

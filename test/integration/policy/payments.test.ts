@@ -9,7 +9,6 @@ import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createWeb3Signer } from "../../../withdrawal-worker/signers/web3signer.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
@@ -122,10 +121,10 @@ describe("a policy that changed since a request was accepted", () => {
     expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
   });
 
-  it("counts what ended behind a nonce that a signature may have used, and nothing before that", async () => {
-    const limits = (["customer", "wallet"] as const).map((by) => {
-      return { by, window: "day" as const, maxUnits: undefined, maxCount: 2 };
-    });
+  it("counts what ended behind a nonce where the signer has counted it, too, and nothing before that", async () => {
+    const limits = [
+      { by: "customer" as const, window: "day" as const, maxUnits: undefined, maxCount: 2 },
+    ];
     const asked = await house.accept();
     await cancelWithdrawal(house.database, asked.id, "before it has a nonce");
     const lane = house.lane();
@@ -136,12 +135,13 @@ describe("a policy that changed since a request was accepted", () => {
     expect(await statusOf(signed)).toBe("cancelled");
     house.files.policy = policyOf({ limits });
     const second = await house.accept();
-    expect(await house.request()).toMatchObject({ refusal: "LIMIT_EXCEEDED" });
-    // Whoever asks for more by other customers is bound by the wallet's limit.
-    await house.fund("bob", TOKEN);
-    const others = await house.accept({ customerId: parseCustomerId("bob") });
     await house.pass(lane, { rounds: 3 });
-    expect([await statusOf(second), await statusOf(others)]).toEqual(["settled", "accepted"]);
+    expect(await statusOf(second)).toBe("settled");
+    house.files.policy = policyOf({ limits, signerDayMaxUnits: 50n * TOKEN });
+    expect(await house.request()).toMatchObject({ refusal: "LIMIT_EXCEEDED" });
+    // Nobody else's share is used up by what is given back.
+    house.files.policy = policyOf({ limits });
+    expect(await house.request()).toMatchObject({ outcome: "accepted" });
   });
 
   it("counts nothing whose nonce the exchange gave up before its payment was signed", async () => {
@@ -156,6 +156,7 @@ describe("a policy that changed since a request was accepted", () => {
     expect(await statusOf(asked)).toBe("failed");
     house.files.policy = policyOf({
       limits: [{ by: "customer", window: "day", maxUnits: undefined, maxCount: 1 }],
+      signerDayMaxUnits: 50n * TOKEN,
     });
     expect(await house.request()).toMatchObject({ outcome: "accepted" });
   });
