@@ -27,7 +27,14 @@ import { Sender, type TestReceipt } from "../helpers/exchange/chain.js";
 import { type ExchangeRun, openStage, playExchange } from "../helpers/exchange/run.js";
 import { TOKEN } from "../helpers/exchange/stage.js";
 import { requestWithdrawal } from "../helpers/exchange/withdrawals.js";
-import { callApi, kitOffset, runCauseway, type RunningKit, startKit } from "../helpers/kit.js";
+import {
+  callApi,
+  kitOffset,
+  readyDoctor,
+  runCauseway,
+  type RunningKit,
+  startKit,
+} from "../helpers/kit.js";
 import { until } from "../helpers/until.js";
 
 const SEED = Number(process.env["EXCHANGE_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
@@ -351,7 +358,7 @@ describe("an exchange under load", () => {
   });
 
   it("is well to the doctor, who counts the peers of its node", async () => {
-    const { code, stdout } = await runCauseway(kit, ["doctor", "--json"]);
+    const { code, stdout } = await readyDoctor(kit, ["--json"]);
     const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: readonly unknown[] };
     expect({ code, ok }).toEqual({ code: 0, ok: true });
     expect(checks).toContainEqual(

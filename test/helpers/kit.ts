@@ -213,12 +213,22 @@ export async function runCauseway(
  * What `causeway status --json` says once all is ready: a part that a busy machine lets answer in no 3 s
  * counts as silent, and whoever is told so looks again.
  */
-export async function readyStatus(kit: Pick<RunningKit, "home">) {
-  const ask = () => runCauseway(kit, ["status", "--json"]);
-  let status = await ask();
-  await until(async () => status.code === 0 || (status = await ask()).code === 0, {
+export function readyStatus(kit: Pick<RunningKit, "home">) {
+  return untilReady(() => runCauseway(kit, ["status", "--json"]));
+}
+
+/** What `causeway doctor` says once nothing has failed: its checks ask the parts as status does. */
+export function readyDoctor(kit: Pick<RunningKit, "home">, flags: readonly string[] = []) {
+  return untilReady(() => runCauseway(kit, ["doctor", ...flags]));
+}
+
+async function untilReady(ask: () => ReturnType<typeof runCauseway>) {
+  let answer = await ask();
+  await until(async () => answer.code === 0 || (answer = await ask()).code === 0, {
     timeoutMs: 60_000,
     what: "every part answers",
+  }).catch((error: unknown) => {
+    throw new Error(`${String(error)}\n${answer.stdout}${answer.stderr}`);
   });
-  return status;
+  return answer;
 }

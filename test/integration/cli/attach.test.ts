@@ -9,6 +9,7 @@ import { ExchangeChain, Sender } from "../../helpers/exchange/chain.js";
 import {
   callApi,
   kitOffset,
+  readyDoctor,
   readyStatus,
   type RunningKit,
   runCauseway,
@@ -96,7 +97,7 @@ describe("npm start on a chain that exists", () => {
       const status = await readyStatus(kit);
       const { ready, parts } = JSON.parse(status.stdout);
       expect({ ready, node: parts[0] }).toMatchObject({ ready: true, node: { url: nodeUrl } });
-      expect(await runCauseway(kit, ["doctor"])).toMatchObject({ code: 0 });
+      expect(await readyDoctor(kit)).toMatchObject({ code: 0 });
       expect(await kit.stop()).toBe(0);
 
       kit = await start({ ...offset, home, args: [] });

@@ -11,7 +11,7 @@ import { Wallet } from "ethers";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { kitOffset, runCauseway } from "../../helpers/kit.js";
+import { kitOffset, readyDoctor } from "../../helpers/kit.js";
 import { type NodeProcess, startNodeProcess } from "../../helpers/node-process.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
@@ -309,7 +309,7 @@ describe("a node that prunes", () => {
   });
 
   it("is told by the doctor, with what is pruned", async () => {
-    const { code, stdout } = await runCauseway({ home }, ["doctor", "--json"]);
+    const { code, stdout } = await readyDoctor({ home }, ["--json"]);
     const { checks } = JSON.parse(stdout) as {
       checks: { id: string; severity: string; value: string }[];
     };
