@@ -8,6 +8,7 @@ import { DEFAULT_PORTS } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { KEY_SPACE } from "../../../node/store/database.js";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { endedBy, endOf } from "../../helpers/endings.js";
 import { kitOffset, readyStatus, runCauseway } from "../../helpers/kit.js";
 import { type NodeProcess, nodeReport, startNodeProcess } from "../../helpers/node-process.js";
 import { putRaw, rawRecords, withFlippedBit } from "../../helpers/raw-level.js";
@@ -106,7 +107,7 @@ describe("causeway start", () => {
       const first = await start(home);
       await untilHeight(first, OFFSET, 2);
       first.process.kill("SIGTERM");
-      expect(await first.ended).toBe(0);
+      expect(await endOf(first)).toEqual(endedBy(0));
       const folder = path.join(home, "data", "chain");
       // Every account of this chain gets something or is looked at in each block or at the start.
       const accounts = (await rawRecords(folder)).filter(({ key }) => key[0] === KEY_SPACE.account);
@@ -156,7 +157,7 @@ describe("causeway start", () => {
       const silent = await connectToAll(OFFSET);
       validator.process.kill("SIGTERM");
       // Not 0 would be the end that it makes of itself when its stop takes too long.
-      expect(await validator.ended).toBe(0);
+      expect(await endOf(validator)).toEqual(endedBy(0));
       for (const socket of silent) socket.destroy();
       expect(await statusOf(homes.validator)).toMatchObject({ ready: false, code: 1 });
       const lines = validator.output().trim().split("\n");
@@ -207,7 +208,7 @@ describe("causeway start", () => {
       const full = await start(homes.full);
       await untilHeight(full, OFFSET + 100, 5);
       full.process.kill("SIGTERM");
-      expect(await full.ended).toBe(0);
+      expect(await endOf(full)).toEqual(endedBy(0));
 
       // The copy, and then the original: without what a node makes itself, on other ports.
       const copy = path.join(newFolder(), "copy");
@@ -252,7 +253,7 @@ describe("causeway start", () => {
         stderr: expect.stringContaining("already running on the home"),
       });
       node.process.kill("SIGTERM");
-      expect(await node.ended).toBe(0);
+      expect(await endOf(node)).toEqual(endedBy(0));
       expect(fs.existsSync(path.join(home, "kit.lock"))).toBe(false);
       expect(await runCauseway({ home }, ["init"])).toMatchObject({ code: 0 });
     },

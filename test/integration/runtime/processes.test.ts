@@ -9,6 +9,7 @@ import {
   isRunning,
   signalProcess,
 } from "../../../runtime/process/process-identity.js";
+import { endedBy, endOf } from "../../helpers/endings.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 
@@ -106,7 +107,7 @@ describe("runProcess", () => {
       expect(probe.output()).toContain("/tmp/some-home 40");
       expect(probe.output()).toContain('{"ready":true,"name":"probe"}');
       probe.child.kill(signal);
-      expect(await probe.ended).toEqual([0, null]);
+      expect(await endOf(probe)).toEqual(endedBy([0, null]));
       expect(probe.output()).toMatch(/stopping[^]*stopped api[^]*stopped database/);
     },
   );
@@ -129,7 +130,7 @@ describe("runProcess", () => {
     expect(probe.child.exitCode).toBeNull();
     expect(probe.output()).toContain('"reason":"SIGINT"');
     probe.child.kill("SIGINT");
-    expect(await probe.ended).toEqual([1, null]);
+    expect(await endOf(probe)).toEqual(endedBy([1, null]));
     expect(probe.output()).not.toContain("stop took too long");
   });
 
@@ -149,14 +150,14 @@ describe("runProcess", () => {
       closeSync(disk);
       await until(() => /serving|probe:/.test(probe.errors()), { timeoutMs: 10_000 });
       probe.child.kill("SIGTERM");
-      expect(await probe.ended).toEqual([0, null]);
+      expect(await endOf(probe)).toEqual(endedBy([0, null]));
       expect(probe.errors()).toBe("serving\nstopped api\n");
     },
   );
 
   it("exits 1 with one sentence when the start fails", async () => {
     const probe = run(lifecycle(`async () => { throw new Error("port 8082 is taken"); }`));
-    expect(await probe.ended).toEqual([1, null]);
+    expect(await endOf(probe)).toEqual(endedBy([1, null]));
     expect(probe.errors()).toBe("probe: port 8082 is taken\n");
   });
 
@@ -173,7 +174,7 @@ describe("runProcess", () => {
     probe.child.on("message", (message) => messages.push(message));
     await until(() => messages.length > 1, { timeoutMs: 10_000 });
     probe.child.kill("SIGUSR2");
-    expect(await probe.ended).toEqual([0, null]);
+    expect(await endOf(probe)).toEqual(endedBy([0, null]));
     await until(() => !probe.child.connected, { timeoutMs: 10_000 });
     expect(messages).toEqual([
       { busy: true, name: "probe", reason: "moves its tables" },
@@ -188,9 +189,11 @@ describe("runProcess", () => {
       throw Object.assign(new Error("port 8082 is taken"), { code: "PORT_TAKEN" });
     }`;
     const probe = run(lifecycle(start), { ipc: true });
-    const told = once(probe.child, "message");
-    expect(await probe.ended).toEqual([1, null]);
-    expect((await told)[0]).toEqual({ portTaken: true, name: "probe" });
+    const told: unknown[] = [];
+    probe.child.on("message", (message) => told.push(message));
+    expect(await endOf(probe)).toEqual(endedBy([1, null]));
+    await until(() => !probe.child.connected, { timeoutMs: 10_000 });
+    expect(told).toEqual([{ portTaken: true, name: "probe" }]);
     expect(probe.errors()).toBe(
       "probe: port 8082 is taken. Free the port or use --port-offset N.\n",
     );
@@ -200,7 +203,7 @@ describe("runProcess", () => {
     "refuses the arguments %s %s",
     async (...args) => {
       const probe = run(lifecycle("async () => []"), { args });
-      expect(await probe.ended).toEqual([1, null]);
+      expect(await endOf(probe)).toEqual(endedBy([1, null]));
       expect(probe.errors().trim().split("\n")).toHaveLength(1);
       expect(probe.output()).not.toContain("ready");
     },
@@ -213,7 +216,7 @@ describe("runProcess", () => {
         return [service("api")];
       }`),
     );
-    expect(await probe.ended).toEqual([1, null]);
+    expect(await endOf(probe)).toEqual(endedBy([1, null]));
     expect(probe.output()).toContain("stopped api");
     expect(probe.output()).toContain("books do not balance");
   });
@@ -225,7 +228,7 @@ describe("runProcess", () => {
         return [service("api")];
       }`),
     );
-    expect(await probe.ended).toEqual([1, null]);
+    expect(await endOf(probe)).toEqual(endedBy([1, null]));
     expect(probe.output()).toContain("forgotten");
   });
 
@@ -239,7 +242,7 @@ describe("runProcess", () => {
     );
     await until(() => probe.output().includes("starting"), { timeoutMs: 10_000 });
     probe.child.kill("SIGTERM");
-    expect(await probe.ended).toEqual([0, null]);
+    expect(await endOf(probe)).toEqual(endedBy([0, null]));
     expect(probe.errors()).toBe("");
   });
 
@@ -255,7 +258,7 @@ describe("runProcess", () => {
     expect(message).toEqual({ ready: true, name: "probe" });
     // The shorter of the two deadlines, that of an orphan, keeps this test short.
     probe.child.disconnect();
-    expect(await probe.ended).toEqual([1, null]);
+    expect(await endOf(probe)).toEqual(endedBy([1, null]));
     const [, deadlineMs] = /"deadlineMs":(\d+).*stop took too long/.exec(probe.output()) ?? [];
     expect(Number(deadlineMs)).toBeLessThan(ORPHAN_LIMIT_MS);
   });
@@ -289,7 +292,7 @@ describe("runProcess", () => {
     });
     await until(isReady(probe), { timeoutMs: 10_000 });
     probe.child.stdin?.end();
-    expect(await probe.ended).toEqual([0, null]);
+    expect(await endOf(probe)).toEqual(endedBy([0, null]));
   });
 
   it("ends when its supervisor was gone before it listened", async () => {
@@ -298,7 +301,7 @@ describe("runProcess", () => {
       runProcess({ name: "probe", start: async () => { console.log("started"); return []; } });`;
     const probe = run(loading, { ipc: true, env: { CAUSEWAY_SUPERVISED: "1" } });
     probe.child.disconnect();
-    expect(await probe.ended).toEqual([0, null]);
+    expect(await endOf(probe)).toEqual(endedBy([0, null]));
     expect(probe.output()).not.toContain("started");
     expect(probe.output()).toContain('"reason":"supervisor died"');
   });
@@ -308,7 +311,7 @@ describe("runProcess", () => {
     await until(isReady(probe), { timeoutMs: 10_000 });
     probe.child.stdin?.end();
     probe.child.kill("SIGTERM");
-    expect(await probe.ended).toEqual([0, null]);
+    expect(await endOf(probe)).toEqual(endedBy([0, null]));
     expect(probe.output()).toContain('"reason":"SIGTERM"');
   });
 });
@@ -381,7 +384,7 @@ describe("guardian", () => {
       supervisor("obedient.unref(); deaf.unref(); released.unref(); guardian.close();"),
     );
     const identities = (await pidsOf(parent)).map(identifyProcess);
-    expect(await parent.ended).toEqual([0, null]);
+    expect(await endOf(parent)).toEqual(endedBy([0, null]));
     for (const identity of identities) {
       expect(identity !== undefined && isRunning(identity)).toBe(true);
       expect(identity !== undefined && signalProcess(identity, "SIGKILL")).toBe(true);

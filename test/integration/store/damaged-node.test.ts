@@ -9,6 +9,7 @@ import { DEFAULT_PORTS } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { storeKey } from "../../../node/store/database.js";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { endedBy, endOf } from "../../helpers/endings.js";
 import { kitOffset } from "../../helpers/kit.js";
 import { nodeReport, startNodeProcess } from "../../helpers/node-process.js";
 import { putRaw, rawRecords, withFlippedBit } from "../../helpers/raw-level.js";
@@ -49,7 +50,7 @@ it("a node ends when it reads a record with a flipped bit, and says which and wh
   const first = await startNodeProcess(home);
   await untilHeight(2);
   first.process.kill("SIGTERM");
-  expect(await first.ended).toBe(0);
+  expect(await endOf(first)).toEqual(endedBy(0));
 
   const folder = path.join(home, "data", "chain");
   const key = storeKey("account", addressToBytes(parseAddress(holder)));

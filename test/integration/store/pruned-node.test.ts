@@ -11,6 +11,7 @@ import { Wallet } from "ethers";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { endedBy, endOf } from "../../helpers/endings.js";
 import { kitOffset, readyDoctor } from "../../helpers/kit.js";
 import { type NodeProcess, startNodeProcess } from "../../helpers/node-process.js";
 import { compiledFolder } from "../../helpers/services/services.js";
@@ -328,12 +329,12 @@ describe("a node that prunes", () => {
     });
     expect(await syncInfo(FULL_OFFSET)).toMatchObject({ latest: 0 });
     full.process.kill("SIGTERM");
-    expect(await full.ended).toBe(0);
+    expect(await endOf(full)).toEqual(endedBy(0));
   });
 
   it("goes on after a restart and after SIGKILL in the middle of a deletion", async () => {
     node.process.kill("SIGTERM");
-    expect(await node.ended).toBe(0);
+    expect(await endOf(node)).toEqual(endedBy(0));
     node = await start(home, { CAUSEWAY_FAILPOINT: "pruner.after-write:15" });
     expect(await node.ended).toBe("SIGKILL");
     node = await start(home);
@@ -365,17 +366,17 @@ describe("a node that prunes", () => {
 
   it("ends with code 0 at halt-height, and does not start above it", async () => {
     node.process.kill("SIGTERM");
-    expect(await node.ended).toBe(0);
+    expect(await endOf(node)).toEqual(endedBy(0));
     const committed = node.output().match(/"height":([0-9]+)[^\n]*"block committed"/g) ?? [];
     const last = Number(/"height":([0-9]+)/.exec(committed.at(-1) ?? "")?.[1]);
     const haltHeight = last + 15;
     setApp({ "halt-height": String(haltHeight) });
     node = await start(home);
-    expect(await node.ended).toBe(0);
+    expect(await endOf(node)).toEqual(endedBy(0));
     const told = () => node.output().match(/"height":[0-9]+[^\n]*halt-height of app.toml/)?.[0];
     expect(told()).toContain(`"height":${haltHeight},`);
     node = await start(home);
-    expect(await node.ended).toBe(0);
+    expect(await endOf(node)).toEqual(endedBy(0));
     expect(told()).toContain(`"height":${haltHeight},`);
     expect(node.output()).not.toContain("block committed");
   });

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { encryptKeystoreJsonSync, Wallet } from "ethers";
 import { bytesToHex } from "../../../chain/hex.js";
 import { WORKER_FAILPOINTS } from "../../../withdrawal-worker/failpoints.js";
+import { endedBy, endOf } from "../../helpers/endings.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
@@ -153,7 +154,7 @@ describe("a worker that is killed", () => {
     const spent = 1_000n * TOKEN - (house.chain.balances.get(WALLET) ?? 0n);
     expect(500n * TOKEN - (await house.accountAtoken(`asset:wallet:${WALLET}`))).toBe(spent);
     worker.child.kill("SIGTERM");
-    expect(await worker.ended).toBe("0");
+    expect(await endOf(worker)).toEqual(endedBy("0"));
   });
 
   it("and one that was stopped for longer than its lease pay nothing twice", async () => {
@@ -190,7 +191,7 @@ describe("a worker that is killed", () => {
     expect(house.chain.nonces.get(WALLET)).toBe(nonceBefore + 20n);
     for (const worker of [zombie, heir]) {
       worker.child.kill("SIGTERM");
-      expect(await worker.ended).toBe("0");
+      expect(await endOf(worker)).toEqual(endedBy("0"));
     }
   });
 });
