@@ -15,6 +15,7 @@ import { createTestnet, type TestnetNode } from "../../../cli/home/network/testn
 import { Stages } from "../../../node/compose/stages.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { kitOffset } from "../../helpers/kit.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 
 /** Prints what became of two starts; stops only what has started. */
@@ -45,8 +46,7 @@ const PROGRAM = `
   console.log("ended");
 `;
 
-/** Far from the ports of kits and networks of other tests. */
-const PORT_OFFSET = 17;
+const PORT_OFFSET = kitOffset(0);
 
 let folder: string;
 let blocker: Server | undefined;
