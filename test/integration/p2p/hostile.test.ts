@@ -305,7 +305,7 @@ describe("a peer that", () => {
   });
 
   it("goes on after its request loses the stream, and nothing of it is kept", async () => {
-    const { link } = await scene();
+    const { link } = await scene({}, 60_000);
     const channel = await link.open(BLOCK_PROTOCOL, { ...LARGE, signal: stopping.signal });
     channel.send(new Uint8Array(0));
     expect((await channel.read(stopping.signal))?.length).toBeGreaterThan(0);
@@ -315,7 +315,7 @@ describe("a peer that", () => {
   });
 
   it("asks for a million blocks gets none and pays for it", async () => {
-    const all = await scene();
+    const all = await scene({}, 60_000);
     const source = blockSource(all.link);
     const request = source.blocks(
       { from: 1, count: 1_000_000 },
