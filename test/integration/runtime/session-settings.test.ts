@@ -95,8 +95,10 @@ it("learns soon that a server is gone without a word", async () => {
   const session = await openSqlSession({ ...common, url: database.url });
   for (const sql of [db, session]) {
     const [row] = await sql.query<{ port: number }>(PORT);
-    await until(() => silenceTicks(row?.port) !== undefined, { timeoutMs: 5_000 });
-    expect(silenceTicks(row?.port)).toBeLessThanOrEqual(1_000);
+    // Looked at once: the kernel may be at another timer the next time.
+    let ticks: number | undefined;
+    await until(() => (ticks = silenceTicks(row?.port)) !== undefined, { timeoutMs: 5_000 });
+    expect(ticks).toBeLessThanOrEqual(1_000);
   }
   await session.close();
   await db.close();
