@@ -3,6 +3,7 @@ import { expect, it } from "@jest/globals";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { present } from "../../../chain/errors.js";
 import { createHomeFolders, homePaths } from "../../../cli/home/home.js";
 import { readPostmasterFile } from "../../../cli/postgres/survivor.js";
 import { createKit, kitScripts } from "../../../cli/supervisor/kit.js";
@@ -67,9 +68,9 @@ it("is gone after its stop, the database included, although all of it hangs", as
   });
   try {
     await kit.start();
-    const server = readPostmasterFile(join(paths.data, "postgres"))?.pid ?? 0;
-    pids.add(server);
-    process.kill(server, "SIGSTOP");
+    const server = present(readPostmasterFile(join(paths.data, "postgres")), "the server");
+    pids.add(server.pid);
+    process.kill(server.pid, "SIGSTOP");
     await kit.stop();
     expect([...pids].filter((pid) => identifyProcess(pid) !== undefined)).toEqual([]);
     expect(pids.size).toBe(Object.keys(kitScripts()).length + 1);

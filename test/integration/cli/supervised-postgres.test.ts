@@ -76,7 +76,7 @@ describe("the supervised PostgreSQL", () => {
   it("is given up with the folder, the cause and the log, not with how it ended first", async () => {
     const folder = await supervise(home);
     chmodSync(join(folder, "global", "pg_control"), 0);
-    process.kill(readPostmasterFile(folder)?.pid ?? 0, "SIGKILL");
+    process.kill(present(readPostmasterFile(folder), "the server").pid, "SIGKILL");
     await until(() => faults.length > 0, { timeoutMs: 30_000 });
     expect(faults).toEqual([
       `postgres died 5 times in a row (the database folder ${folder} cannot be used: permission denied); ` +
@@ -87,7 +87,7 @@ describe("the supervised PostgreSQL", () => {
   it("waits for its port, which another program has for a while when it is to be started again", async () => {
     const folder = await supervise(home);
     const holder = createServer();
-    process.kill(readPostmasterFile(folder)?.pid ?? 0, "SIGKILL");
+    process.kill(present(readPostmasterFile(folder), "the server").pid, "SIGKILL");
     await until(() => notices.some((line) => line.endsWith("; starting it again")), {
       timeoutMs: 30_000,
     });

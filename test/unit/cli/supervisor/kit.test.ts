@@ -218,7 +218,8 @@ describe("the kit", () => {
       const children: { name: string; pid: number }[] = JSON.parse(
         readFileSync(paths.children, "utf8"),
       );
-      process.kill(children.find(({ name }) => name === part)?.pid ?? 0, "SIGKILL");
+      const child = children.find(({ name }) => name === part);
+      process.kill(present(child, `the process of ${part}`).pid, "SIGKILL");
     };
     const starts = (part: string) => events().filter((event) => event === `start ${part}`).length;
     await until(() => readFileSync(paths.children, "utf8").includes("console"), {

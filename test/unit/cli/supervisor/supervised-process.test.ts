@@ -115,7 +115,7 @@ describe("a supervised process", () => {
     expect(child.ready).toBe(false);
     expect(seen.spawned).toHaveLength(1);
     expect(seen.ended).toEqual(seen.spawned);
-    expect(isAlive(seen.spawned[0] ?? 0)).toBe(false);
+    expect(isAlive(present(seen.spawned[0], "the process"))).toBe(false);
     expect(readFileSync(join(folder, "ready-child.log"), "utf8")).toContain("ready child is here");
   });
 
@@ -143,7 +143,7 @@ describe("a supervised process", () => {
   it("is started again when it is killed", async () => {
     const { child, seen, changed } = supervise("ready-child");
     await child.start({ signal });
-    process.kill(seen.spawned[0] ?? 0, "SIGKILL");
+    process.kill(present(seen.spawned[0], "the process"), "SIGKILL");
     while (seen.spawned.length < 2) await changed();
     expect(child.restarts).toBe(1);
     expect(seen.restarts).toEqual(["it was ended by SIGKILL"]);
@@ -180,7 +180,7 @@ describe("a supervised process", () => {
     const { child, seen, changed } = supervise("portless-child", { env });
     await child.start({ signal });
     writeFileSync(file, "");
-    process.kill(seen.spawned[0] ?? 0, "SIGKILL");
+    process.kill(present(seen.spawned[0], "the process"), "SIGKILL");
     while (seen.spawned.length < MAX_QUICK_DEATHS + 3 && seen.gaveUp.length === 0) await changed();
     expect(seen.gaveUp).toEqual([]);
     rmSync(file);
@@ -220,7 +220,7 @@ describe("a supervised process", () => {
     const { child, seen } = supervise("deaf-child");
     await child.start({ signal });
     await child.stop({ graceMs: 100 });
-    expect(isAlive(seen.spawned[0] ?? 0)).toBe(false);
+    expect(isAlive(present(seen.spawned[0], "the process"))).toBe(false);
     expect(seen.restarts).toEqual([]);
   });
 
@@ -256,7 +256,7 @@ describe("a supervised process", () => {
     expect(seen.restarts[0]).toContain("port 1 is taken");
     rmSync(file);
     await started;
-    process.kill(seen.spawned.at(-1) ?? 0, "SIGKILL");
+    process.kill(present(seen.spawned.at(-1), "the process"), "SIGKILL");
     const told = seen.restarts.length;
     while (seen.restarts.length === told) await changed();
     expect(seen.restarts.at(-1)).toBe("it was ended by SIGKILL");
