@@ -138,14 +138,17 @@ it("tells how far the node is while an answer takes long, by the heads that it a
     },
   });
   const running = follower.run(signal);
-  await asking.opened;
-  expect(follower.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD });
-  follower.wake(HEAD + 30);
-  expect(follower.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD + 30 });
-  // One that was announced before and comes later.
-  follower.wake(HEAD + 29);
-  expect(follower.status().nodeHeight).toBe(HEAD + 30);
-  answer.open();
-  await running;
+  try {
+    await Promise.race([asking.opened, running]);
+    expect(follower.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD });
+    follower.wake(HEAD + 30);
+    expect(follower.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD + 30 });
+    // One that was announced before and comes later.
+    follower.wake(HEAD + 29);
+    expect(follower.status().nodeHeight).toBe(HEAD + 30);
+  } finally {
+    answer.open();
+    await running;
+  }
   expect(follower.status().nodeHeight).toBe(HEAD);
 });

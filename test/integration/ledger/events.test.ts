@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
+import { createGate } from "../../helpers/gate.js";
 import { openTestLedger, type TestLedger, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 
@@ -64,35 +64,39 @@ describe("the event stream", () => {
 
   it("makes a later transaction wait for an earlier one, so commit order is number order", async () => {
     const { database } = ledger;
-    const gate = new AbortController();
-    const opened = once(gate.signal, "abort");
-    let hasFirst = false;
+    const [held, released] = [createGate(), createGate()];
     const order: string[] = [];
     const first = standing(database, async (tx) => {
       await appendEvents(tx, [{ type: "deposit.detected", data: {} }]);
-      hasFirst = true;
-      await opened;
+      held.open();
+      await released.opened;
       order.push("first");
     });
-    await until(() => hasFirst, { timeoutMs: 5_000 });
-    const second = (async () => {
-      await database.transaction((tx) =>
-        appendEvents(tx, [{ type: "deposit.credited", data: {} }]),
-      );
-      order.push("second");
-    })();
-    await until(
-      async () => {
-        const [row] = await database.query<{ waiting: number }>(
-          `SELECT count(*)::integer AS waiting FROM pg_stat_activity
-            WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    const writers = [first];
+    try {
+      await Promise.race([held.opened, first]);
+      const second = async () => {
+        await database.transaction((tx) =>
+          appendEvents(tx, [{ type: "deposit.credited", data: {} }]),
         );
-        return row?.waiting === 1;
-      },
-      { timeoutMs: 5_000, what: "the second writer waits" },
-    );
-    gate.abort();
-    await Promise.all([first, second]);
+        order.push("second");
+      };
+      writers.push(second());
+      await until(
+        async () => {
+          const [row] = await database.query<{ waiting: number }>(
+            `SELECT count(*)::integer AS waiting FROM pg_stat_activity
+              WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+          );
+          return row?.waiting === 1;
+        },
+        { timeoutMs: 5_000, what: "the second writer waits" },
+      );
+    } finally {
+      released.open();
+      await Promise.allSettled(writers);
+    }
+    await Promise.all(writers);
     expect(order).toEqual(["first", "second"]);
   });
 });

@@ -190,24 +190,31 @@ it("is known to a wallet that is opened while it is set, once it is said to be s
     held.open();
     await released.opened;
   });
-  await Promise.race([held.opened, signing]);
-  const wanted = { level: "stop-sign", reason: "a key has leaked", by: "ann" } as const;
-  const setting = setKillSwitch(patient(house.database), wanted);
-  const timeoutMs = 4_000;
-  await until(async () => (await countWaiting()) === 1, { timeoutMs, what: "the setting waits" });
-
   const seen: boolean[] = [];
-  const opening = createHotWallet(house.database, { wallet: SECOND, firstNonce: 0n });
-  const using = opening.then(() =>
-    standing(house.ledger.owner, async (tx) => {
-      seen.push((await lockFreeze(tx, SECOND)).frozen);
-      // What is committed by this look is committed behind the word that all is stopped.
-      await setting;
-    }),
-  );
-  const hasCome = async () => seen.length === 1 || (await countWaiting()) === 2;
-  await until(hasCome, { timeoutMs, what: "the wallet is opened, or waits" });
-  released.open();
-  await Promise.all([signing, setting, using]);
+  const all: Promise<unknown>[] = [signing];
+  try {
+    await Promise.race([held.opened, signing]);
+    const wanted = { level: "stop-sign", reason: "a key has leaked", by: "ann" } as const;
+    const setting = setKillSwitch(patient(house.database), wanted);
+    all.push(setting);
+    const timeoutMs = 4_000;
+    await until(async () => (await countWaiting()) === 1, { timeoutMs, what: "the setting waits" });
+
+    const opening = createHotWallet(house.database, { wallet: SECOND, firstNonce: 0n });
+    const using = opening.then(() =>
+      standing(house.ledger.owner, async (tx) => {
+        seen.push((await lockFreeze(tx, SECOND)).frozen);
+        // What is committed by this look is committed behind the word that all is stopped.
+        await setting;
+      }),
+    );
+    all.push(using);
+    const hasCome = async () => seen.length === 1 || (await countWaiting()) === 2;
+    await until(hasCome, { timeoutMs, what: "the wallet is opened, or waits" });
+  } finally {
+    released.open();
+    await Promise.allSettled(all);
+  }
+  await Promise.all(all);
   expect(seen).toEqual([true]);
 });

@@ -267,6 +267,8 @@ describe("clients that begin large requests and do not end them", () => {
   it("are none: whole ones that wait behind another on a connection that ends", async () => {
     const { memory, node, httpPort } = await startNode();
     const answered = createGate();
+    // Before the servers end, which wait for their answers.
+    cleanups.push(answered.open);
     node.calls.call = async () => {
       await answered.opened;
       return node.calls.result;

@@ -84,6 +84,11 @@ it("no more of one way run at once, and the other ways have their own places", a
       );
     }),
   ];
+  // Before the servers end, which wait for their answers.
+  cleanups.push(async () => {
+    gate.open();
+    await Promise.allSettled(others);
+  });
   await until(() => state.running === MOST + others.length, { timeoutMs: 10_000 });
   gate.open();
   expect(await Promise.all(others)).toEqual([200, "answered"]);

@@ -98,23 +98,28 @@ it("spends the day's budget of fees once, by whichever of two wallets comes firs
     held.open();
     await released.opened;
   });
-  await Promise.race([held.opened, blocked]);
-  const taking = leases.map((lease, index) => {
-    const { id, amountUnits } = present(requests[index], "a request");
-    const candidates = [{ id, amountUnits, ...gas }];
-    return takeSlots(house.database, lease, candidates, { budget, policy });
-  });
-  await until(
-    async () => {
-      const waiting = await house.ledger.owner.query(
-        `SELECT 1 FROM pg_stat_activity
-          WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      return waiting.length === 2;
-    },
-    { timeoutMs: 10_000, what: "both wait" },
-  );
-  released.open();
+  let taking: ReturnType<typeof takeSlots>[] = [];
+  try {
+    await Promise.race([held.opened, blocked]);
+    taking = leases.map((lease, index) => {
+      const { id, amountUnits } = present(requests[index], "a request");
+      const candidates = [{ id, amountUnits, ...gas }];
+      return takeSlots(house.database, lease, candidates, { budget, policy });
+    });
+    await until(
+      async () => {
+        const waiting = await house.ledger.owner.query(
+          `SELECT 1 FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+        return waiting.length === 2;
+      },
+      { timeoutMs: 10_000, what: "both wait" },
+    );
+  } finally {
+    released.open();
+    await Promise.allSettled([blocked, ...taking]);
+  }
   await blocked;
   const results = await Promise.all(taking);
   expect(results.flatMap(({ taken }) => taken)).toHaveLength(1);

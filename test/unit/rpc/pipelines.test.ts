@@ -56,7 +56,8 @@ describe("what cannot be read", () => {
     };
     const memory = createClientMemory(systemClock);
     const server = await startEvmHttpServer(node.api, { listen: HERE, allowedOrigins: [], memory });
-    cleanups.push(() => server.stop());
+    // In the other order: its end waits for its answers.
+    cleanups.push(() => server.stop(), released.open);
     const raw = await signLegacy(ALICE, { nonce: 0, to: BOB.address, value: 5n });
     const call = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] };
     const body = JSON.stringify(call);

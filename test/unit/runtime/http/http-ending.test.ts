@@ -94,18 +94,23 @@ it.each(servers)(
     ask("slow");
     await arrived.opened;
     const stopped = server.stop();
-    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
-    // By then it has ended the connections that are idle.
-    for (let turn = 0; turn < 4; turn += 1) await nextTurn();
-    released.open();
-    await until(() => text.includes('{"id":"/v1/things/slow"}'), WAIT);
-    text = "";
-    ask("next");
-    await until(() => isEnded, WAIT);
-    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Connection: close\r\n/);
-    expect(text).toContain('{"id":"/v1/things/next"}');
-    await stopped;
-    socket.destroy();
+    try {
+      await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+      // By then it has ended the connections that are idle.
+      for (let turn = 0; turn < 4; turn += 1) await nextTurn();
+      released.open();
+      await until(() => text.includes('{"id":"/v1/things/slow"}'), WAIT);
+      text = "";
+      ask("next");
+      await until(() => isEnded, WAIT);
+      expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Connection: close\r\n/);
+      expect(text).toContain('{"id":"/v1/things/next"}');
+      await stopped;
+    } finally {
+      released.open();
+      socket.destroy();
+      await stopped;
+    }
   },
 );
 

@@ -436,9 +436,12 @@ describe("HTTP server", () => {
       .then((response) => response.status);
     await arrived.opened;
     const stopped = slow.stop();
-    await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow();
-    released.open();
+    try {
+      await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow();
+    } finally {
+      released.open();
+      await stopped;
+    }
     expect(await answer).toBe(200);
-    await stopped;
   });
 });

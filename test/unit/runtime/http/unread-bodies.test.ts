@@ -51,7 +51,8 @@ async function start() {
     unread,
   });
   await server.start();
-  cleanups.push(() => server.stop());
+  // In the other order: its end waits for its answers.
+  cleanups.push(() => server.stop(), gate.open);
   return { unread, gate, port: server.port };
 }
 
