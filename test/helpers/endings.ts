@@ -1,4 +1,5 @@
 /** Ends of processes, told beside what they said: where a test wanted something else, both are seen. */
+import type { ChildProcess } from "node:child_process";
 import { expect } from "@jest/globals";
 
 /** Lines that are told. */
@@ -21,4 +22,20 @@ export async function endOf<T>(process: Collected<T>): Promise<{ ended: T; said:
 /** What `endOf` is to be: this end, whatever was said. */
 export function endedBy<T>(ended: T): { readonly ended: T; readonly said: unknown } {
   return { ended, said: expect.any(String) };
+}
+
+/**
+ * What a child writes first to its standard output. Throws how it ended, and what it wrote to its standard
+ * error, where that comes before.
+ */
+export function firstWords(child: ChildProcess): Promise<string> {
+  let errors = "";
+  child.stderr?.on("data", (chunk: Buffer) => (errors += chunk.toString()));
+  return new Promise((resolve, reject) => {
+    child.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString()));
+    child.once("error", reject);
+    child.once("close", (code, signal) => {
+      reject(new Error(`it ended (${signal ?? code}) and had said nothing\n${errors}`));
+    });
+  });
 }

@@ -17,6 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { firstWords } from "../../helpers/endings.js";
 import { until } from "../../helpers/until.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -300,7 +301,7 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     writeFileSync(part, "setInterval(() => undefined, 1000); console.log('up');");
     const kit = spawn(process.execPath, ["--no-warnings", part, "--home", "x"]);
     const ended = once(kit, "exit");
-    await once(kit.stdout, "data");
+    await firstWords(kit);
     update("1.0.1");
     const beside = await runCommand();
     expect(beside).toMatchObject({ code: 0, output: "ran status\n" });
@@ -323,7 +324,7 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     writeFileSync(main, `${readFileSync(main, "utf8")};${serve}`);
     const words = ["--no-warnings", "causeway.mjs", "start"];
     const node = spawn(process.execPath, words, { cwd: join(clone, "bin") });
-    await once(node.stdout, "data");
+    await firstWords(node);
     update("1.0.1");
     expect((await runCommand()).errors).toContain(`process ${node.pid} runs what is built`);
     node.kill("SIGKILL");

@@ -32,6 +32,7 @@ import {
   isRunning,
   type ProcessIdentity,
 } from "../../../runtime/process/process-identity.js";
+import { firstWords } from "../../helpers/endings.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { itForRoot } from "../../helpers/for-root.js";
@@ -117,7 +118,7 @@ describe("embedded PostgreSQL", () => {
       process.stdout.write(String(server.pid));
     `;
     return spawn(process.execPath, ["--input-type=module", "-e", script], {
-      stdio: ["ignore", "pipe", "inherit"],
+      stdio: ["ignore", "pipe", "pipe"],
     });
   }
 
@@ -317,10 +318,10 @@ describe("embedded PostgreSQL", () => {
 
   it("is gone within 5 s when the kit is killed, also what hangs of it, and its port is free for the next start", async () => {
     const kit = await startInKit();
-    const [output] = await once(kit.stdout, "data");
-    const server = identifyProcess(Number(String(output)));
+    const pid = Number(await firstWords(kit));
+    const server = identifyProcess(pid);
     expect(server).toBeDefined();
-    const part = hangPart(Number(String(output)));
+    const part = hangPart(pid);
     kit.kill("SIGKILL");
     await until(() => server === undefined || !isRunning(server), { timeoutMs: 5_000 });
     await until(() => !isRunning(part), { timeoutMs: 1_000 });

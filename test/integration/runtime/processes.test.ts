@@ -254,8 +254,8 @@ describe("runProcess", () => {
       }`),
       { ipc: true, env: { CAUSEWAY_SUPERVISED: "1" } },
     );
-    const [message] = await once(probe.child, "message");
-    expect(message).toEqual({ ready: true, name: "probe" });
+    const told = await Promise.race([once(probe.child, "message"), endOf(probe)]);
+    expect(told).toEqual([{ ready: true, name: "probe" }, undefined]);
     // The shorter of the two deadlines, that of an orphan, keeps this test short.
     probe.child.disconnect();
     expect(await endOf(probe)).toEqual(endedBy([1, null]));

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { firstWords } from "../../helpers/endings.js";
 import { kitOffset } from "../../helpers/kit.js";
 import { freePort, MOST_WORKERS, RUNS } from "../../helpers/ports.js";
 
@@ -19,15 +20,14 @@ async function claimed(firstPort: number): Promise<number> {
     process.stdin.resume();
     console.log(await claimRun(${firstPort}));`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", source], {
-    stdio: ["pipe", "pipe", "inherit"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
+  const exited = once(child, "exit");
   ends.push(() => {
-    const exited = once(child, "exit");
     child.kill("SIGKILL");
     return exited;
   });
-  const [line] = await once(child.stdout, "data");
-  return Number(line);
+  return Number(await firstWords(child));
 }
 
 describe("runs at the same time", () => {

@@ -14,6 +14,7 @@ import {
   isLoopbackAddress,
   isPublicAddress,
 } from "../../../../runtime/http/outgoing/public-address.js";
+import { firstWords } from "../../../helpers/endings.js";
 
 describe("a URL", () => {
   it("is as long as it is when it is written out", () => {
@@ -142,9 +143,9 @@ async function hungHost() {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     });`;
   const child = spawn(process.execPath, ["--eval", program], {
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
   });
-  const port = Number(await new Promise((resolve) => child.stdout.once("data", resolve)));
+  const port = Number(await firstWords(child));
   const fillers = Array.from({ length: 2 }, () => connect(port, "127.0.0.1"));
   await Promise.all(
     fillers.map((filler) => new Promise<void>((resolve) => filler.once("connect", resolve))),
