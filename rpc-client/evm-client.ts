@@ -114,6 +114,15 @@ export interface EvmClient
     hashes: readonly Hash32[],
     options: RpcOptions,
   ): Promise<(NodeReceipt | undefined)[]>;
+  /**
+   * The same from a node that has block `height`: undefined then says that the transaction is in no block up
+   * to it. BAD_ANSWER while the node does not have that block.
+   */
+  getReceiptsUpTo(
+    height: Height,
+    hashes: readonly Hash32[],
+    options: RpcOptions,
+  ): Promise<(NodeReceipt | undefined)[]>;
   /** Header by height, or the newest block's. */
   getBlockHeader(at: At, options: RpcOptions): Promise<NodeBlockHeader | undefined>;
   /** Headers by height, in the order of the heights. */
@@ -279,6 +288,7 @@ type TransactionCalls = Pick<
   | "sendRawTransactions"
   | "getTransactionReceipt"
   | "getTransactionReceipts"
+  | "getReceiptsUpTo"
   | "transactionStatus"
 >;
 
@@ -305,13 +315,21 @@ function transactionCalls(rpc: JsonRpcClient): TransactionCalls {
       return parseReceiptOf(answer, hash);
     },
     async getTransactionReceipts(hashes, options) {
-      const calls = hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] }));
-      const outcomes = await rpc.batch(calls, options);
+      const outcomes = await rpc.batch(receiptCalls(hashes), options);
+      return hashes.map((hash, index) => parseReceiptOf(resultOf(outcomes[index]), hash));
+    },
+    async getReceiptsUpTo(height, hashes, options) {
+      const outcomes = await askOverRange(rpc, height, receiptCalls(hashes), options);
       return hashes.map((hash, index) => parseReceiptOf(resultOf(outcomes[index]), hash));
     },
     transactionStatus: async (hash, options) =>
       parseTransactionStatus(await rpc.request("causeway_getTransactionStatus", [hash], options)),
   };
+}
+
+/** Calls for receipts, for batches that mix calls. */
+export function receiptCalls(hashes: readonly Hash32[]): RpcCall[] {
+  return hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] }));
 }
 
 /** Call for a balance, for batches that mix calls. */

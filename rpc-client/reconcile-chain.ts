@@ -18,7 +18,7 @@ export function createReconcileChain(
     EvmClient,
     | "getBlockHeader"
     | "getBalances"
-    | "getTransactionReceipts"
+    | "getReceiptsUpTo"
     | "accountJournal"
     | "tokenBalances"
     | "transferLogs"
@@ -37,8 +37,8 @@ export function createReconcileChain(
         queries.map(({ address: account, height: at }) => ({ token, account, at })),
         { signal },
       ),
-    async minedCosts(hashes: readonly Hash32[]) {
-      const receipts = await node.getTransactionReceipts(hashes, { signal });
+    async minedCosts(hashes: readonly Hash32[], upToHeight: Height) {
+      const receipts = await node.getReceiptsUpTo(upToHeight, hashes, { signal });
       return receipts.map((receipt) =>
         receipt === undefined
           ? undefined

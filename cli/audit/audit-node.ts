@@ -17,8 +17,10 @@ import {
 } from "../../rpc-client/answer-fields.js";
 import { blockReceipts } from "../../rpc-client/block-receipts.js";
 import { isPruned, NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { receiptCalls } from "../../rpc-client/evm-client.js";
 import { type JournaledBlock, parseJournaledBlock } from "../../rpc-client/journal-codec.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "../../rpc-client/json-rpc.js";
+import { askOverRange } from "../../rpc-client/whole-range.js";
 import { retry } from "../../runtime/process/task.js";
 import { AuditError } from "./errors.js";
 
@@ -64,8 +66,11 @@ export interface AuditNode {
   /** RLP of headers, in the order of the heights. */
   rawHeaders(heights: readonly Height[]): Promise<Uint8Array[]>;
   receipts(height: Height): Promise<AuditedReceipt[]>;
-  /** Blocks in which transactions were mined and did not fail; undefined for any other one. */
-  minedIn(hashes: readonly Hash32[]): Promise<(Height | undefined)[]>;
+  /**
+   * Blocks in which transactions were mined and did not fail; undefined for any other one.
+   * @throws BAD_ANSWER while the node does not have block `upToHeight`
+   */
+  minedIn(hashes: readonly Hash32[], upToHeight: Height): Promise<(Height | undefined)[]>;
   journal(hash: Hash32): Promise<JournaledBlock>;
   /** Atoken of each address, unproven. @throws STATE_UNPROVEN as `proofs` does */
   balances(addresses: readonly Address[], height: Height): Promise<Atoken[]>;
@@ -126,11 +131,11 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
         blockReceipts(rpc, height, parseReceipt, { signal }),
       );
     },
-    async minedIn(hashes) {
-      const answers = await askAll(
-        "eth_getTransactionReceipt",
-        hashes.map((hash) => [hash]),
-      );
+    async minedIn(hashes, upToHeight) {
+      const answers = await asked("eth_getTransactionReceipt", async () => {
+        const outcomes = await askOverRange(rpc, upToHeight, receiptCalls(hashes), { signal });
+        return outcomes.map((outcome) => resultOf(outcome));
+      });
       return answers.map((answer) => readOptional(answer, "receipt", successHeight));
     },
     journal: async (hash) => parseJournaledBlock(await ask("causeway_getBlockJournal", [hash])),

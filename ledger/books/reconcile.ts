@@ -41,8 +41,14 @@ export interface ReconcileChain {
     contract: Address,
     queries: readonly { readonly address: Address; readonly height: Height }[],
   ): Promise<readonly (bigint | undefined)[]>;
-  /** What a mined transaction took from its sender; undefined while it is not mined. */
-  minedCosts(hashes: readonly Hash32[]): Promise<readonly (MinedCost | undefined)[]>;
+  /**
+   * What a mined transaction took from its sender; undefined while it is in no block up to the height. A
+   * node that has not come so far is a fault.
+   */
+  minedCosts(
+    hashes: readonly Hash32[],
+    upToHeight: Height,
+  ): Promise<readonly (MinedCost | undefined)[]>;
   /** Effective balance changes of an address up to a height, in chain order. */
   movements(address: Address, upToHeight: Height): AsyncIterable<ChainMovement>;
   /** Logged transfers of a token from and to an address, in chain order. */
@@ -227,7 +233,7 @@ function nativeSide(chain: ReconcileChain): AssetSide {
     balances: (queries) => chain.balances(queries),
     taken: (cost, attempt) => cost.feeAtoken + (cost.isSuccess ? attempt.amountUnits : 0n),
     movements: (address, { to }) => chain.movements(address, to),
-    minedCosts: (hashes) => chain.minedCosts(hashes),
+    minedCosts: (hashes, upToHeight) => chain.minedCosts(hashes, upToHeight),
   };
 }
 
@@ -245,7 +251,7 @@ function tokenSide(chain: ReconcileChain, contract: Address): AssetSide {
         .filter((one) => one.contract === contract && one.from === wallet && one.to !== wallet)
         .reduce((sum, { units }) => sum + units, 0n),
     movements: (address, range) => chain.tokenMovements(contract, address, range),
-    minedCosts: (hashes) => chain.minedCosts(hashes),
+    minedCosts: (hashes, upToHeight) => chain.minedCosts(hashes, upToHeight),
   };
 }
 
@@ -319,7 +325,10 @@ interface MinedUnsettled {
 
 /** Withdrawals that are mined up to the height and not booked yet, from their receipts. */
 async function minedButUnsettled({ chain, books, height }: Sides): Promise<MinedUnsettled[]> {
-  const costs = await chain.minedCosts(books.unsettled.map((attempt) => attempt.hash));
+  const costs = await chain.minedCosts(
+    books.unsettled.map((attempt) => attempt.hash),
+    height,
+  );
   return books.unsettled.flatMap((attempt, index) => {
     const { wallet, hash, withdrawalId } = attempt;
     const cost = costs[index];

@@ -42,7 +42,8 @@ interface Sources {
 
 /**
  * Reads the books, and says what of the block is not in them yet.
- * @throws HEIGHT_NOT_BOOKED, NEGATIVE_LIABILITY; what the node throws, and the signal's reason
+ * @throws HEIGHT_NOT_BOOKED, NEGATIVE_LIABILITY; what the node throws, BAD_ANSWER while it does not have the
+ *   block; the signal's reason
  */
 export async function readSettledBooks(
   { database, node, signal }: Sources,
@@ -66,7 +67,10 @@ async function minedUpTo(
   open: readonly OpenPayment[],
   height: Height,
 ): Promise<UnbookedPayment[]> {
-  const heights = await node.minedIn(open.map(({ hash }) => hash));
+  const heights = await node.minedIn(
+    open.map(({ hash }) => hash),
+    height,
+  );
   return open.flatMap(({ withdrawalId }, index) => {
     const minedHeight = heights[index];
     if (minedHeight === undefined || minedHeight > height) return [];

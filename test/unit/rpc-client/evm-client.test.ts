@@ -133,6 +133,16 @@ describe("typed calls", () => {
     expect(await none.client.getTransactionReceipts([HASH], { signal })).toEqual([undefined]);
   });
 
+  it("read receipts up to a block, and refuse a node that has not come to it", async () => {
+    const ask = (block: unknown) =>
+      clientWith({ eth_getBlockByNumber: block, eth_getTransactionReceipt: null });
+    const late = ask(null).client.getReceiptsUpTo(16, [HASH], { signal });
+    await expect(late).rejects.toMatchObject({ code: "BAD_ANSWER" });
+    const { client, calls } = ask({ hash: HASH });
+    expect(await client.getReceiptsUpTo(16, [HASH], { signal })).toEqual([undefined]);
+    expect(calls.map(({ params }) => params)).toEqual([["0x10", false], [HASH]]);
+  });
+
   it("read a journal with failed changes, and refuse one of another block or out of order", async () => {
     const { client } = clientWith({ causeway_getBlockJournal: journal });
     const block = await client.blockJournal(HASH, { signal });

@@ -4,6 +4,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type AuditNode, createAuditNode } from "../../../../cli/audit/audit-node.js";
+import { parseHash32 } from "../../../../chain/hex.js";
 import { RpcFault, startFakeNode } from "../../../helpers/chains/fake-node.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../../rpc-client/json-rpc.js";
 
@@ -79,6 +80,20 @@ describe("receipts of a block", () => {
     client.close();
     await fake.close();
   });
+});
+
+it("a node that is behind the block does not say that nothing is mined", async () => {
+  const fake = await startFakeNode({
+    eth_getBlockByNumber: ([height]) => (height === "0x7" ? { hash: hex(7, 32) } : null),
+    eth_getTransactionReceipt: () => null,
+  });
+  const client = createJsonRpcClient({ url: fake.url, timeoutMs: 5_000 });
+  const behind = createAuditNode(client, signal);
+  const hashes = [parseHash32(hex(1, 32))];
+  expect(await behind.minedIn(hashes, 7)).toEqual([undefined]);
+  await expect(behind.minedIn(hashes, 8)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+  client.close();
+  await fake.close();
 });
 
 describe("a question without an answer", () => {
