@@ -117,7 +117,18 @@ export async function runVerifyReserves(
   });
 }
 
-/** Checks a customer's file, and that it is of a proof of reserves where one is named. */
+/** Of a proof of reserves that is right, and not enough. */
+const NOT_COVERED = "Proven, and NOT COVERED: more is owed than held.";
+
+/** Of one in the first format. */
+const UNSIGNED_ACCOUNTS =
+  "A former release made the proof of reserves: its wallets did not sign for which accounts these are, nor " +
+  "of which ledger. Others may have been put to it, or left out: ask for a new one.";
+
+/**
+ * Checks a customer's file, and that it is of a proof of reserves where one is named: one that does not cover what
+ * is owed is a difference here, too.
+ */
 export async function runVerifyLiability(
   context: CommandContext,
   file: string,
@@ -128,20 +139,26 @@ export async function runVerifyLiability(
     const liability = parseLiability(await readProofFile(file, MAX_LIABILITY_BYTES));
     const { root, liabilitiesRoot } = verifyLiability(liability);
     const { reserves } = options;
-    if (reserves !== undefined) {
-      const of = await readReserves(context, { ...options, file: reserves }, warn);
-      assertPartOf(liability, of);
-    }
+    const of =
+      reserves === undefined
+        ? undefined
+        : await readReserves(context, { ...options, file: reserves }, warn);
+    if (of !== undefined) assertPartOf(liability, of);
+    // Without a proof of reserves, the file says nothing of what is held.
+    const isCovered = of?.proven.isCovered ?? null;
+    const accountsSigned = of?.proven.areAccountsSigned ?? null;
     const { asset, customerId, units, height, blockHash } = liability;
     if (context.json) {
       const shown = { asset, customerId, units: units.toString(), height, blockHash };
       const total = root.sumUnits.toString();
       printJson(context, {
-        ok: true,
+        ok: isCovered !== false,
         ...shown,
         total,
         liabilitiesRoot,
         reserves: reserves ?? null,
+        isCovered,
+        accountsSigned,
       });
     } else {
       context.print(`  customer      ${customerId}`);
@@ -149,14 +166,16 @@ export async function runVerifyLiability(
       context.print(`  of            ${amountText(asset, root.sumUnits)}, owed to all customers`);
       context.print(`  block         ${height}, ${blockHash}`);
       context.print(`  liabilities   ${liabilitiesRoot}`);
+      if (accountsSigned === false) context.print(UNSIGNED_ACCOUNTS);
       context.print(
         reserves === undefined
           ? "It is in that sum. Whether wallets signed for the sum and the block, only the published " +
               "proof of reserves shows: compare the root with it, or name its file."
           : "It is in the sum that the wallets signed for.",
       );
+      if (isCovered === false) context.print(NOT_COVERED);
     }
-    return AUDIT_EXIT.clean;
+    return isCovered === false ? AUDIT_EXIT.difference : AUDIT_EXIT.clean;
   });
 }
 
@@ -254,15 +273,8 @@ function show(
   for (const { asset, sumUnits } of otherLiabilities) {
     context.print(`  owed besides  ${amountText(asset, sumUnits)}, without a proof of reserves`);
   }
-  if (!proven.areAccountsSigned) {
-    context.print(
-      "A former release made it: its wallets did not sign for which accounts these are, nor of which " +
-        "ledger. Others may have been put to it, or left out: ask for a new one.",
-    );
-  }
-  context.print(
-    isCovered ? "Proven, and covered." : "Proven, and NOT COVERED: more is owed than held.",
-  );
+  if (!proven.areAccountsSigned) context.print(UNSIGNED_ACCOUNTS);
+  context.print(isCovered ? "Proven, and covered." : NOT_COVERED);
 }
 
 function leftOutText(asset: string, units: bigint): string {

@@ -415,3 +415,21 @@ describe("the commands", () => {
     expect(await runVerifyReserves(shown, alice, { genesis: genesisFile }, warn)).toBe(2);
   });
 });
+    // What a proof of reserves lacks, the customer is told who has only the own file checked.
+    expect(await check({ reserves: former })).toBe(0);
+    expect(printed.join()).toMatch(/did not sign for which accounts.*It is in the sum that the w/);
+    printed.length = 0;
+    expect(await runVerifyLiability(forPrograms, alice, { ...options, reserves }, warn)).toBe(0);
+    const owed = [{ asset: "TOKEN", customerId: "alice", units: 10n ** 60n }];
+    const poor = await stage.make(keys, [], { liabilities: owed });
+    const uncovered = write("uncovered.json", textOf(poor.contents));
+    const [file] = poor.liabilities.map((liability) => encodeLiability(liability.file()));
+    const of = { genesis: genesisFile, reserves: uncovered };
+    const poorAlice = write("poor-alice.json", file ?? "");
+    expect(await runVerifyLiability(forPrograms, poorAlice, of, warn)).toBe(1);
+    expect(printed.map((line) => JSON.parse(line))).toMatchObject([
+      { ok: true, isCovered: true, accountsSigned: true },
+      { ok: false, isCovered: false, accountsSigned: true },
+    ]);
+    expect(await runVerifyLiability(shown, poorAlice, of, warn)).toBe(1);
+    expect(printed.at(-1)).toBe("Proven, and NOT COVERED: more is owed than held.");
