@@ -4,7 +4,7 @@ import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.j
 import { addressToBytes, toBech32, toChecksumAddress } from "../../../chain/address.js";
 import { errorMessage } from "../../../chain/errors.js";
 import { keccak256, keccak256Hex } from "../../../chain/hashes.js";
-import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
+import { bytesToHash32, EMPTY_CODE_HASH, type Hash32, type Height } from "../../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/encoding/rlp.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
@@ -48,9 +48,16 @@ export async function verifyBundle(
   genesis: Genesis,
 ): Promise<ProvenBalance> {
   const { stateRoot, ...block } = verifyBlock(bundle, genesis);
-  const account = await provenAccount(bundle, stateRoot);
+  const { balanceAtoken, nonce } = await provenAccount(bundle, stateRoot);
   const { address } = bundle;
-  return { address: toChecksumAddress(address), bech32: toBech32(address), ...block, ...account };
+  const names = { address: toChecksumAddress(address), bech32: toBech32(address) };
+  return { ...names, ...block, balanceAtoken, nonce };
+}
+
+/** An account as a state has it. */
+export interface ProvenAccount extends Pick<ProvenBalance, "balanceAtoken" | "nonce"> {
+  /** `EMPTY_CODE_HASH` of all but contracts. */
+  readonly codeHash: Hash32;
 }
 
 /** A block that the validators signed for. */
@@ -99,7 +106,7 @@ export function verifyBlock(
 export async function provenAccount(
   { address, accountProof }: Pick<BalanceBundle, "address" | "accountProof">,
   stateRoot: Hash32,
-): Promise<Pick<ProvenBalance, "balanceAtoken" | "nonce">> {
+): Promise<ProvenAccount> {
   const [root] = accountProof;
   // The library takes the first node's hash for the root; whether it is the block's is ours to ask.
   if (root === undefined || keccak256Hex(root) !== stateRoot) {
@@ -114,13 +121,14 @@ export async function provenAccount(
   } catch (cause) {
     throw notProven(`the proof of the account does not hold: ${errorMessage(cause)}`, cause);
   }
-  if (leaf === null) return { balanceAtoken: 0n, nonce: 0n };
+  if (leaf === null) return { balanceAtoken: 0n, nonce: 0n, codeHash: EMPTY_CODE_HASH };
   const record = leaf;
   return held("the account's record", () => {
     const fields = rlpList(decodeRlp(record));
     if (fields.length !== ACCOUNT_FIELDS) throw new RangeError("not four fields");
-    const [nonce, balance] = fields;
-    return { nonce: rlpInteger(nonce), balanceAtoken: rlpInteger(balance) };
+    const [nonce, balance, , code] = fields;
+    const codeHash = bytesToHash32(rlpBytes(code));
+    return { nonce: rlpInteger(nonce), balanceAtoken: rlpInteger(balance), codeHash };
   });
 }
 

@@ -1,6 +1,7 @@
 /** Checks a file of reserves with nothing but the genesis: no network, no clock, no node. */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { recoverPersonalMessage } from "../../../chain/signing/personal-message.js";
+import { EMPTY_CODE_HASH, type Hash32 } from "../../../chain/hex.js";
 import type { Atoken } from "../../../chain/units.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
@@ -63,7 +64,11 @@ export async function verifyReserves(
     seen.add(account.address);
     const { address } = account;
     const accountProof = file.nodes.wayTo(address, block.stateRoot);
-    const { balanceAtoken } = await provenAccount({ address, accountProof }, block.stateRoot);
+    const { balanceAtoken, codeHash } = await provenAccount(
+      { address, accountProof },
+      block.stateRoot,
+    );
+    if (!signsItself(account)) assertHasKey(address, codeHash, genesis);
     onProgress?.(seen.size, file.accounts.length);
     const pause = breathe(signal);
     if (pause !== undefined) await pause;
@@ -89,6 +94,26 @@ export async function verifyReserves(
     liabilitiesRoot: root,
     nonce: file.nonce,
   };
+}
+
+/** Below 2^16: nobody's, precompiled contracts, the modules' accounts. No key has an address like these. */
+const LOW_ADDRESS = /^0x0{36}/;
+
+/**
+ * A deposit address signs nothing. Coins that no key can move are nobody's reserves, whoever calls them so:
+ * those of the chain's own accounts, and of contracts. A deposit address comes from the exchange's xpub, and
+ * never has code.
+ */
+function assertHasKey(address: Address, codeHash: Hash32, { params }: Genesis): void {
+  const { feeCollector, treasury, validatorsPool, developmentFund, burnAddress } = params;
+  const own = [feeCollector, treasury, validatorsPool, developmentFund, burnAddress];
+  const name = toChecksumAddress(address);
+  if (own.includes(address) || LOW_ADDRESS.test(address)) {
+    throw notProven(`${name} is an account of the chain itself, whose coins no key can move`);
+  }
+  if (codeHash !== EMPTY_CODE_HASH) {
+    throw notProven(`${name} is a contract, whose coins no key can move`);
+  }
 }
 
 /** Every wallet signs, once, and nobody else: what is owed stands on nothing but these signatures. */

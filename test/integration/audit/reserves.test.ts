@@ -7,8 +7,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { verifyMessage } from "ethers";
-import { parseAddress } from "../../../chain/address.js";
-import { parseHash32 } from "../../../chain/hex.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import { hexToBytes, parseHash32 } from "../../../chain/hex.js";
 import { atokenToToken } from "../../../chain/units.js";
 import {
   runAuditReserves,
@@ -23,8 +23,13 @@ import {
   verifyLiability,
 } from "../../../cli/audit/reserves/liability-file.js";
 import type { MadeReserves } from "../../../cli/audit/reserves/make-reserves.js";
-import type { ReservesContents } from "../../../cli/audit/reserves/reserves-file.js";
+import { parseReserves } from "../../../cli/audit/reserves/read-reserves.js";
+import {
+  encodeReserves,
+  type ReservesContents,
+} from "../../../cli/audit/reserves/reserves-file.js";
 import { StateNodes } from "../../../cli/audit/reserves/state-nodes.js";
+import { verifyReserves } from "../../../cli/audit/reserves/verify-reserves.js";
 import { writeReserves } from "../../../cli/audit/reserves/write-reserves.js";
 import { SUSPENSE_HOLDER } from "../../../ledger/journal/accounts.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
@@ -208,6 +213,35 @@ describe("a proof of reserves", () => {
     for (const contents of changed) {
       await expect(stage.verify(contents)).rejects.toMatchObject({ code: "NOT_PROVEN" });
     }
+  });
+
+  it("is refused with coins that no key can move, whoever signs for them", async () => {
+    const { params } = genesis;
+    const { accounts, nodes } = made.contents;
+    const contentsWith = async (address: Address) => {
+      const more = new StateNodes();
+      for (const node of nodes.values()) more.add(node);
+      const { accountProof } = await chain.chain.view.proof(address, [], HEIGHT, signal);
+      for (const node of accountProof) more.add(hexToBytes(node));
+      const all = [...accounts, { address, role: "deposit-address" as const }];
+      return { ...made.contents, nodes: more, accounts: all };
+    };
+    for (const address of [
+      params.feeCollector,
+      params.treasury,
+      params.validatorsPool,
+      params.developmentFund,
+      params.burnAddress,
+      ...["0", "1", "100", "801", "8ff"].map((end) => parseAddress(`0x${end.padStart(40, "0")}`)),
+    ]) {
+      const contents = await contentsWith(address);
+      await expect(stage.verify(contents)).rejects.toThrow("no key can move");
+    }
+    // It has code: to a genesis that does not name it, it is a contract as any other.
+    const contents = await contentsWith(params.feeCollector);
+    const unnamed = { ...genesis, params: { ...params, feeCollector: params.treasury } };
+    const read = await parseReserves(encodeReserves(contents));
+    await expect(verifyReserves(read, unnamed)).rejects.toThrow("is a contract");
   });
 
   it("is refused with an account that nobody signed for, whose coins are there", async () => {
@@ -413,8 +447,6 @@ describe("the commands", () => {
     ]);
     expect(await check({ reserves: alice })).toBe(2);
     expect(await runVerifyReserves(shown, alice, { genesis: genesisFile }, warn)).toBe(2);
-  });
-});
     // What a proof of reserves lacks, the customer is told who has only the own file checked.
     expect(await check({ reserves: former })).toBe(0);
     expect(printed.join()).toMatch(/did not sign for which accounts.*It is in the sum that the w/);
@@ -433,3 +465,5 @@ describe("the commands", () => {
     ]);
     expect(await runVerifyLiability(shown, poorAlice, of, warn)).toBe(1);
     expect(printed.at(-1)).toBe("Proven, and NOT COVERED: more is owed than held.");
+  });
+});
