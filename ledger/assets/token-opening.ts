@@ -10,7 +10,7 @@ import {
   walletAccount,
 } from "../journal/accounts.js";
 import { type JournalEntry, postJournals } from "../journal/journal.js";
-import { storedInteger } from "../stored-values.js";
+import { storedAddress, storedInteger } from "../stored-values.js";
 import { noteFound } from "./sweep-due.js";
 import type { TokenAsset } from "./asset-registry.js";
 
@@ -72,6 +72,26 @@ export function bookOpening(
     );
     return true;
   });
+}
+
+/**
+ * Deposit addresses whose past is not booked as a whole, and of this token is: they were opened with it, for
+ * both have the same first block.
+ */
+export async function openedWith(
+  sql: Sql,
+  { asset, fromHeight }: { readonly asset: string; readonly fromHeight: Height },
+): Promise<ReadonlySet<Address>> {
+  const rows = await sql.query<{ address: string }>(
+    `SELECT d.address
+       FROM deposit_address d
+       JOIN journal_entry entry ON entry.memo = 'before ' || d.address
+       JOIN posting ON posting.journal_id = entry.id
+      WHERE NOT d.backfilled AND entry.kind = '${TOKEN_OPENING}' AND posting.asset = $1
+        AND entry.effective_height = $2`,
+    [asset, fromHeight - 1],
+  );
+  return new Set(rows.map(({ address }) => storedAddress(address)));
 }
 
 /** Hot wallets whose past is booked: with a token of the same block only where that was opened before. */

@@ -13,7 +13,7 @@ import {
 } from "../journal/accounts.js";
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
-import { TOKEN_OPENING } from "../assets/token-opening.js";
+import { openedWith, TOKEN_OPENING } from "../assets/token-opening.js";
 import { IS_IN_TRANSIT } from "../treasury/stranded-moves.js";
 import { IS_ON_ITS_WAY_AGAIN } from "../requests/lost-gas.js";
 import { FORWARD, FORWARD_FROM } from "../watch/lost-heights.js";
@@ -109,6 +109,7 @@ export interface AssetBooks {
    * nothing there is none: most addresses have none of most tokens, and all of them are held in memory.
    */
   readonly unitsOf: ReadonlyMap<Address, bigint>;
+  readonly openedWith: ReadonlySet<Address>;
   readonly unsettled: readonly UnsettledAttempt[];
   /** Operators' entries about coins on the chain, newest first, at most `MAX_LISTED`. */
   readonly decided: readonly DecidedEntry[];
@@ -174,6 +175,7 @@ async function readAssetBooks(tx: Sql, scope: Scope): Promise<AssetBooks> {
     ...(await readAssets(tx, scope)),
     unpostedDepositsUnits: await readUnposted(tx, scope),
     unitsOf: await readUnitsOf(tx, scope),
+    openedWith: await openedWith(tx, scope),
     decided: await readDecidedEntries(tx, scope),
     unsettled: await readUnsettled(tx, scope),
     ...totals,

@@ -349,7 +349,8 @@ async function depositLine(sides: Sides): Promise<AccountLine> {
   }
   // What an address held of a token before the token itself counted is booked with the token.
   const waiting = addresses.filter(
-    (entry) => !entry.backfilled && entry.fromHeight >= books.fromHeight,
+    ({ address, backfilled, fromHeight }) =>
+      !backfilled && fromHeight >= books.fromHeight && !books.openedWith.has(address),
   );
   const past = await askBalances(
     chain,
