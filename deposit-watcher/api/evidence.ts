@@ -9,6 +9,7 @@ import {
   entriesOfDeposit,
   type PostedEntry,
   surplusBeside,
+  unmovedBeside,
 } from "../../ledger/deposits/deposit-evidence.js";
 import type { StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
 import type { DataOperation, DataTransaction } from "../../rpc-client/data-api/data-block.js";
@@ -88,11 +89,13 @@ async function askChain(
   const { node, source } = parts;
   const { height } = deposit;
   const contract = parts.contractOf(deposit.asset);
-  const [header, own, balances, surplusUnits] = await Promise.all([
+  const { database } = parts;
+  const [header, own, balances, surplusUnits, unmovedUnits] = await Promise.all([
     node.getBlockHeader(height, options),
     readOwn(source, deposit, options),
     readBalances(node, deposit, { contract, ...options }),
-    surplusBeside(parts.database, deposit),
+    surplusBeside(database, deposit),
+    unmovedBeside(database, deposit),
   ]);
   const { operation, moves } = await toldOf(node, own.transactions, deposit, {
     contract,
@@ -116,21 +119,25 @@ async function askChain(
       (contract === undefined
         ? changeUnits === sumUnits &&
           moves.some(({ units, isDeposit }) => isDeposit && units === deposit.amountUnits)
-        : areArrivals(moves, changeUnits, { deposit, surplusUnits })),
+        : areArrivals(moves, changeUnits, { deposit, surplusUnits, unmovedUnits })),
   };
 }
 
-/** Of a token only what arrived was booked, which may be less than it claims; and what came beside that. */
+/**
+ * Of a token only what arrived was booked, which may be less than it claims; and what came beside that. What
+ * it said to have left, and did not, is recorded: it is no part of what came beside.
+ */
 function areArrivals(
   moves: readonly Move[],
   changeUnits: bigint,
   booked: {
     readonly deposit: Pick<StoredDeposit, "amountUnits">;
     readonly surplusUnits: bigint;
+    readonly unmovedUnits: bigint;
   },
 ): boolean {
   const { arrivedUnits, leftUnits } = arrivalsOf(moves, changeUnits);
-  const unsaidUnits = leftUnits > 0n ? atMostWord(leftUnits) : 0n;
+  const unsaidUnits = atMostWord((leftUnits > 0n ? leftUnits : 0n) - booked.unmovedUnits);
   return (
     moves.some(
       ({ isDeposit }, at) => isDeposit && arrivedUnits[at] === booked.deposit.amountUnits,

@@ -79,6 +79,20 @@ export async function surplusBeside(
   return storedAtoken(row?.units);
 }
 
+/** What a deposit's token said to have left its address in its block, and what did not leave. */
+export async function unmovedBeside(sql: Sql, { id }: Pick<StoredDeposit, "id">): Promise<bigint> {
+  const [row] = await sql.query<{ units: string }>(
+    `SELECT coalesce(sum(seen.claimed), 0)::text AS units
+       FROM deposit d
+       JOIN asset a ON a.symbol = d.asset
+       JOIN token_sighting seen ON seen.address = d.address AND seen.contract = a.contract
+            AND seen.height = d.height AND seen.rewind = d.rewind AND seen.reason = 'NOT_LEFT'
+      WHERE d.id = $1`,
+    [id],
+  );
+  return storedAtoken(row?.units);
+}
+
 /**
  * Identifiers of the deposits that one transaction made, in the order of their operations. Where it made
  * more than are told, those that wait for something are among them.

@@ -9,7 +9,7 @@ import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-eviden
 import { customerBalances, findDeposit } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { WALLET } from "../../helpers/exchange/house.js";
-import { callOf, ISSUER, TokenBench, TOKENS } from "./token-bench.js";
+import { callOf, depositKey, ISSUER, TokenBench, TOKENS } from "./token-bench.js";
 
 let bench: TokenBench;
 let alice: Address;
@@ -144,6 +144,22 @@ describe("a deposit of a token", () => {
     await bench.caughtUp();
     expect((await evidenceOf(said)).chain).toMatchObject({ operationsUnits: 10n, agrees: true });
     for (const units of [10n, 59n, 61n]) {
+      const other = await evidenceOf(said, { tokenBalances: async () => [0n, units] });
+      expect([units, other.chain?.agrees]).toEqual([units, false]);
+    }
+  });
+
+  it("agrees, too, where the token says besides that some left, and none did", async () => {
+    // The deposit address pays for its own transaction.
+    await bench.mine([{ to: alice, value: 10n ** 18n }]);
+    const [said = "0x" as Hash32] = await bench.mine([
+      callOf("MoodyToken", "mint", [alice, 10n]),
+      { ...callOf("MoodyToken", "transfer", [ISSUER.address, 4n]), from: depositKey(0) },
+    ]);
+    await bench.mine([]);
+    await bench.caughtUp();
+    expect((await evidenceOf(said)).chain).toMatchObject({ operationsUnits: 6n, agrees: true });
+    for (const units of [9n, 11n, 14n]) {
       const other = await evidenceOf(said, { tokenBalances: async () => [0n, units] });
       expect([units, other.chain?.agrees]).toEqual([units, false]);
     }
