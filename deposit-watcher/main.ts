@@ -261,8 +261,9 @@ function startTasks(parts: RunningParts): TaskGroup {
   tasks.run("webhooks", (signal) => webhooks.run(signal));
   tasks.run("chain of hashes", (signal) => runLinkLoop({ ...background, metrics }, signal));
   const intervalMs = config.watcher["reconcile-interval-s"] * 1_000;
-  const isBehind = () => isCatchingUp(watcher.status, config.watcher["max-lag-blocks"]);
-  const reconciling = { ...background, node, intervalMs, isCatchingUp: isBehind };
+  const maxLagBlocks = config.watcher["max-lag-blocks"];
+  const isBehind = () => isCatchingUp(watcher.status, maxLagBlocks);
+  const reconciling = { ...background, node, intervalMs, maxLagBlocks, isCatchingUp: isBehind };
   tasks.run("reconcile", (signal) => runReconcileLoop(reconciling, signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];

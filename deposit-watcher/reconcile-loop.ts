@@ -1,5 +1,6 @@
 /** Books against chain on a schedule: what was found is kept, counted and, where it matters, told. */
 import { toChecksumAddress } from "../chain/address.js";
+import type { Height } from "../chain/hex.js";
 import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
 import { otherBlockText } from "../ledger/books/compared-block.js";
 import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
@@ -23,6 +24,8 @@ export interface ReconcileLoopParts extends Pick<LeasedLoop, "database" | "owner
   readonly intervalMs: number;
   /** For how long a run waits. */
   readonly clock: Pick<Clock, "monotonicMs">;
+  /** Blocks that a halted watcher may be below the head for a clean run to count. */
+  readonly maxLagBlocks: number;
   /** Asked where a run is due: it waits meanwhile, for one more interval at most. */
   readonly isCatchingUp: () => boolean;
 }
@@ -42,6 +45,7 @@ export async function runReconcileLoop(
   const loop = { database, task: "reconcile" as const, owner, log, leaseMs: LEASE_MS };
   const pauseMs = Math.min(LOOK_MS, intervalMs);
   let dueSinceMs: number | undefined;
+  let stoppedAtMs: number | undefined;
   await runLeased(
     { ...loop, pauseMs },
     async (roundSignal) => {
@@ -51,11 +55,13 @@ export async function runReconcileLoop(
         dueSinceMs = undefined;
         return false;
       }
+      if (stoppedAtMs !== undefined && clock.monotonicMs() - stoppedAtMs < intervalMs) return false;
       dueSinceMs ??= clock.monotonicMs();
       // It asks for every address, of the node that the blocks come from, too.
       const mayWait = clock.monotonicMs() - dueSinceMs < intervalMs;
       if (mayWait && parts.isCatchingUp()) return false;
-      await reconcileOnce(parts, roundSignal);
+      const isKept = await reconcileOnce(parts, roundSignal);
+      stoppedAtMs = isKept ? undefined : clock.monotonicMs();
       dueSinceMs = undefined;
       return false;
     },
@@ -63,11 +69,16 @@ export async function runReconcileLoop(
   );
 }
 
-/** One comparison, and what it found written down; nothing is where there was no block to compare at. */
+/**
+ * One comparison, and what it found written down; nothing is where there was no block to compare at, or where
+ * `isStoppedShort`.
+ * @returns false for the latter: the age of the last run grows, which rings
+ */
 export async function reconcileOnce(
-  parts: Pick<ReconcileLoopParts, "database" | "node" | "log">,
+  parts: Pick<ReconcileLoopParts, "database" | "node" | "log"> &
+    Partial<Pick<ReconcileLoopParts, "maxLagBlocks">>,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const { database, node, log } = parts;
   const chain = createReconcileChain(node, signal);
   const report = await reconcile(database, chain);
@@ -75,11 +86,29 @@ export async function reconcileOnce(
   if (uncompared !== undefined) {
     // Before the first block there is nothing to act on.
     if (blockHash !== undefined) log.warn({ reason: uncompared }, "ledger and chain not compared");
-    return;
+    return true;
+  }
+  const { maxLagBlocks = Infinity } = parts;
+  if (isStoppedShort(report, await node.blockNumber({ signal }), maxLagBlocks)) {
+    log.warn(
+      { height, halted: report.halted },
+      "what the ledger has is clean, and far below the head",
+    );
+    return false;
   }
   const findings = clean ? [] : await findingsOf(report, parts, chain);
   await recordRun(database, { height, clean, findings, assets: reconciledAssets(report) });
   if (!clean) log.error({ height, findings }, "ledger and chain do not match");
+  return true;
+}
+
+/** Whether a watcher that is halted has left so many blocks out that clean would say too much. */
+export function isStoppedShort(
+  { clean, halted, height }: Pick<ReconcileReport, "clean" | "halted" | "height">,
+  headHeight: Height,
+  maxLagBlocks: number,
+): boolean {
+  return clean && halted !== undefined && headHeight - height > maxLagBlocks;
 }
 
 async function findingsOf(

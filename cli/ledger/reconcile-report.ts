@@ -61,10 +61,18 @@ export function renderReport(report: ReconcileReport, behindBlocks: number): rea
       ...renderAsset(part),
     ]),
     ...notes,
-    report.clean
-      ? "Clean: every account matches to the last atoken."
-      : "BREAK: ledger and chain do not match.",
+    report.clean ? cleanText(report, behindBlocks) : "BREAK: ledger and chain do not match.",
   ];
+}
+
+/** Who reads the last line alone is told of the blocks that nobody has looked at. */
+function cleanText({ height, halted }: ReconcileReport, behindBlocks: number): string {
+  const even = "every account matches to the last atoken.";
+  if (halted === undefined && behindBlocks === 0) return `Clean: ${even}`;
+  const [stop, who] =
+    halted === undefined ? ["", ""] : [", and HALTED", ", which the watcher does not book"];
+  const unseen = `Nothing is said of the ${behindBlocks} blocks behind it${who}.`;
+  return `Clean at height ${height}${stop}: ${even} ${unseen}`;
 }
 
 function renderAsset(part: AssetPart): string[] {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { toChecksumAddress } from "../../../chain/address.js";
 import {
+  isStoppedShort,
   reconcileOnce,
   registerReconcileFigures,
   runReconcileLoop,
@@ -73,7 +74,14 @@ describe("a reconciliation on a schedule", () => {
     const controller = new AbortController();
     const loops = ["one", "two"].map((owner) =>
       runReconcileLoop(
-        { ...parts(), owner, intervalMs: 3_600_000, clock, isCatchingUp: () => false },
+        {
+          ...parts(),
+          owner,
+          intervalMs: 3_600_000,
+          maxLagBlocks: 20,
+          clock,
+          isCatchingUp: () => false,
+        },
         controller.signal,
       ),
     );
@@ -99,7 +107,14 @@ describe("a reconciliation on a schedule", () => {
     const before = await lastRun(database);
     const controller = new AbortController();
     const loop = runReconcileLoop(
-      { ...parts(), owner: "back", intervalMs: 3_600_000, clock, isCatchingUp: () => false },
+      {
+        ...parts(),
+        owner: "back",
+        intervalMs: 3_600_000,
+        maxLagBlocks: 20,
+        clock,
+        isCatchingUp: () => false,
+      },
       controller.signal,
     );
     try {
@@ -125,6 +140,7 @@ describe("a reconciliation on a schedule", () => {
         ...parts(),
         owner: "waiting",
         intervalMs: 20,
+        maxLagBlocks: 20,
         clock: { ...clock, monotonicMs: () => nowMs },
         isCatchingUp,
       },
@@ -289,6 +305,28 @@ it.each([49, 50, 200])("loses no coins of %i wallets in what is kept of a run", 
     expect(accounts.some(({ account }) => account === OTHER_WALLETS)).toBe(wallets > 49);
     expect(accounts.at(-1)?.account).toBe(DEPOSIT_ADDRESSES);
   }
+});
+
+it("does not end with a plain word of clean where blocks are not looked at", () => {
+  const lastLine = (behindBlocks: number, halted?: string) =>
+    renderReport({ ...reportOf(2), halted }, behindBlocks).at(-1);
+  expect(lastLine(0)).toBe("Clean: every account matches to the last atoken.");
+  expect(lastLine(3)).toBe(
+    "Clean at height 1: every account matches to the last atoken. Nothing is said of the 3 blocks behind it.",
+  );
+  expect(lastLine(3, "HASH_CHANGED: a block")).toBe(
+    "Clean at height 1, and HALTED: every account matches to the last atoken. " +
+      "Nothing is said of the 3 blocks behind it, which the watcher does not book.",
+  );
+});
+
+it("keeps no clean run while the watcher is halted far below the head", () => {
+  const report = { clean: true, height: 7, halted: "HASH_CHANGED: a block" };
+  expect(isStoppedShort(report, 27, 20)).toBe(false);
+  expect(isStoppedShort(report, 28, 20)).toBe(true);
+  expect(isStoppedShort({ ...report, halted: undefined }, 28, 20)).toBe(false);
+  // What does not match is told, wherever it is.
+  expect(isStoppedShort({ ...report, clean: false }, 28, 20)).toBe(false);
 });
 
 it("is read for charts without what it found of other assets", async () => {
