@@ -4,6 +4,7 @@
  * wallets: what they held when they were registered, as one balance.
  */
 import { NATIVE_ASSET } from "../ledger/journal/accounts.js";
+import type { Address } from "../chain/address.js";
 import type { Height } from "../chain/hex.js";
 import { readTokenAssets, type TokenAsset } from "../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../ledger/assets/token-opening.js";
@@ -20,7 +21,7 @@ import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { IncidentFound } from "./errors.js";
-import { heldUnits } from "../rpc-client/tokens/held-units.js";
+import { agreedHeld } from "./tokens/token-run.js";
 
 /** Addresses looked at in one round. */
 const ROUND = 200;
@@ -35,6 +36,8 @@ const MAX_PAST_ENTRIES = 500_000;
 export interface BackfillParts {
   readonly database: SqlDatabase;
   readonly node: Pick<EvmClient, "accountJournal" | "getBalance" | "tokenBalances" | "tokenCodes">;
+  /** Has to show the same balances, where there is one. */
+  readonly secondNode?: Pick<EvmClient, "getBalances" | "tokenBalances"> | undefined;
   readonly log: Logger;
 }
 
@@ -109,13 +112,13 @@ async function bookWalletPasts(
   parts: BackfillParts,
   { lease, signal }: { readonly lease: WatchLease; readonly signal: AbortSignal },
 ): Promise<number> {
-  const { database, node } = parts;
+  const { database } = parts;
   let done = 0;
   const basis = await readBasis(database);
   const waiting = (await listWallets(database)).filter(({ pastBooked }) => !pastBooked);
   for (const { address: wallet, fromHeight } of waiting) {
     const height = fromHeight - 1;
-    const amountAtoken = await node.getBalance(wallet, height, { signal });
+    const amountAtoken = await agreedBalance(parts, { address: wallet, height }, { signal });
     const owner = { address: wallet, fromHeight };
     const tokens = await readTokens(parts, { owner, basis: notOpening(basis, owner) }, { signal });
     const isBooked = await database.transaction(async (tx) => {
@@ -128,6 +131,28 @@ async function bookWalletPasts(
     if (isBooked) done += 1;
   }
   return done;
+}
+
+/**
+ * A balance that every node shows: what a single one makes up of a past would be booked.
+ * @throws IncidentFound where they disagree; the nodes' faults
+ */
+async function agreedBalance(
+  { node, secondNode }: BackfillParts,
+  { address, height }: { readonly address: Address; readonly height: Height },
+  options: { readonly signal: AbortSignal },
+): Promise<bigint> {
+  const [units, [otherUnits] = [units]] = await Promise.all([
+    node.getBalance(address, height, options),
+    secondNode?.getBalances([{ address, at: height }], options),
+  ]);
+  if (units === otherUnits) return units;
+  throw new IncidentFound({
+    kind: "BALANCE_MISMATCH",
+    height,
+    message: `the nodes disagree about what ${address} had after block ${height}`,
+    details: { address, units, otherUnits },
+  });
 }
 
 interface Past {
@@ -162,7 +187,8 @@ async function readPast(
   }
   const effective = entries.filter((entry) => entry.change.effective && entry.deltaAtoken !== 0n);
   const sumAtoken = effective.reduce((sum, entry) => sum + entry.deltaAtoken, 0n);
-  const balanceAtoken = await parts.node.getBalance(address.address, lastHeight, options);
+  const place = { address: address.address, height: lastHeight };
+  const balanceAtoken = await agreedBalance(parts, place, options);
   if (sumAtoken !== balanceAtoken) {
     throw pastIncident(address, "the operations of its past do not add up to its balance", {
       operationsAtoken: sumAtoken,
@@ -179,7 +205,7 @@ async function readPast(
  * keeps no coins waiting: none of it is booked, the log says so, and once it tells the reconciliation does.
  */
 async function readTokens(
-  { node, log }: BackfillParts,
+  { node, secondNode: second, log }: BackfillParts,
   asked: {
     readonly owner: Pick<DepositAddress, "address" | "fromHeight">;
     readonly basis: PastBasis;
@@ -194,7 +220,7 @@ async function readTokens(
   const queries = followed.map(({ contract: token }) => {
     return { token, account: address, at: fromHeight - 1 };
   });
-  const held = await heldUnits(node, queries, options);
+  const held = await agreedHeld({ first: node, second }, queries, options);
   return followed.flatMap(({ symbol: asset, contract }, index) => {
     const amountUnits = held[index];
     if (amountUnits === undefined) {

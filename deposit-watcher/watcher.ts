@@ -179,9 +179,9 @@ export class Watcher {
         if (lease === undefined || !this.#isTrusted || this.#status.incident !== undefined) {
           return LAG_RETRY_MS;
         }
-        const { tokens, metrics, options } = this.#parts;
+        const { tokens, metrics, options, secondNode: second } = this.#parts;
         // First: what is booked of an address or a wallet counts the tokens that are opened.
-        const [opened] = await Promise.allSettled([tokens.openWaiting({ signal })]);
+        const [opened] = await Promise.allSettled([tokens.openWaiting({ signal, second })]);
         metrics.backfilled(await runBackfill(this.#parts, { lease, signal }));
         // Last: what a node has deleted of one token keeps no other past from being booked.
         if (opened.status === "rejected") throw opened.reason;

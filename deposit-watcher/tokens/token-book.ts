@@ -24,8 +24,7 @@ import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { heldUnits } from "../../rpc-client/tokens/held-units.js";
-import { observedCodes } from "./token-run.js";
+import { agreedHeld, observedCodes, type TokenNodes } from "./token-run.js";
 
 /** Tokens whose code one round looks at; the next round goes on with the others. */
 const CODES_PER_ROUND = 25;
@@ -38,6 +37,12 @@ export interface TokenBookParts {
   readonly database: SqlDatabase;
   readonly node: Pick<EvmClient, "blockNumber" | "tokenBalances" | "tokenCodes">;
   readonly log: Logger;
+}
+
+/** Who is asked beside the node when a token is opened. */
+interface OpeningOptions {
+  readonly signal: AbortSignal;
+  readonly second?: TokenNodes["second"];
 }
 
 /** See the head of the file. */
@@ -79,9 +84,10 @@ export class TokenBook {
    * node does not reach waits for a later call: the chain may have lost blocks, and what is waited for
    * here would keep the watcher from finding it out. One that the node does not tell of keeps no other
    * waiting, and neither does one whose contract does not tell: nothing is booked of it, and the log says so.
-   * @throws the faults of node and database, behind all that could be opened
+   * @throws IncidentFound where a second node shows another balance; the faults of nodes and database, behind
+   *   all that could be opened
    */
-  async openWaiting({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+  async openWaiting({ signal, second }: OpeningOptions): Promise<void> {
     const { database, node, log } = this.#parts;
     const untold = new Map<string, unknown>();
     for (;;) {
@@ -97,7 +103,9 @@ export class TokenBook {
       const token = waiting.find(({ fromHeight }) => fromHeight <= headHeight + 1);
       if (token === undefined) break;
       const first = this.#silent.get(token.symbol);
-      const [read] = await Promise.allSettled([readHeld(this.#parts, token, { first, signal })]);
+      const [read] = await Promise.allSettled([
+        readHeld(this.#parts, token, { first, signal, second }),
+      ]);
       if (read.status === "rejected") {
         untold.set(token.symbol, read.reason);
         continue;
@@ -198,13 +206,14 @@ interface HeldBefore {
 async function readHeld(
   { database, node }: TokenBookParts,
   token: TokenAsset,
-  { first, signal }: { readonly first: Address | undefined; readonly signal: AbortSignal },
+  { first, signal, second }: OpeningOptions & { readonly first: Address | undefined },
 ): Promise<HeldBefore> {
   const at = token.fromHeight - 1;
+  const nodes = { first: node, second };
   const wallets = await walletsBefore(database, token);
   if (first !== undefined) {
     const query = { token: token.contract, account: first, at };
-    const [units] = await heldUnits(node, [query], { signal });
+    const [units] = await agreedHeld(nodes, [query], { signal });
     if (units === undefined) return { balances: [], silent: first };
   }
   const found: OpeningBalance[] = [];
@@ -215,7 +224,7 @@ async function readHeld(
     const accounts = older.map(({ address }) => address);
     if (firstIndex === 0) accounts.push(...wallets);
     const queries = accounts.map((account) => ({ token: token.contract, account, at }));
-    const held = await heldUnits(node, queries, { signal });
+    const held = await agreedHeld(nodes, queries, { signal });
     for (const [index, address] of accounts.entries()) {
       const units = held[index];
       if (units === undefined) return { balances: [], silent: address };

@@ -13,7 +13,7 @@ import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { Watched } from "../deposit-match.js";
 import { IncidentFound } from "../errors.js";
 import { type Payer, payerPlace } from "../../ledger/watch/flows.js";
-import { zeroWithoutCode } from "../../rpc-client/tokens/held-units.js";
+import { type HeldQuery, zeroWithoutCode } from "../../rpc-client/tokens/held-units.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
   doubtfulPayers,
@@ -111,10 +111,29 @@ export async function readTokenRun(
   return { ...verdicts, codes, receivers: kept, leftOut: kept.leftOut };
 }
 
+/**
+ * As `heldUnits`, of what every node shows.
+ * @throws IncidentFound where they disagree; the nodes' faults
+ */
+export async function agreedHeld(
+  nodes: {
+    readonly first: Pick<TokenNode, "tokenBalances" | "tokenCodes">;
+    readonly second: TokenNodes["second"];
+  },
+  queries: readonly HeldQuery[],
+  options: { readonly signal: AbortSignal },
+): Promise<readonly (bigint | undefined)[]> {
+  const balances = await agreedBalances(nodes, queries, options);
+  return zeroWithoutCode(nodes.first, queries, balances, options);
+}
+
 /** Balances that every node shows: a single one could make deposits of nothing. */
 async function agreedBalances(
-  { first, second }: TokenNodes,
-  queries: readonly { readonly token: Address; readonly account: Address; readonly at: Height }[],
+  {
+    first,
+    second,
+  }: { readonly first: Pick<TokenNode, "tokenBalances">; readonly second: TokenNodes["second"] },
+  queries: readonly HeldQuery[],
   options: { readonly signal: AbortSignal },
 ): Promise<readonly (bigint | undefined)[]> {
   if (queries.length === 0) return [];

@@ -294,6 +294,24 @@ describe("a second node", () => {
     expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
   });
 
+  it("that has another balance of an address's past halts before that is booked", async () => {
+    const truth = bench.node;
+    let lies = false;
+    bench.secondNode = {
+      ...bench.node,
+      getBalances: async (queries, options) =>
+        (await truth.getBalances(queries, options)).map((units) => (lies ? 0n : units)),
+    };
+    bench.pay([derivation.addressAt(0), 7n]);
+    const running = bench.start();
+    await bench.caughtUp();
+    lies = true;
+    await bench.register("alice");
+    await halted(running, "BALANCE_MISMATCH");
+    expect(running.watcher.status.incident?.message).toContain("the nodes disagree");
+    expect(await bench.deposits()).toEqual([]);
+  });
+
   it("of another chain books nothing", async () => {
     bench.secondNode = { ...bench.node, chainId: () => Promise.resolve(6941n) };
     const { watcher } = bench.start();
