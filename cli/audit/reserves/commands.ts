@@ -122,12 +122,12 @@ const NOT_COVERED = "Proven, and NOT COVERED: more is owed than held.";
 
 /** Of one in the first format. */
 const UNSIGNED_ACCOUNTS =
-  "A former release made the proof of reserves: its wallets did not sign for which accounts these are, nor " +
-  "of which ledger. Others may have been put to it, or left out: ask for a new one.";
+  "A former release made the proof of reserves: its wallets did not sign for which accounts these " +
+  "are, nor of which ledger. Others may have been put to it, or left out: ask for a new one.";
 
 /**
- * Checks a customer's file, and that it is of a proof of reserves where one is named: one that does not cover what
- * is owed is a difference here, too.
+ * Checks a customer's file, and that it is of a proof of reserves where one is named: one that does not cover
+ * what is owed is a difference here, too.
  */
 export async function runVerifyLiability(
   context: CommandContext,
