@@ -65,14 +65,12 @@ export function renderReport(report: ReconcileReport, behindBlocks: number): rea
   ];
 }
 
-/** Who reads the last line alone is told of the blocks that nobody has looked at. */
+/** Who reads the last line alone is told that nobody has looked at what came since. */
 function cleanText({ height, halted }: ReconcileReport, behindBlocks: number): string {
   const even = "every account matches to the last atoken.";
-  if (halted === undefined && behindBlocks === 0) return `Clean: ${even}`;
-  const [stop, who] =
-    halted === undefined ? ["", ""] : [", and HALTED", ", which the watcher does not book"];
-  const unseen = `Nothing is said of the ${behindBlocks} blocks behind it${who}.`;
-  return `Clean at height ${height}${stop}: ${even} ${unseen}`;
+  if (halted === undefined) return `Clean: ${even}`;
+  const unseen = `Nothing is said of the ${behindBlocks} blocks since, which the watcher does not book.`;
+  return `Clean at height ${height}, and HALTED: ${even} ${unseen}`;
 }
 
 function renderAsset(part: AssetPart): string[] {

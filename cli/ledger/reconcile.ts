@@ -25,8 +25,7 @@ const CURSOR_LOOK_MS = 50;
 
 /**
  * Compares ledger and chain and prints the result.
- * @returns 0 when every account matches to the last atoken, 1 on a break. Both are of the watcher's last
- *   block: `upToDate` says whether it is the head, and no incident halts crediting
+ * @returns 0 when every account matches to the last atoken, 1 on a break; both are of the watcher's last block
  * @throws NOTHING_COMPARED where no block is booked, or the node has not the last one; faults of
  *   settings, node and database
  */
@@ -42,15 +41,7 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
     }
     const divergences = report.clean ? [] : await bisectBreaks(opened.database, chain, report);
     if (command.json) {
-      command.print(
-        toJson({
-          ...encodeReport(report),
-          behindBlocks,
-          // Clean says nothing of blocks that are not booked: programs ask for both.
-          upToDate: behindBlocks === 0 && report.halted === undefined,
-          divergences,
-        }),
-      );
+      command.print(toJson({ ...encodeReport(report), behindBlocks, divergences }));
     } else {
       for (const line of renderReport(report, behindBlocks)) command.print(line);
       for (const found of divergences) command.print(divergenceText(found));

@@ -85,7 +85,7 @@ export async function openedWith(
   const rows = await sql.query<{ address: string }>(
     `SELECT d.address
        FROM deposit_address d
-       JOIN journal_entry entry ON entry.memo = 'before ' || d.address
+       JOIN journal_entry entry ON split_part(entry.memo, ' ', 2) = d.address
        JOIN posting ON posting.journal_id = entry.id
       WHERE NOT d.backfilled AND entry.kind = '${TOKEN_OPENING}' AND posting.asset = $1
         AND entry.effective_height = $2`,
