@@ -25,7 +25,7 @@ const CURSOR_LOOK_MS = 50;
 
 /**
  * Compares ledger and chain and prints the result.
- * @returns 0 when every account matches to the last atoken, 1 on a break; both are of the watcher's last block
+ * @returns 0 when every account matches to the last atoken, 1 on a break; of the watcher's last block
  * @throws NOTHING_COMPARED where no block is booked, or the node has not the last one; faults of
  *   settings, node and database
  */

@@ -35,10 +35,10 @@ const REQUEST_SUBJECTS: readonly LimitSubject[] = ["customer", "asset", "destina
 const ENDED = `('failed', 'rejected', 'cancelled')`;
 
 /**
- * SQL: whether a withdrawal `w` counts. What ended without payment counts no more, unless the signer counts the
- * asset for all customers together and a payment was signed, or may have been by the time that the customer
- * took it back: nobody uses up for nothing what is everybody's. A nonce that somebody else's transaction took
- * is none.
+ * SQL: whether a withdrawal `w` counts. What ended without payment counts no more, unless the signer counts
+ * the asset for all customers together and a payment was signed, or may have been by the time that the
+ * customer took it back: nobody uses up for nothing what is everybody's. A nonce that somebody else's
+ * transaction took is none.
  * @param signerBound SQL of the assets that the signer counts
  */
 const doesCount = (signerBound: string) => `(w.status NOT IN ${ENDED} OR
