@@ -49,7 +49,10 @@ const doesCount = (signerBound: string) => `(w.status NOT IN ${ENDED} OR
          SELECT 1 FROM withdrawal_attempt a WHERE a.slot_id = used.id AND a.kind = 'payment'))))`;
 
 /** Those of the assets of which the signer has a total of 24 hours for all customers. */
-function signerBound({ policy }: HashedPolicy, asked: readonly Pick<Counted, "asset">[]): string[] {
+function countedBySigner(
+  { policy }: HashedPolicy,
+  asked: readonly Pick<Counted, "asset">[],
+): string[] {
   const assets = new Set(asked.map(({ asset }) => asset));
   return [...assets].filter((asset) => rulesOf(policy, asset).signerDayMaxUnits !== undefined);
 }
@@ -227,7 +230,7 @@ export async function mostBefore(
           AND w.position <= asked.position AND w.created_at >= asked.since
           AND ${doesCount("$6")}
         GROUP BY asked.key`,
-      [...columnsOf(asked), asked.map(({ id }) => id), signerBound(policy, asked)],
+      [...columnsOf(asked), asked.map(({ id }) => id), countedBySigner(policy, asked)],
     );
     for (const { key, ...row } of rows) most.set(key, sum(undefined, row));
   }
@@ -269,7 +272,7 @@ export async function exceededBefore(
         asset,
         window === "day" ? null : window,
         rejected,
-        signerBound(policy, [asked]),
+        countedBySigner(policy, [asked]),
       ],
     );
     if (isExceeded(limit, sum(recovered, rows[0]))) return key;
@@ -327,7 +330,7 @@ async function countInto(
        LEFT JOIN withdrawal w ON ${condition} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
         AND w.created_at >= ${WINDOW} AND ${doesCount("$5")}
       GROUP BY asked.key`,
-    [...columnsOf(asked), signerBound(policy, asked)],
+    [...columnsOf(asked), countedBySigner(policy, asked)],
   );
   for (const { key, ...row } of rows) counts.set(key, sum(counts.get(key), row));
 }
