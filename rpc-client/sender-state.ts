@@ -1,6 +1,5 @@
 /** What an account has to send with: its coins, its nonces, and what already waits in the pool. */
 import type { Address } from "../chain/address.js";
-import { mostCostAtoken } from "../chain/transaction-rules.js";
 import type { Atoken } from "../chain/units.js";
 import { readObject, readOptional, readQuantity } from "./answer-fields.js";
 import { isMethodMissing, isTooMuch } from "./errors.js";
@@ -24,8 +23,10 @@ export interface SenderState {
 /** A transaction that a block may take next. */
 export interface WaitingTransaction {
   readonly nonce: bigint;
-  /** Most that it may take from its sender. */
-  readonly mostAtoken: Atoken;
+  readonly gasLimit: bigint;
+  /** Most that it pays for each gas; of a legacy transaction its price. */
+  readonly maxFeePerGasAtoken: Atoken;
+  readonly valueAtoken: Atoken;
 }
 
 /** Reads of senders. */
@@ -78,11 +79,9 @@ function parseWaiting(answer: unknown): WaitingTransaction[] {
     const capAtoken = readOptional(transaction["maxFeePerGas"], "maxFeePerGas", readQuantity);
     return {
       nonce: readQuantity(transaction["nonce"], "nonce"),
-      mostAtoken: mostCostAtoken({
-        gasLimit,
-        maxFeePerGasAtoken: capAtoken ?? priceAtoken,
-        valueAtoken,
-      }),
+      gasLimit,
+      maxFeePerGasAtoken: capAtoken ?? priceAtoken,
+      valueAtoken,
     };
   });
 }

@@ -7,7 +7,6 @@ import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
-import type { SenderState } from "../../rpc-client/sender-state.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
 import type { IndexReader } from "../index/index-reader.js";
 import { revertDetails, SidecarError } from "../rosetta/errors.js";
@@ -58,7 +57,7 @@ export async function checkNode(
  * Nonce, gas and price as chosen by the caller or told by the node; nothing is reserved. What the
  * sender cannot pay is refused before the node is asked for an estimate, which would only revert.
  * @throws NODE_WRONG_CHAIN, NODE_SYNCING, INSUFFICIENT_FUNDS, MAX_FEE_EXCEEDED, CALL_REVERTED,
- * GAS_LIMIT_EXCEEDED, INTRINSIC_GAS_TOO_LOW, TOKEN_UNAVAILABLE, NONCE_TOO_LOW, GAS_PRICE_TOO_LOW
+ * GAS_LIMIT_EXCEEDED, INTRINSIC_GAS_TOO_LOW, TOKEN_UNAVAILABLE, GAS_PRICE_TOO_LOW
  */
 export async function chooseFacts(
   source: FactSource,
@@ -76,7 +75,7 @@ export async function chooseFacts(
     checkTokenBalance(client, intent, rpc),
     checkStake(client, intent, rpc),
   ]);
-  const nonce = chooseNonce(sender, overrides);
+  const nonce = overrides.nonce ?? sender.pendingNonce;
   const funds = fundsFor(sender, nonce);
   const spentAtoken = call.valueAtoken + delegatedAtoken(intent);
   checkFunds(funds, spentAtoken);
@@ -97,16 +96,6 @@ export async function chooseFacts(
   const costAtoken = call.valueAtoken + feeAtoken;
   await checkFree(client, { from: intent.from, costAtoken, funds }, rpc);
   return { chainId: network.evmChainId, nonce, gasPriceAtoken, gasLimit, data: call.data };
-}
-
-/** Blocks have passed a used nonce: it would never be taken again. */
-function chooseNonce({ nextNonce, pendingNonce }: SenderState, { nonce }: Overrides): bigint {
-  if (nonce === undefined) return pendingNonce;
-  if (nonce >= nextNonce) return nonce;
-  throw new SidecarError("NONCE_TOO_LOW", {
-    nonce: nonce.toString(),
-    next_nonce: nextNonce.toString(),
-  });
 }
 
 async function choosePrice(

@@ -1,7 +1,7 @@
 /** Whether a sender can pay in TOKEN, as the node's pool will judge it. */
 import type { Address } from "../../chain/address.js";
 import type { ErrorDetails } from "../../chain/errors.js";
-import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
+import { mostCostAtoken, TRANSFER_GAS } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
 import { lacksFunds, RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -26,7 +26,7 @@ export function fundsFor({ balanceAtoken, waiting }: SenderState, nonce: bigint)
   const others = waiting.filter((one) => one.nonce !== nonce);
   return {
     balanceAtoken,
-    inPoolAtoken: others.reduce((sum, { mostAtoken }) => sum + mostAtoken, 0n),
+    inPoolAtoken: others.reduce((sum, other) => sum + mostCostAtoken(other), 0n),
   };
 }
 

@@ -93,7 +93,7 @@ describe("a node of which a late stage cannot start", () => {
       ended: "ended",
     });
     expect(names).toMatch(/^store, sender recovery, mempool, call workers, snapshots, pruning/);
-    expect(names).toMatch(/network, block production, EVM API/);
+    expect(names).toMatch(/network, block production, servers$/);
     expect([code, signal]).toEqual([0, null]);
   });
 });
