@@ -27,7 +27,7 @@ export function createAddressDerivation(xpub: string): AddressDerivation {
       `expected the extended key of m/44'/60'/0'/0 (depth 4), got depth ${parent.depth}`,
     );
   }
-  const first = derivationByLibrary(parent);
+  const first = derivationByLibrary(xpub);
   const second = derivationByIntegers(parent);
   return {
     addressAt(index) {

@@ -1,12 +1,13 @@
 /**
- * BIP-32's public children on two paths that share no code: a library adds to the point at once, and
- * OpenSSL multiplies where plain integers add the two points. A fault in either shows as a disagreement
- * before an address is given to anybody.
+ * BIP-32's public children on two paths. Each reads the extended key, makes the child's number and adds the
+ * points by itself, once with libraries and once with OpenSSL and plain integers; base58 and the bounds of an
+ * index are all they share. A fault in either shows as a disagreement before an address is given to anybody.
  */
 import { createECDH, createHmac, ECDH } from "node:crypto";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha512 } from "@noble/hashes/sha2.js";
 import { createBase58check } from "@scure/base";
+import { HDKey } from "@scure/bip32";
 import { parsePublicKey, secp256k1 } from "../crypto.js";
 import { sha256 } from "../hashes.js";
 import { bytesToBigint } from "../hex.js";
@@ -57,13 +58,20 @@ export interface ChildDerivation {
   childAt(index: number): Uint8Array;
 }
 
-/** The path by the fastest library that works on this machine. */
-export function derivationByLibrary(parent: ExtendedPublicKey): ChildDerivation {
-  const { chainCode } = parent;
-  const point = parsePublicKey(parent.publicKey);
+/**
+ * The path by libraries: one reads the key, and the fastest that works on this machine adds to its point.
+ * @throws INVALID_XPUB
+ */
+export function derivationByLibrary(xpub: string): ChildDerivation {
+  const { publicKey, chainCode } = readByLibrary(xpub);
+  const point = parsePublicKey(publicKey);
   return {
     childAt(index) {
-      const digest = hmac(sha512, chainCode, childData(parent, index));
+      requireIndex(index);
+      const data = new Uint8Array(37);
+      data.set(publicKey);
+      new DataView(data.buffer).setUint32(33, index);
+      const digest = hmac(sha512, chainCode, data);
       const child = secp256k1.addTweak(point, digest.subarray(0, 32));
       if (child === undefined) throw new ChainError("INVALID_XPUB", "this child index has no key");
       return child;
@@ -71,29 +79,34 @@ export function derivationByLibrary(parent: ExtendedPublicKey): ChildDerivation 
   };
 }
 
+function readByLibrary(xpub: string): Pick<ExtendedPublicKey, "publicKey" | "chainCode"> {
+  try {
+    const { publicKey, chainCode } = HDKey.fromExtendedKey(xpub);
+    if (publicKey === null || chainCode === null) throw new TypeError("no parent of public keys");
+    return { publicKey, chainCode };
+  } catch (cause) {
+    throw new ChainError("INVALID_XPUB", "not an extended public key", { cause });
+  }
+}
+
 /** The path by OpenSSL and plain integers. */
 export function derivationByIntegers(parent: ExtendedPublicKey): ChildDerivation {
   const point = uncompress(parent.publicKey);
   return {
     childAt(index) {
-      const data = childData(parent, index);
+      requireIndex(index);
+      const data = Buffer.alloc(37);
+      data.set(parent.publicKey, 0);
+      data.writeUInt32BE(index, 33);
       const digest = createHmac("sha512", parent.chainCode).update(data).digest();
       return addPoints(multiplyGenerator(digest.subarray(0, 32)), point);
     },
   };
 }
 
-/** What a child's number is made of: the parent's key and the index. */
-function childData(parent: ExtendedPublicKey, index: number): Buffer {
-  if (!Number.isInteger(index) || index < 0 || index > MAX_CHILD_INDEX) {
-    throw new ChainError("INVALID_XPUB", "the child index is out of range", {
-      details: { index },
-    });
-  }
-  const data = Buffer.alloc(37);
-  data.set(parent.publicKey, 0);
-  data.writeUInt32BE(index, 33);
-  return data;
+function requireIndex(index: number): void {
+  if (Number.isInteger(index) && index >= 0 && index <= MAX_CHILD_INDEX) return;
+  throw new ChainError("INVALID_XPUB", "the child index is out of range", { details: { index } });
 }
 
 /** A point in affine coordinates. */
