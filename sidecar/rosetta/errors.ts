@@ -60,7 +60,11 @@ export const ERROR_TABLE = {
   CALL_FAILED: final(213, "call failed", "The node executed the call and it did not succeed."),
   SEARCH_TOO_BROAD: final(214, "search too broad", "Name an account, a hash or a lower max_block."),
   EVENTS_OUT_OF_RANGE: transient(215, "events out of range", "Beyond the next event to come."),
-  TRANSACTION_NOT_MINED: transient(216, "transaction not mined", "Not yet, or never sent."),
+  TRANSACTION_NOT_MINED: transient(
+    216,
+    "transaction not mined",
+    "In no block yet, or never sent; ask again.",
+  ),
 
   INVALID_PUBLIC_KEY: final(301, "invalid public key", "Not a point of secp256k1."),
   INVALID_OPERATIONS: final(302, "invalid operations", "Not one transfer between two accounts."),
