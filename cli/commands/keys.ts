@@ -17,7 +17,9 @@ import { parseScopes } from "../../ledger/access/scopes.js";
 import type { RequestVerifier } from "../../runtime/http/signed-request.js";
 import { CliError } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
+import { lastIfFull, type PageOptions, readPage } from "../list-page.js";
 import { causewayCommand } from "../where-next.js";
+import { readWholeNumber } from "../whole-number.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 
@@ -38,10 +40,8 @@ export interface CreateKeyOptions {
 }
 
 /** Flags of `keys calls`, as typed. */
-export interface ListCallsOptions {
+export interface ListCallsOptions extends PageOptions {
   readonly key?: string;
-  readonly limit?: string;
-  readonly after?: string;
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -50,9 +50,6 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
   d: 86_400_000,
 };
-
-/** Rows of one page, and the most that one may ask for. */
-const PAGE = { usual: 100, most: 1_000 } as const;
 
 /** More than any API answers. */
 const MOST_CALLS_PER_SECOND = 1_000_000;
@@ -151,11 +148,10 @@ export async function runListCalls(
   command: LedgerCommand,
   options: ListCallsOptions,
 ): Promise<number> {
-  const limit = readCount("--limit", options.limit ?? `${PAGE.usual}`, 1, PAGE.most);
-  const afterSeq = readCount("--after", options.after ?? "0", 0);
+  const { limit, after: afterSeq } = readPage(options);
   return withLedgerAlone(command, async ({ database }) => {
     const calls = await listCalls(database, { keyId: options.key, afterSeq, limit });
-    const next = calls.length === limit ? calls.at(-1)?.seq : undefined;
+    const next = lastIfFull(calls, limit)?.seq;
     if (command.json) command.print(toJson({ calls, next: next ?? null }));
     else {
       for (const call of calls) {
@@ -227,19 +223,12 @@ function readName(text: string): string {
 }
 
 function readRate(text: string): number {
-  const rate = readCount("--rate", text, 1);
+  const rate = readWholeNumber("--rate", text, { least: 1 });
   if (rate <= MOST_CALLS_PER_SECOND) return rate;
   throw new CliError(
     "USAGE",
     `--rate is at most ${MOST_CALLS_PER_SECOND}; leave it out for no bound.`,
   );
-}
-
-function readCount(flag: string, text: string, least: number, most = Infinity): number {
-  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= least && value <= most) return value;
-  const bounds = most === Infinity ? `${least} on` : `${least} to ${most}`;
-  throw new CliError("USAGE", `${flag} takes a whole number from ${bounds}, not "${text}".`);
 }
 
 function readExpiry(text: string, nowMs: number): Date {

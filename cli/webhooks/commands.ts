@@ -24,7 +24,9 @@ import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 import { CliError } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
+import { lastIfFull, type PageOptions, readPage } from "../list-page.js";
 import { causewayCommand } from "../where-next.js";
+import { readWholeNumber } from "../whole-number.js";
 
 /** Flags of `webhooks add`, as typed. */
 export interface AddWebhookOptions {
@@ -35,14 +37,9 @@ export interface AddWebhookOptions {
 }
 
 /** Flags of `webhooks deliveries`, as typed. */
-export interface ListDeliveriesOptions {
+export interface ListDeliveriesOptions extends PageOptions {
   readonly status?: string;
-  readonly limit?: string;
-  readonly after?: string;
 }
-
-/** Rows of one page, and the most that one may ask for. */
-const PAGE = { usual: 100, most: 1_000 } as const;
 
 const SECRET_MODE = 0o600;
 const MAX_DESCRIPTION = 200;
@@ -101,7 +98,7 @@ export async function runRedeliver(
   id: string,
   from: string,
 ): Promise<number> {
-  const fromSeq = readCount("--from", from, 1);
+  const fromSeq = readWholeNumber("--from", from, { least: 1 });
   return withLedgerAlone(command, async ({ database }) => {
     await redeliver(database, id, fromSeq);
     const webhook = await findWebhook(database, id);
@@ -122,8 +119,7 @@ export async function runListDeliveries(
   id: string,
   options: ListDeliveriesOptions,
 ): Promise<number> {
-  const limit = readCount("--limit", options.limit ?? `${PAGE.usual}`, 1, PAGE.most);
-  const afterSeq = readCount("--after", options.after ?? "0", 0);
+  const { limit, after: afterSeq } = readPage(options);
   const status = DELIVERY_STATUSES.find((known) => known === options.status);
   if (options.status !== undefined && status === undefined) {
     throw new CliError("USAGE", `--status takes one of ${DELIVERY_STATUSES.join(", ")}.`);
@@ -131,7 +127,7 @@ export async function runListDeliveries(
   return withLedgerAlone(command, async ({ database }) => {
     await findWebhook(database, id);
     const deliveries = await listDeliveries(database, id, { status, afterSeq, limit });
-    const next = deliveries.length === limit ? deliveries.at(-1)?.seq : undefined;
+    const next = lastIfFull(deliveries, limit)?.seq;
     if (command.json) command.print(toJson({ deliveries, next: next ?? null }));
     else {
       for (const delivery of deliveries) command.print(rowOf(delivery));
@@ -218,11 +214,4 @@ function rowOf(delivery: StoredDelivery): string {
   const next = nextTryAt === undefined ? "" : `  next ${nextTryAt.toISOString()}`;
   const fault = lastError === undefined ? "" : `  ${lastError}`;
   return `${seq}  ${eventType}  ${status}  ${attempts} tries${next}${fault}`;
-}
-
-function readCount(flag: string, text: string, least: number, most = Infinity): number {
-  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= least && value <= most) return value;
-  const bounds = most === Infinity ? `${least} on` : `${least} to ${most}`;
-  throw new CliError("USAGE", `${flag} takes a whole number from ${bounds}, not "${text}".`);
 }

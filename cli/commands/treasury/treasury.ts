@@ -15,21 +15,18 @@ import { CliError } from "../../errors.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { refuseLate } from "../../ledger/late-node.js";
 import { type LedgerCommand, toJson, withLedger } from "../../ledger/ledger-tools.js";
+import { lastIfFull, type PageOptions, readPage } from "../../list-page.js";
+import { readWholeNumber } from "../../whole-number.js";
 
 /** Filters of `sweeps list`, as typed. */
-export interface ListSweepsOptions {
+export interface ListSweepsOptions extends PageOptions {
   readonly state?: string;
-  readonly after?: string;
-  readonly limit?: string;
 }
 
 /** Options of `sweeps release`. */
 export interface ReleaseSweepOptions {
   readonly reason: string;
 }
-
-const DEFAULT_ROWS = "100";
-const MAX_ROWS = 1_000;
 
 /** `treasury status`. @returns 0, or 1 while persons are asked to send something */
 export async function runTreasury(command: LedgerCommand): Promise<number> {
@@ -70,8 +67,7 @@ export async function runListSweeps(
   if (options.state !== undefined && state === undefined) {
     throw new CliError("USAGE", `--state must be one of ${SWEEP_STATES.join(", ")}.`);
   }
-  const limit = readNumber("--limit", options.limit ?? DEFAULT_ROWS, { least: 1, most: MAX_ROWS });
-  const afterId = readNumber("--after", options.after ?? "0", ANY_NUMBER);
+  const { limit, after: afterId } = readPage(options);
   return withLedgerAlone(command, async ({ database }) => {
     const sweeps = await listSweeps(database, { state, afterId, limit });
     if (command.json) {
@@ -80,7 +76,8 @@ export async function runListSweeps(
     } else {
       if (sweeps.length === 0) command.print("No sweeps.");
       for (const sweep of sweeps) command.print(rowOf(sweep));
-      if (sweeps.length === limit) command.print(`more: --after ${sweeps.at(-1)?.id}`);
+      const next = lastIfFull(sweeps, limit)?.id;
+      if (next !== undefined) command.print(`more: --after ${next}`);
     }
     // Those that are shown first are the oldest, which have ended long since.
     const frozen = await listSweeps(database, { state: "frozen", afterId: 0, limit: 1 });
@@ -108,7 +105,7 @@ export async function runReleaseSweep(
   idText: string,
   { reason }: ReleaseSweepOptions,
 ): Promise<number> {
-  const id = readNumber("<id>", idText, ANY_NUMBER);
+  const id = readWholeNumber("<id>", idText, { least: 0 });
   const { signal } = command;
   return withLedger(command, async ({ database, node }) => {
     // A sweep that has been made behind a backup is frozen in it still.
@@ -135,16 +132,4 @@ export async function runReleaseSweep(
     command.print(command.json ? toJson({ id, isNonceUsed, next }) : next);
     return 0;
   });
-}
-
-const ANY_NUMBER = { least: 0, most: Number.MAX_SAFE_INTEGER };
-
-function readNumber(
-  name: string,
-  text: string,
-  { least, most }: { readonly least: number; readonly most: number },
-): number {
-  const value = Number(text);
-  if (/^\d{1,16}$/.test(text) && value >= least && value <= most) return value;
-  throw new CliError("USAGE", `${name} must be a whole number from ${least} to ${most}.`);
 }

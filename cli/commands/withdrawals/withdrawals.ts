@@ -33,20 +33,14 @@ import { isOtherTables } from "../../../runtime/sql/sql-errors.js";
 import { CliError } from "../../errors.js";
 import { type LedgerAlone, TO_STOP, withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
+import { lastIfFull, type PageOptions, readPage } from "../../list-page.js";
 import { readWalletAddress } from "../wallets/wallet-argument.js";
 
 /** Filters of `withdrawals list`, as typed. */
-export interface ListWithdrawalsOptions {
+export interface ListWithdrawalsOptions extends PageOptions {
   readonly status?: string;
   readonly customer?: string;
-  /** Rows at most, newest last; default 100. */
-  readonly limit?: string;
-  /** Only withdrawals behind this position. */
-  readonly after?: string;
 }
-
-/** Rows that one command prints at most: a terminal is no place for more. */
-const MAX_ROWS = 1_000;
 
 /**
  * `withdrawals list`: the switches of wallets that are not retired, and withdrawals oldest first.
@@ -60,11 +54,7 @@ export async function runListWithdrawals(
   if (status !== undefined && !isWithdrawalStatus(status)) {
     throw new CliError("USAGE", `--status must be one of ${WITHDRAWAL_STATUSES.join(", ")}.`);
   }
-  const limit = readCount("--limit", options.limit ?? "100", { min: 1, max: MAX_ROWS });
-  const afterPosition = readCount("--after", options.after ?? "0", {
-    min: 0,
-    max: Number.MAX_SAFE_INTEGER,
-  });
+  const { limit, after: afterPosition } = readPage(options);
   return withLedgerAlone(command, async (opened) => {
     const page = { customerId: options.customer, status, limit, afterPosition };
     const withdrawals = await listWithdrawals(opened.database, page);
@@ -76,9 +66,8 @@ export async function runListWithdrawals(
     else {
       for (const line of switches.map(switchLine)) command.print(line);
       for (const withdrawal of withdrawals) command.print(rowOf(withdrawal));
-      if (withdrawals.length === limit) {
-        command.print(`more: --after ${withdrawals.at(-1)?.position}`);
-      }
+      const next = lastIfFull(withdrawals, limit)?.position;
+      if (next !== undefined) command.print(`more: --after ${next}`);
     }
     return summaryOf(switches).frozen ? 1 : 0;
   });
@@ -312,19 +301,4 @@ function detailsOf(withdrawal: Withdrawal): string[] {
     ...(expiresAt === undefined ? [] : [`  deadline   ${expiresAt}`]),
     ...history.map(({ status, at }) => `  ${at}  ${status}`),
   ];
-}
-
-function readCount(
-  flag: string,
-  text: string,
-  range: { readonly min: number; readonly max: number },
-): number {
-  const value = Number(text);
-  if (!/^[0-9]{1,16}$/.test(text) || value < range.min || value > range.max) {
-    throw new CliError(
-      "USAGE",
-      `${flag} must be a whole number from ${range.min} to ${range.max}.`,
-    );
-  }
-  return value;
 }
