@@ -57,8 +57,8 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
   { parts: ["indexer", "explorer", "console"], stopMs: 800 },
 ];
 
-/** Parts without which the kit goes on: nothing of the exchange depends on them. */
-const DISPENSABLE: ReadonlySet<KitPart> = new Set(OPTIONAL_PARTS);
+/** Parts that can be spared: nothing of the exchange depends on them. */
+const SPARABLE: ReadonlySet<string> = new Set(OPTIONAL_PARTS);
 
 /** The first start on a slow disk compiles and replays; it is given time, and more where a part says why. */
 const READY_TIMEOUT_MS = 90_000;
@@ -140,10 +140,6 @@ export function createKit(options: KitOptions): Kit {
   return new KitRun(options);
 }
 
-function isDispensable(name: string): boolean {
-  return [...DISPENSABLE].some((part) => part === name);
-}
-
 class KitRun implements Kit {
   private postgres: SupervisedPostgres | undefined;
   private readonly stages: { stopMs: number; processes: SupervisedProcess[] }[] = [];
@@ -187,22 +183,30 @@ class KitRun implements Kit {
 
   /** Says that the kit goes on without a part; false where it cannot. */
   private spare(name: string, error: CliError): boolean {
+    if (!this.canSpare(name)) return false;
+    this.spared.add(name);
     const { nodes, print } = this.options;
     const node = nodes.find((one) => one.name === name);
-    let words = "The kit goes on without it.";
-    if (node === undefined) {
-      if (!isDispensable(name)) return false;
-    } else {
-      const left = nodes.filter((one) => one !== node && !this.spared.has(one.name)).length;
-      // The first serves the kit; of the others' equal power more than two thirds decide.
-      if (node === nodes[0] || left * 3 <= nodes.length * 2) return false;
-      words =
-        `The kit goes on without it: ${left} of ${nodes.length} validators decide. ` +
-        `Repair ${node.home}, then stop the kit and start it again.`;
-    }
-    this.spared.add(name);
+    const left = nodes.filter((one) => !this.spared.has(one.name)).length;
+    const words =
+      node === undefined
+        ? "The kit goes on without it."
+        : `The kit goes on without it: ${left} of ${nodes.length} validators decide. ` +
+          `Repair ${node.home}, then stop the kit and start it again.`;
     print(`  ${error.message} ${words}`);
     return true;
+  }
+
+  /**
+   * The first node serves the kit and cannot be spared. All validators have equal power, and more than two
+   * thirds of them have to stay.
+   */
+  private canSpare(name: string): boolean {
+    const { nodes } = this.options;
+    const node = nodes.find((one) => one.name === name);
+    if (node === undefined) return SPARABLE.has(name);
+    const left = nodes.filter((one) => one !== node && !this.spared.has(one.name)).length;
+    return node !== nodes[0] && left * 3 > nodes.length * 2;
   }
 
   async stop(): Promise<void> {
