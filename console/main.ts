@@ -6,13 +6,15 @@ import { createMetrics } from "../runtime/process/metrics.js";
 import { createConsole } from "./app.js";
 import { consoleConfig } from "./config.js";
 
-const settings = (sources: ConfigSources) => loadConfig(sources, consoleConfig);
+function readSettings(sources: ConfigSources) {
+  return loadConfig(sources, consoleConfig);
+}
 
 runProcess({
   name: "console",
-  settings,
+  settings: readSettings,
   async start({ home, env, portOffset, log, signal }) {
-    const config = settings({ home, env, portOffset });
+    const config = readSettings({ home, env, portOffset });
     const metrics = createMetrics();
     const { server, services } = createConsole({
       config,

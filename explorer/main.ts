@@ -9,17 +9,18 @@ import { createMetrics } from "../runtime/process/metrics.js";
 import { createExplorer } from "./app.js";
 import { explorerConfig } from "./config.js";
 
-const settings = (sources: ConfigSources) =>
-  readTogether({
+function readSettings(sources: ConfigSources) {
+  return readTogether({
     config: () => loadConfig(sources, explorerConfig),
     tokens: () => loadTokenFile(sources.home),
   });
+}
 
 runProcess({
   name: "explorer",
-  settings,
+  settings: readSettings,
   async start({ home, env, portOffset, log, signal }) {
-    const { config, tokens } = settings({ home, env, portOffset });
+    const { config, tokens } = readSettings({ home, env, portOffset });
     const explorer = createExplorer({
       home,
       config,

@@ -8,17 +8,18 @@ import { sidecarConfig } from "./config.js";
 import { createOfflineServer } from "./offline-server.js";
 import { loadTokenRegistry } from "./rosetta/token-registry.js";
 
-const settings = (sources: ConfigSources) =>
-  readTogether({
+function readSettings(sources: ConfigSources) {
+  return readTogether({
     config: () => loadConfig(sources, sidecarConfig),
     registry: () => loadTokenRegistry(sources.home),
   });
+}
 
 runProcess({
   name: "sidecar-offline",
-  settings,
+  settings: readSettings,
   async start({ home, env, portOffset, log }) {
-    const { config, registry } = settings({ home, env, portOffset });
+    const { config, registry } = readSettings({ home, env, portOffset });
     const server = createOfflineServer({
       network: NETWORKS[config[""].network],
       registry,

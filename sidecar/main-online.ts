@@ -21,17 +21,18 @@ import { loadTokenRegistry } from "./rosetta/token-registry.js";
 
 const MIB = 1024 * 1024;
 
-const settings = (sources: ConfigSources) =>
-  readTogether({
+function readSettings(sources: ConfigSources) {
+  return readTogether({
     config: () => loadConfig(sources, sidecarConfig),
     registry: () => loadTokenRegistry(sources.home),
   });
+}
 
 runProcess({
   name: "sidecar-online",
-  settings,
+  settings: readSettings,
   async start({ home, env, portOffset, log, signal }) {
-    const { config, registry } = settings({ home, env, portOffset });
+    const { config, registry } = readSettings({ home, env, portOffset });
     const rpc = createJsonRpcClient({
       url: config.node.url,
       timeoutMs: config.node["timeout-ms"],

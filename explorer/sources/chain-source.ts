@@ -10,7 +10,7 @@ import { type Hash32, type Hex, hexToBytes, parseHexBytes, toQuantity } from "..
 import { decodeTransaction } from "../../chain/transaction.js";
 import { readHex, readOptional, readSafeQuantity } from "../../rpc-client/answer-fields.js";
 import { isPruned, NodeFault, RpcError } from "../../rpc-client/errors.js";
-import type { EvmClient } from "../../rpc-client/evm-client.js";
+import { type EvmClient, receiptCalls } from "../../rpc-client/evm-client.js";
 import {
   type JsonRpcClient,
   resultOf,
@@ -134,8 +134,7 @@ export class ChainSource {
     hashes: readonly Hash32[],
     options: RpcOptions,
   ): Promise<(ReceiptView | undefined)[]> {
-    const calls = hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] }));
-    const outcomes = await this.rpc.batch(calls, options);
+    const outcomes = await this.rpc.batch(receiptCalls(hashes), options);
     return outcomes.map((outcome) => readOptional(resultOf(outcome), "receipt", parseReceipt));
   }
 

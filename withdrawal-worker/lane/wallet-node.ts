@@ -15,6 +15,7 @@ import {
   type NodeBlockHeader,
   parseHeader,
   parseSyncing,
+  receiptCalls,
   type SendOutcome,
 } from "../../rpc-client/evm-client.js";
 import type { KnownAccounts } from "../../rpc-client/chain-accounts.js";
@@ -431,10 +432,7 @@ async function readReceipts(
   for (let start = 0; start === 0 || start < hashes.length; start += RECEIPTS_PER_CALL) {
     const part = hashes.slice(start, start + RECEIPTS_PER_CALL);
     const [blockNumber, ...outcomes] = await rpc.batch(
-      [
-        plain("eth_blockNumber"),
-        ...part.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
-      ],
+      [plain("eth_blockNumber"), ...receiptCalls(part)],
       { signal },
     );
     heights.push(readSafeQuantity(resultOf(blockNumber), "block number"));
