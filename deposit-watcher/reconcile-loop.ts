@@ -45,7 +45,7 @@ export async function runReconcileLoop(
   const loop = { database, task: "reconcile" as const, owner, log, leaseMs: LEASE_MS };
   const pauseMs = Math.min(LOOK_MS, intervalMs);
   let dueSinceMs: number | undefined;
-  let stoppedAtMs: number | undefined;
+  let notKeptAtMs: number | undefined;
   await runLeased(
     { ...loop, pauseMs },
     async (roundSignal) => {
@@ -55,13 +55,13 @@ export async function runReconcileLoop(
         dueSinceMs = undefined;
         return false;
       }
-      if (stoppedAtMs !== undefined && clock.monotonicMs() - stoppedAtMs < intervalMs) return false;
+      if (notKeptAtMs !== undefined && clock.monotonicMs() - notKeptAtMs < intervalMs) return false;
       dueSinceMs ??= clock.monotonicMs();
       // It asks for every address, of the node that the blocks come from, too.
       const mayWait = clock.monotonicMs() - dueSinceMs < intervalMs;
       if (mayWait && parts.isCatchingUp()) return false;
       const isKept = await reconcileOnce(parts, roundSignal);
-      stoppedAtMs = isKept ? undefined : clock.monotonicMs();
+      notKeptAtMs = isKept ? undefined : clock.monotonicMs();
       dueSinceMs = undefined;
       return false;
     },
@@ -71,8 +71,8 @@ export async function runReconcileLoop(
 
 /**
  * One comparison, and what it found written down; nothing is where there was no block to compare at, or where
- * `isStoppedShort`.
- * @returns false for the latter: the age of the last run grows, which rings
+ * `isHaltedFarBelow`.
+ * @returns false for the latter: the age of the last run grows, on which alarms are set
  */
 export async function reconcileOnce(
   parts: Pick<ReconcileLoopParts, "database" | "node" | "log"> &
@@ -89,10 +89,12 @@ export async function reconcileOnce(
     return true;
   }
   const { maxLagBlocks = Infinity } = parts;
-  if (isStoppedShort(report, await node.blockNumber({ signal }), maxLagBlocks)) {
+  const headHeight = await node.blockNumber({ signal });
+  if (isHaltedFarBelow(report, headHeight, maxLagBlocks)) {
     log.warn(
-      { height, halted: report.halted },
-      "what the ledger has is clean, and far below the head",
+      { height, headHeight, halted: report.halted },
+      "booking is halted far below the head: the clean comparison is not kept " +
+        "(causeway deposits status)",
     );
     return false;
   }
@@ -103,7 +105,7 @@ export async function reconcileOnce(
 }
 
 /** Whether a watcher that is halted has left so many blocks out that clean would say too much. */
-export function isStoppedShort(
+export function isHaltedFarBelow(
   { clean, halted, height }: Pick<ReconcileReport, "clean" | "halted" | "height">,
   headHeight: Height,
   maxLagBlocks: number,

@@ -32,16 +32,17 @@ interface Counted {
 /** Subjects that are known when a request comes; its wallet is known when it gets a nonce. */
 const REQUEST_SUBJECTS: readonly LimitSubject[] = ["customer", "asset", "destination"];
 
-const ENDED = `('failed', 'rejected', 'cancelled')`;
+const ENDED_UNPAID = `('failed', 'rejected', 'cancelled')`;
 
 /**
- * SQL: whether a withdrawal `w` counts. What ended without payment counts no more, unless the signer counts
- * the asset for all customers together and a payment was signed, or may have been by the time that the
- * customer took it back: nobody uses up for nothing what is everybody's. A nonce that somebody else's
- * transaction took is none.
+ * SQL: whether a withdrawal `w` counts. Requests that failed, were rejected or were cancelled do not, with one
+ * exception. Where `signerDayMaxUnits` bounds the asset, the signer adds an amount to its total before it
+ * signs and takes nothing back. There an ended request still counts if it had a nonce and a payment was signed
+ * for it, or the customer or the deadline cancelled it: otherwise one customer could use up the total of all by
+ * asking and cancelling. A nonce that somebody else's transaction took is none.
  * @param signerBound SQL of the assets that the signer counts
  */
-const doesCount = (signerBound: string) => `(w.status NOT IN ${ENDED} OR
+const countsCondition = (signerBound: string) => `(w.status NOT IN ${ENDED_UNPAID} OR
   w.asset = ANY (${signerBound}::text[]) AND EXISTS (
     SELECT 1 FROM nonce_slot used
      WHERE used.withdrawal_id = w.id AND used.outcome IS DISTINCT FROM 'foreign'
@@ -186,7 +187,7 @@ export async function countWallet(
         -- A foreign transaction used it: the payment is made from another one, or from none.
         AND s.outcome IS DISTINCT FROM 'foreign'
        JOIN withdrawal w ON w.id = s.withdrawal_id AND w.asset = $2 AND ${OF_CUSTOMERS}
-        AND w.status NOT IN ${ENDED}`,
+        AND w.status NOT IN ${ENDED_UNPAID}`,
     [wallet, asset, limit.window === "day" ? null : limit.window],
   );
   return sum(recovered, rows[0]);
@@ -228,7 +229,7 @@ export async function mostBefore(
          FROM asked
          LEFT JOIN withdrawal w ON ${COUNTS[by]} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
           AND w.position <= asked.position AND w.created_at >= asked.since
-          AND ${doesCount("$6")}
+          AND ${countsCondition("$6")}
         GROUP BY asked.key`,
       [...columnsOf(asked), asked.map(({ id }) => id), countedBySigner(policy, asked)],
     );
@@ -264,7 +265,7 @@ export async function exceededBefore(
          JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]}
           AND ${OF_CUSTOMERS} AND w.position <= own.position
           AND w.created_at >= ${windowBefore("own.created_at", "$4::bigint")}
-          AND ${doesCount("$6")} AND w.id <> ALL ($5::text[])
+          AND ${countsCondition("$6")} AND w.id <> ALL ($5::text[])
         WHERE own.id = $1`,
       [
         request.id,
@@ -328,7 +329,7 @@ async function countInto(
        FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
             AS asked (key, asset, subject, seconds)
        LEFT JOIN withdrawal w ON ${condition} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
-        AND w.created_at >= ${WINDOW} AND ${doesCount("$5")}
+        AND w.created_at >= ${WINDOW} AND ${countsCondition("$5")}
       GROUP BY asked.key`,
     [...columnsOf(asked), countedBySigner(policy, asked)],
   );

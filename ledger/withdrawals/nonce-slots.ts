@@ -174,8 +174,9 @@ async function takeInside(
 /**
  * Stores signed transactions; the first one of a slot moves its withdrawal to `signed`. A payment
  * whose withdrawal is to be cancelled by now is dropped, and a dearer one that the day's budget of
- * fees does not cover any more. Nothing is stored while signing is frozen, nor for a retired wallet.
- * @returns false then @throws LEASE_LOST
+ * fees does not cover any more.
+ * @returns false where nothing was stored because signing is frozen or the wallet is retired
+ * @throws LEASE_LOST
  */
 export function storeAttempts(
   database: SqlDatabase,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { toChecksumAddress } from "../../../chain/address.js";
 import {
-  isStoppedShort,
+  isHaltedFarBelow,
   reconcileOnce,
   registerReconcileFigures,
   runReconcileLoop,
@@ -321,11 +321,11 @@ it("does not end with a plain word of clean where an incident keeps blocks from 
 
 it("keeps no clean run while the watcher is halted far below the head", () => {
   const report = { clean: true, height: 7, halted: "HASH_CHANGED: a block" };
-  expect(isStoppedShort(report, 27, 20)).toBe(false);
-  expect(isStoppedShort(report, 28, 20)).toBe(true);
-  expect(isStoppedShort({ ...report, halted: undefined }, 28, 20)).toBe(false);
+  expect(isHaltedFarBelow(report, 27, 20)).toBe(false);
+  expect(isHaltedFarBelow(report, 28, 20)).toBe(true);
+  expect(isHaltedFarBelow({ ...report, halted: undefined }, 28, 20)).toBe(false);
   // What does not match is told, wherever it is.
-  expect(isStoppedShort({ ...report, clean: false }, 28, 20)).toBe(false);
+  expect(isHaltedFarBelow({ ...report, clean: false }, 28, 20)).toBe(false);
 });
 
 it("is read for charts without what it found of other assets", async () => {

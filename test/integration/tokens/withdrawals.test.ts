@@ -442,7 +442,8 @@ describe("withdrawals of tokens", () => {
       const { status, reason, hashes } = await read(unsigned);
       expect([status, reason, hashes.length]).toEqual([
         "failed",
-        "its token stands still: other code may do anything with a payment",
+        "its token is paused, because the contract runs other code than was accepted: " +
+          "causeway tokens state",
         1,
       ]);
       expect(await held("MoodyToken", unsigned.destination)).toBe(0n);

@@ -32,6 +32,11 @@ export const MAX_ATTEMPTS = 64;
  */
 const LEASES_PER_BATCH = 2;
 
+/** Why nothing is signed for a payment of such a token, as operators and customers read it. */
+const TOKEN_PAUSED =
+  "its token is paused, because the contract runs other code than was accepted: " +
+  "causeway tokens state";
+
 /** What signing a batch came to. */
 export interface Signed {
   /** More slots may be waiting for a signature. */
@@ -100,8 +105,7 @@ export async function signSlots(
 function whyUnsigned({ settings }: LaneContext, slot: LiveSlot): string | undefined {
   const { limitMax } = settings.gas;
   const { gasLimit } = slot;
-  if (isOfStoppedToken(slot))
-    return "its token stands still: other code may do anything with a payment";
+  if (isOfStoppedToken(slot)) return TOKEN_PAUSED;
   if (gasLimit <= limitMax) return undefined;
   return `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`;
 }
@@ -130,9 +134,11 @@ async function giveUp(
     given.map(({ slot, reason }) => ({ id: slot.withdrawalId, cause: "not-mined", reason })),
   );
   const nonces = given.map(({ slot }) => slot.nonce.toString());
-  const what =
-    "the gas limit was lowered, or a token stands still: transfers of nothing take these nonces";
-  context.log.warn({ nonces }, what);
+  const reasons = [...new Set(given.map(({ reason }) => reason))];
+  context.log.warn(
+    { nonces, reasons },
+    "payments are given up before signing: transfers of nothing take their nonces",
+  );
 }
 
 /** An attempt before it is signed. */

@@ -40,7 +40,8 @@ export async function correctAttempts(
 ): Promise<void> {
   if (refused.length === 0) return;
   const cancels = refused.filter(({ slot }) => slot.status === "cancelling");
-  // What a token stands still for is waited out: in the end a transfer of nothing takes the lowest nonce.
+  // A paused token's payment is not replaced: it is mined as it is, or a transfer of nothing takes its nonce
+  // in the end.
   const payments = refused.filter(
     ({ slot }) => slot.status !== "cancelling" && !isOfStoppedToken(slot),
   );
