@@ -1,4 +1,4 @@
-/** What of the files that the process may have open its servers' connections may take. */
+/** Bounds the connections of the node's servers by the files that the process may have open. */
 import { openFileLimit } from "../../runtime/files/open-file-limit.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { mostPeerFiles, type PeerLimits } from "../p2p/peers/peer-connections.js";

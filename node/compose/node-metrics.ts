@@ -108,7 +108,7 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   read("cometbft_mempool_rejected_txs", "Transactions refused because there was no room.", () =>
     refusedCount(pool, (code) => RESOURCE_REFUSALS.has(code)),
   );
-  registerBlockMetrics(comet, metrics, sources);
+  registerBlockMetrics({ comet, own: metrics }, sources);
   registerConsensusMetrics(comet, consensus);
 }
 
@@ -117,10 +117,16 @@ function refusedCount(pool: Mempool, isCounted: (code: PoolErrorCode) => boolean
   return counted.reduce((sum, [, count]) => sum + count, 0);
 }
 
-function registerBlockMetrics(comet: Metrics, metrics: Metrics, { bus }: NodeMetricSources): void {
+/** Where metrics of blocks go: with the label that CometBFT's have, and without. */
+interface BlockMetricPlaces {
+  readonly comet: Metrics;
+  readonly own: Metrics;
+}
+
+function registerBlockMetrics({ comet, own }: BlockMetricPlaces, { bus }: NodeMetricSources): void {
   const count = comet.gauge("cometbft_consensus_num_txs", "Transactions in the last block.");
   const total = comet.counter("cometbft_consensus_total_txs", "Transactions since the start.");
-  const gas = metrics.counter("causeway_gas_used_total", "Gas used since the start.");
+  const gas = own.counter("causeway_gas_used_total", "Gas used since the start.");
   const interval = comet.histogram(
     "cometbft_consensus_block_interval_seconds",
     "Time between this block and the last.",

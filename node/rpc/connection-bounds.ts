@@ -16,7 +16,7 @@ export const MOST_CONNECTIONS = 4_096;
 /** The bounds of servers that have no setting for it, where files are plenty. */
 export const USUAL_CONNECTIONS = {
   evmHttp: MOST_CONNECTIONS,
-  /** Clients, and connections that are none yet, or never become any; those too many read why. */
+  /** WebSocket clients, and connections that are still in their handshake or are being refused. */
   evmSocket: 1_256,
   /** WebSockets included; integrators may hold at least 500. */
   comet: 1_024,
@@ -31,6 +31,7 @@ const LEAST_CONNECTIONS = 8;
  * The bounds that are wanted, each made smaller by the same part where all together are more than there is
  * room for.
  * @param files that connections may take, all together
+ * @returns `wanted` itself where there is room
  */
 export function connectionBounds(wanted: ConnectionBounds, files: number): ConnectionBounds {
   const total = Object.values(wanted).reduce((sum, count) => sum + count, 0);

@@ -7,7 +7,7 @@ import type { Clock } from "./clock.js";
 /** Time between two lines. */
 const INTERVAL_MS = 10_000;
 
-/** Says of what happens often how often it did. */
+/** Writes at most one line in ten seconds, with the number of times since the last. */
 export class RareLine {
   private times = 0;
   private saidAtMs = Number.NEGATIVE_INFINITY;
