@@ -119,7 +119,7 @@ describe("call pool", () => {
     expect(behind.map(([, steps]) => steps)).toContain(Math.min(own + 10, lowest));
   });
 
-  it("goes on where the system gives no thread, and says so to whoever needs one", async () => {
+  it("refuses a call, and goes on, where no thread can be started", async () => {
     // What Node does not take for a file it refuses at once, as it does a thread that there is not.
     const pool = open({ workerUrl: new URL("http://127.0.0.1/worker.js") });
     for (let count = 0; count < 2; count++) {

@@ -121,7 +121,7 @@ describe("a policy that changed since a request was accepted", () => {
     expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
   });
 
-  it("counts what ended behind a nonce where the signer has counted it, too, and nothing before that", async () => {
+  it("counts ended requests behind a nonce where the signer counts the asset", async () => {
     const limits = [
       { by: "customer" as const, window: "day" as const, maxUnits: undefined, maxCount: 2 },
     ];

@@ -391,7 +391,7 @@ describe("searches", () => {
     expect(hits).toBeGreaterThan(40);
   });
 
-  it("find no transaction that did one half of it to somebody else", async () => {
+  it("hold all conditions on one type of event against one event", async () => {
     const found = async (text: string) => {
       const { result } = await call("tx_search", { query: text });
       return Number((result as { total_count: string }).total_count);

@@ -437,7 +437,7 @@ describe("limits", () => {
     await alive.close();
   });
 
-  it("refuse other paths, and no web page, as CometBFT", async () => {
+  it("take WebSockets of any origin, and refuse other paths", async () => {
     const attempt = (path: string, options: ClientOptions = {}) =>
       new Promise<string>((resolve) => {
         const socket = new WebSocket(`${chain.url.replace("http", "ws")}${path}`, options);

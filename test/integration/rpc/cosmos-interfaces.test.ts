@@ -96,7 +96,7 @@ describe("REST", () => {
     expect((await get("/causeway/supply/v1")).body).toEqual(supply);
   });
 
-  it("says what the application is, to clients that are written for none", async () => {
+  it("serves the SDK's reflection: every type it names exists, every query it names is served", async () => {
     const root = "/cosmos/base/reflection/v1beta1";
     const read = async (path: string) => {
       const { status, body } = await get(`${root}/${path}`);

@@ -143,7 +143,7 @@ describe("a snapshot", () => {
 });
 
 describe("a disk that has little room", () => {
-  it("gets no snapshot, and none that would take what the chain needs", async () => {
+  it("gets no snapshot that would leave less than the reserve", async () => {
     let free = RESERVED_BYTES - 1;
     const files = await withFree(() => free);
     await expect(chain.addTo(files)).rejects.toMatchObject({ code: "SNAPSHOT_NO_ROOM" });

@@ -66,7 +66,7 @@ describe("memory and files of a node", () => {
     expect(await largest(64)).toBeGreaterThan(7 * MIB);
   });
 
-  it("leave connections only what files there are, and say so", () => {
+  it("leave fewer connections where few files may be open, and warn", () => {
     const from = { home: "/nonexistent", env: {} };
     const [config, app] = [loadConfig(from, CONFIG_FILE), loadConfig(from, APP_FILE)];
     const said: unknown[] = [];

@@ -221,7 +221,7 @@ describe("/construction/metadata", () => {
     expect((await metadata({ value, nonce: "6" })).body.code).toBe(314);
   });
 
-  it("leaves the pool's word to the pool where the node does not tell it", async () => {
+  it("counts nothing as spent where the node does not serve txpool_contentFrom", async () => {
     const value = (balanceAt(2) - 630_000_000_000n).toString();
     for (const [code, message] of [
       [-32601, "the method txpool_contentFrom does not exist/is not available"],
