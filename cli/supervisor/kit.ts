@@ -191,7 +191,7 @@ class KitRun implements Kit {
     const words =
       node === undefined
         ? "The kit goes on without it."
-        : `The kit goes on without it: ${left} of ${nodes.length} validators decide. ` +
+        : `The kit goes on without it: ${left} of ${nodes.length} validators are left. ` +
           `Repair ${node.home}, then stop the kit and start it again.`;
     print(`  ${error.message} ${words}`);
     return true;
@@ -205,8 +205,10 @@ class KitRun implements Kit {
     const { nodes } = this.options;
     const node = nodes.find((one) => one.name === name);
     if (node === undefined) return SPARABLE.has(name);
+    // Behind another build its home is sound: all of the kit is to be started again.
+    if (node === nodes[0] || this.restartFault() !== undefined) return false;
     const left = nodes.filter((one) => one !== node && !this.spared.has(one.name)).length;
-    return node !== nodes[0] && left * 3 > nodes.length * 2;
+    return left * 3 > nodes.length * 2;
   }
 
   async stop(): Promise<void> {

@@ -11,13 +11,22 @@ const DEFAULT_LIMIT = 100;
 
 /**
  * Largest page (D16). The SDK has no bound, and wallets ask for a whole list as a page of thousands: they
- * get the first of it, and a key or a total that says that there is more.
+ * get the first of it, and a key or a total that says that there is more. Who goes on by an offset counts
+ * with the page that was asked for, and would leave out what is between.
  */
 const MAX_LIMIT = 1_000n;
 
-/** Items of a page for which a client asked for so many; 0 where it named no number. */
-export function pageLimit(wanted: bigint): number {
+/**
+ * Items of a page for which a client asked for so many; 0 where it named no number.
+ * @throws INVALID_ARGUMENT for more than 1,000 from an offset on
+ */
+export function pageLimit(wanted: bigint, offset: bigint): number {
   if (wanted === 0n) return DEFAULT_LIMIT;
+  if (wanted > MAX_LIMIT && offset > 0n) {
+    throw invalidArgument(
+      `pagination.limit is at most ${MAX_LIMIT} from an offset on, not ${wanted}`,
+    );
+  }
   return Number(wanted < MAX_LIMIT ? wanted : MAX_LIMIT);
 }
 
@@ -52,7 +61,7 @@ export function pageRequest(request: MessageReader): PageRequest {
   return {
     key,
     offset: Number(offset < 2n ** 52n ? offset : 2n ** 52n),
-    limit: pageLimit(limit),
+    limit: pageLimit(limit, offset),
     // As the SDK: who names no limit is told the total.
     isTotalWanted: (page.boolean("count_total") || limit === 0n) && key.length === 0,
     isTotalAsked: page.boolean("count_total") && key.length === 0,

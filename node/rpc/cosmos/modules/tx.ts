@@ -193,9 +193,10 @@ function sizeOf({ bytes, result: { events } }: SdkTransactionRecord): number {
  */
 function window(request: MessageReader) {
   const old = request.submessage("pagination");
-  const limit = pageLimit(request.bigint("limit") || old.bigint("limit"));
   const page = request.bigint("page");
-  const start = page > 0n ? (page - 1n) * BigInt(limit) : old.bigint("offset");
+  const offset = page > 0n ? 0n : old.bigint("offset");
+  const limit = pageLimit(request.bigint("limit") || old.bigint("limit"), offset);
+  const start = page > 0n ? (page - 1n) * BigInt(limit) : offset;
   return { start: Number(start < 2n ** 52n ? start : 2n ** 52n), limit };
 }
 

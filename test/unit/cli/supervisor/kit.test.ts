@@ -127,6 +127,13 @@ async function createTrial(
   return { kit, paths, lines, faults, watched, stampFile, events };
 }
 
+/** Ends one of the kit's processes as the system does. */
+function kill(record: string, part: string): void {
+  const children: { name: string; pid: number }[] = JSON.parse(readFileSync(record, "utf8"));
+  const child = children.find(({ name }) => name === part);
+  process.kill(present(child, `the process of ${part}`).pid, "SIGKILL");
+}
+
 describe("the kit", () => {
   it("starts its parts in order and stops them in reverse, leaving none", async () => {
     const { kit, paths, lines, watched, events } = await createTrial();
@@ -214,31 +221,39 @@ describe("the kit", () => {
   it("starts nothing again from another build than it was started from", async () => {
     const { kit, paths, lines, faults, stampFile, events } = await createTrial();
     await kit.start();
-    const end = async (part: string): Promise<void> => {
-      const children: { name: string; pid: number }[] = JSON.parse(
-        readFileSync(paths.children, "utf8"),
-      );
-      const child = children.find(({ name }) => name === part);
-      process.kill(present(child, `the process of ${part}`).pid, "SIGKILL");
-    };
+    const end = (part: string): void => kill(paths.children, part);
     const starts = (part: string) => events().filter((event) => event === `start ${part}`).length;
     await until(() => readFileSync(paths.children, "utf8").includes("console"), {
       timeoutMs: 10_000,
     });
-    await end("deposit-watcher");
+    end("deposit-watcher");
     await until(() => starts("deposit-watcher") === 2, { timeoutMs: 10_000 });
     writeFileSync(stampFile, "the next release");
-    await end("explorer");
+    end("explorer");
     const words = "was built anew while this kit runs";
     await until(() => lines.some((line) => line.includes(words)), { timeoutMs: 10_000 });
     expect(faults).toEqual([]);
-    await end("withdrawal-worker");
+    end("withdrawal-worker");
     await until(() => faults.length > 0, { timeoutMs: 10_000 });
     expect(faults[0]).toMatchObject({
       code: "CHILD_FAILED",
       message: expect.stringContaining(words),
     });
     expect([starts("explorer"), starts("withdrawal-worker")]).toEqual([1, 1]);
+  });
+
+  it("ends, with four validators, too, where one of them ends behind another build: its home is sound", async () => {
+    const nodeNames = ["node0", "node1", "node2", "node3"];
+    const { kit, paths, lines, faults, stampFile } = await createTrial([], nodeNames);
+    await kit.start();
+    await until(() => readFileSync(paths.children, "utf8").includes("node2"), {
+      timeoutMs: 10_000,
+    });
+    writeFileSync(stampFile, "the next release");
+    kill(paths.children, "node2");
+    await until(() => faults.length > 0, { timeoutMs: 10_000 });
+    expect(faults[0]?.message).toContain("was built anew while this kit runs");
+    expect(lines.filter((line) => line.includes("goes on without"))).toEqual([]);
   });
 
   it("goes on without a node whose work is done, and says so", async () => {

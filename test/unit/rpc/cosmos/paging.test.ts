@@ -56,6 +56,13 @@ describe("pages of a list that is at hand", () => {
     }
   });
 
+  it("are no longer than 1,000 from an offset on, because the next one is counted by what was asked for", () => {
+    expect(page(list, { limit: 1_000n, offset: 1n })).toEqual({ items: ["b", "c", "d"] });
+    expect(() => page(list, { limit: 1_001n, offset: 1n })).toThrow(
+      /at most 1000 from an offset on/,
+    );
+  });
+
   it("refuse both an offset and a key", () => {
     expect(() => page(list, { key: keyOf("b"), offset: 1n })).toThrow(/either offset or key/);
   });
