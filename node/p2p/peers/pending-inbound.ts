@@ -9,8 +9,14 @@ import { groupOf, siteOf } from "./address-group.js";
 /** Places of one address; many nodes may live behind one, and dial at once. */
 const MAX_PER_SITE = 16;
 
+/** The same as a part of all places, where these are few. */
+const SITE_SHARE = 1 / 4;
+
 /** Places of the addresses of one provider. */
 const MAX_PER_GROUP = 64;
+
+/** The same as a part of all places. */
+const GROUP_SHARE = 1 / 2;
 
 /** Places in all, where files are plenty. */
 const MAX_PENDING = 256;
@@ -35,8 +41,16 @@ interface Pending {
 export class PendingInbound {
   private readonly pending = new Map<string, Pending>();
 
+  private readonly sitePlaces: number;
+  private readonly groupPlaces: number;
+
   /** @param places in all */
-  constructor(private readonly places = mostPending()) {}
+  constructor(private readonly places = mostPending()) {
+    const part = (most: number, share: number) =>
+      Math.max(1, Math.min(most, Math.floor(places * share)));
+    this.sitePlaces = part(MAX_PER_SITE, SITE_SHARE);
+    this.groupPlaces = part(MAX_PER_GROUP, GROUP_SHARE);
+  }
 
   /**
    * A connection has come in; `end` has to follow.
@@ -47,8 +61,8 @@ export class PendingInbound {
     const all = [...this.pending.values()];
     const hasRoom =
       all.length < this.places &&
-      all.filter((one) => one.site === site).length < MAX_PER_SITE &&
-      all.filter((one) => one.group === group).length < MAX_PER_GROUP;
+      all.filter((one) => one.site === site).length < this.sitePlaces &&
+      all.filter((one) => one.group === group).length < this.groupPlaces;
     if (hasRoom) this.pending.set(name, { site, group });
     return hasRoom;
   }
