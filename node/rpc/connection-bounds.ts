@@ -28,23 +28,49 @@ export const USUAL_CONNECTIONS = {
 const LEAST_CONNECTIONS = 8;
 
 /**
- * The bounds that are wanted, each made smaller by the same part where all together are more than there is
- * room for.
+ * What each server has before any has more. The kit's own processes ask on 8545, each over as many as 64
+ * connections at once: what strangers hold elsewhere is not to take these from them.
+ */
+const FIRST_CONNECTIONS: ConnectionBounds = {
+  evmHttp: 256,
+  evmSocket: 64,
+  comet: 64,
+  rest: 16,
+  grpc: 16,
+  metrics: 8,
+};
+
+/**
+ * The bounds that are wanted, or smaller ones where all together are more than there is room for: to each
+ * its first connections, and of what is left the same part of the others that it wants.
  * @param files that connections may take, all together
  * @returns `wanted` itself where there is room
  */
 export function connectionBounds(wanted: ConnectionBounds, files: number): ConnectionBounds {
-  const total = Object.values(wanted).reduce((sum, count) => sum + count, 0);
-  if (total <= files) return wanted;
-  const fitted = (count: number) =>
-    Math.min(count, Math.max(LEAST_CONNECTIONS, Math.floor((count * files) / total)));
+  if (totalOf(wanted) <= files) return wanted;
+  const first = ofEach((name) => Math.min(wanted[name], FIRST_CONNECTIONS[name]));
+  const firstFiles = totalOf(first);
+  if (files < firstFiles) {
+    const part = files / firstFiles;
+    const fitted = (count: number) => Math.max(LEAST_CONNECTIONS, Math.floor(count * part));
+    return ofEach((name) => Math.min(wanted[name], fitted(first[name])));
+  }
+  const part = (files - firstFiles) / (totalOf(wanted) - firstFiles);
+  return ofEach((name) => first[name] + Math.floor((wanted[name] - first[name]) * part));
+}
+
+function totalOf(bounds: ConnectionBounds): number {
+  return Object.values(bounds).reduce((sum, count) => sum + count, 0);
+}
+
+function ofEach(count: (name: ServerName) => number): ConnectionBounds {
   return {
-    evmHttp: fitted(wanted.evmHttp),
-    evmSocket: fitted(wanted.evmSocket),
-    comet: fitted(wanted.comet),
-    rest: fitted(wanted.rest),
-    grpc: fitted(wanted.grpc),
-    metrics: fitted(wanted.metrics),
+    evmHttp: count("evmHttp"),
+    evmSocket: count("evmSocket"),
+    comet: count("comet"),
+    rest: count("rest"),
+    grpc: count("grpc"),
+    metrics: count("metrics"),
   };
 }
 

@@ -9,6 +9,7 @@ import { mostPeerFiles } from "../../../node/p2p/peers/peer-connections.js";
 import { APP_FILE, CONFIG_FILE } from "../../../node/settings/config.js";
 import { databaseSettings, memoryBytes } from "../../../node/settings/memory-config.js";
 import { openDatabase } from "../../../node/store/database.js";
+import { type ConnectionBounds, connectionBounds } from "../../../node/rpc/connection-bounds.js";
 import { loadConfig } from "../../../runtime/config/config.js";
 
 const MIB = 1024 * 1024;
@@ -81,7 +82,7 @@ describe("memory and files of a node", () => {
       );
       expect(clients).toBeGreaterThan(200);
       expect(clients + peers + limit / 2).toBeLessThanOrEqual(limit - 128);
-      expect(Math.min(...Object.values(connections))).toBeGreaterThanOrEqual(7);
+      expect(Math.min(...Object.values(connections))).toBeGreaterThanOrEqual(8);
       expect(said.splice(0)).toEqual([{ openFileLimit: limit, connections }]);
     }
     expect(bounds(1_048_576)).toEqual({
@@ -93,5 +94,34 @@ describe("memory and files of a node", () => {
       metrics: 256,
     });
     expect(said).toEqual([]);
+  });
+
+  it("leave the kit's own port as many connections as its processes hold, as long as there are", () => {
+    const wanted = {
+      evmHttp: 4_096,
+      evmSocket: 1_256,
+      comet: 1_024,
+      rest: 1_000,
+      grpc: 0,
+      metrics: 256,
+    };
+    const first = { evmHttp: 256, evmSocket: 64, comet: 64, rest: 16, grpc: 0, metrics: 8 };
+    const total = (bounds: ConnectionBounds) => Object.values(bounds).reduce((sum, n) => sum + n);
+    expect(connectionBounds(wanted, total(wanted))).toBe(wanted);
+    expect(connectionBounds(wanted, total(first))).toEqual(first);
+    expect(connectionBounds(wanted, (total(wanted) + total(first)) / 2)).toEqual({
+      evmHttp: (4_096 + 256) / 2,
+      evmSocket: (1_256 + 64) / 2,
+      comet: (1_024 + 64) / 2,
+      rest: (1_000 + 16) / 2,
+      grpc: 0,
+      metrics: (256 + 8) / 2,
+    });
+    const few = { evmHttp: 128, evmSocket: 32, comet: 32, rest: 8, grpc: 0, metrics: 8 };
+    expect(connectionBounds(wanted, total(first) / 2)).toEqual(few);
+    // Who is to ask what is wrong finds a place even so.
+    const least = { evmHttp: 8, evmSocket: 8, comet: 8, rest: 8, grpc: 0, metrics: 8 };
+    expect(connectionBounds(wanted, -100)).toEqual(least);
+    expect(connectionBounds({ ...wanted, rest: 3 }, 100)).toMatchObject({ rest: 3 });
   });
 });
