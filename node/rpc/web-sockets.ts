@@ -43,6 +43,8 @@ export interface WebSocketOptions {
 export class WebSockets {
   /** With whether something came since the last ping. */
   private readonly connections = new Map<WebSocket, { hasCome: boolean }>();
+  /** Connections of clients that are refused, until they are closed: the server knows of them no more. */
+  private readonly refused = new Set<Duplex>();
   private readonly sockets: WebSocketServer;
   private pings: NodeJS.Timeout | undefined;
   private isClosing = false;
@@ -86,8 +88,12 @@ export class WebSockets {
           socket.close(SERVICE_RESTART, "server stops");
         }),
     );
+    for (const stream of this.refused) {
+      closed.push(new Promise((resolve) => void stream.once("close", () => resolve())));
+    }
     const timer = setTimeout(() => {
       for (const socket of open) socket.terminate();
+      for (const stream of this.refused) stream.destroy();
     }, STOP_GRACE_MS);
     await Promise.all(closed);
     clearTimeout(timer);
@@ -96,8 +102,7 @@ export class WebSockets {
   private upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
     const refusal = this.refusal(request);
     if (refusal !== undefined) {
-      stream.on("error", () => stream.destroy());
-      sendLast(stream, `HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+      this.refuse(stream, refusal);
       return;
     }
     this.sockets.handleUpgrade(request, stream, head, (socket) => {
@@ -110,6 +115,15 @@ export class WebSockets {
       socket.once("close", () => this.connections.delete(socket));
       this.options.connect(socket);
     });
+  }
+
+  private refuse(stream: Duplex, refusal: string): void {
+    stream.on("error", () => stream.destroy());
+    this.refused.add(stream);
+    stream.once("close", () => this.refused.delete(stream));
+    // A server that ends waits for nobody who comes now.
+    if (this.isClosing) stream.once("finish", () => stream.destroy());
+    sendLast(stream, `HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   }
 
   /** Counts what has come of a message that is not whole: the library keeps it until it is. */

@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { connect as connectTcp } from "node:net";
+import { connect as connectTcp, type Socket as Client } from "node:net";
 import { type ClientOptions, WebSocket } from "ws";
 import type { CallResult } from "../../../node/execution/calls/call-port.js";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
@@ -141,24 +141,54 @@ it("keeps a client that asks, whether it answers pings or not", async () => {
   expect([client.readyState, seen.pings]).toEqual([WebSocket.OPEN, 6]);
 });
 
-it("keeps no connection of a client that it has refused, and that leaves it open", async () => {
+/** Asks for what is refused, and leaves its side of the connection open. */
+async function refusedClient(): Promise<Client> {
   const client = connectTcp({ port: port(), host: "127.0.0.1", allowHalfOpen: true });
+  let text = "";
+  client.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+  client.write(
+    "GET / HTTP/1.1\r\nHost: here\r\nOrigin: https://other.example\r\n" +
+      "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+  );
+  await once(client, "end");
+  expect(text).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+  return client;
+}
+
+/** Connections that the server has. */
+const held = () =>
+  new Promise<number>((resolve, reject) => {
+    server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+  });
+
+it("keeps no connection of a client that it has refused, and that leaves it open", async () => {
+  const client = await refusedClient();
   try {
-    let text = "";
-    client.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
-    client.write(
-      "GET / HTTP/1.1\r\nHost: here\r\nOrigin: https://other.example\r\n" +
-        "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-    );
-    await once(client, "end");
-    expect(text).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
-    const held = () =>
-      new Promise<number>((resolve, reject) => {
-        server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
-      });
     await until(async () => (await held()) === 0, WAIT);
   } finally {
     client.destroy();
+  }
+});
+
+it("waits at its end for no client that it has refused longer than for the others", async () => {
+  const refused: Client[] = [];
+  const never = setTimeout(() => undefined, 0);
+  // What else would end them, in its own time.
+  const timers = jest.spyOn(globalThis, "setTimeout").mockReturnValue(never);
+  try {
+    refused.push(await refusedClient());
+    timers.mockRestore();
+    expect(await held()).toBe(1);
+    await sockets.close();
+    expect(await held()).toBe(0);
+    // And who comes still later is not waited for at all.
+    jest.spyOn(globalThis, "setTimeout").mockReturnValue(never);
+    refused.push(await refusedClient());
+    jest.restoreAllMocks();
+    await until(async () => (await held()) === 0, WAIT);
+  } finally {
+    jest.restoreAllMocks();
+    for (const client of refused) client.destroy();
   }
 });
 
