@@ -7,8 +7,10 @@ import type { Address } from "../../../chain/address.js";
 import { type BlockOutline, type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
 import { type Height, ZERO_HASH } from "../../../chain/hex.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { RareLine } from "../../../runtime/process/rare-line.js";
 import { Turns } from "../../../runtime/process/turns.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { cosmosOf } from "../../view/cosmos-items.js";
@@ -33,7 +35,7 @@ import type {
   ReadRequest,
   WorkerSettings,
 } from "./call-protocol.js";
-import { ABANDONED_JOB_MS, CallSlot, type SlotJob } from "./call-slot.js";
+import { ABANDONED_JOB_MS, CallSlot, RESTART_MS, type SlotJob } from "./call-slot.js";
 import { unpackTraces } from "./packed-traces.js";
 
 /**
@@ -74,6 +76,8 @@ export interface CallPoolOptions {
   readonly timeoutMs: number;
   /** Time that the job of a warm worker goes on after its caller left. */
   readonly abandonedMs?: number;
+  /** Time until a worker that did not come up is tried again. */
+  readonly restartMs?: number;
   readonly log: Logger;
   /** Most jobs that wait. */
   readonly maxQueuedJobs?: number;
@@ -94,6 +98,8 @@ export class CallPool implements CallWorkers {
   private readonly settings: WorkerSettings;
   /** Facts of the newest block that was called on: thousands of calls ask for the same. */
   private newest: BlockFacts | undefined;
+  private readonly deaths = new RareLine(systemClock);
+  private readonly failedStarts = new RareLine(systemClock);
   private nextId = 1;
   private isClosed = false;
 
@@ -118,6 +124,7 @@ export class CallPool implements CallWorkers {
       settings,
       timeoutMs,
       abandonedMs: options.abandonedMs ?? ABANDONED_JOB_MS,
+      restartMs: options.restartMs ?? RESTART_MS,
       onChange: () => this.dispatch(),
       onCrash: (error: unknown, wasReady: boolean) => this.crashed(error, wasReady),
     };
@@ -311,14 +318,16 @@ export class CallPool implements CallWorkers {
     }
   }
 
-  /** A worker that never came up would never come up: the job that waits for it is told. */
+  /** Where no worker comes up, the jobs that wait for one are told; those of others wait for these. */
   private crashed(error: unknown, wasReady: boolean): void {
-    this.options.log.error({ err: error, wasReady }, "a call worker died");
-    if (wasReady) return;
+    const { log } = this.options;
+    const line = wasReady ? this.deaths : this.failedStarts;
+    line.happened((times) => log.error({ err: error, wasReady, times }, "a call worker died"));
+    if (wasReady || this.slots.some((slot) => slot.isStarted())) return;
     const cause = new CallError("CALL_WORKER_FAILED", "the call worker does not start", {
       cause: error,
     });
-    this.queue.shift()?.reject(cause);
+    for (const { reject } of this.queue.splice(0)) reject(cause);
   }
 
   /** Answers reads at the height; a height whose state is gone is refused before it is queued. */

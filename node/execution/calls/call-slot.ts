@@ -23,6 +23,9 @@ const WORKER_YOUNG_MEGABYTES = 24;
 /** Time that a job goes on after its caller left: most end by themselves, a new worker is dear. */
 export const ABANDONED_JOB_MS = 250;
 
+/** Time until a worker that did not come up is tried again: what it lacked may be there by then. */
+export const RESTART_MS = 1_000;
+
 /** Transactions that are copied for a worker at a stretch: a millisecond. A full block takes a hundred. */
 const SENT_AT_ONCE = 128;
 
@@ -46,9 +49,11 @@ export interface SlotOptions {
   readonly timeoutMs: number;
   /** Time that a job goes on after its caller left. */
   readonly abandonedMs: number;
-  /** The slot can take a job, or has lost its worker. */
+  /** Time in which no other worker is started where one did not come up. */
+  readonly restartMs: number;
+  /** The slot can take a job, has lost its worker, or may start one again. */
   readonly onChange: () => void;
-  /** The worker died by itself; `wasReady` is false when it never came up. */
+  /** The worker died by itself; `wasReady` is false when it never came up, or could not be made. */
   readonly onCrash: (error: unknown, wasReady: boolean) => void;
 }
 
@@ -72,6 +77,8 @@ interface Current extends SlotJob {
 export class CallSlot {
   private thread: Thread | undefined;
   private current: Current | undefined;
+  /** Runs while no worker is started, because the last one did not come up. */
+  private rest: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: SlotOptions) {}
 
@@ -85,9 +92,9 @@ export class CallSlot {
     return this.thread !== undefined;
   }
 
-  /** Starts a worker where there is none. */
+  /** Starts a worker where there is none, and where the last one came up or is a while ago. */
   start(): void {
-    if (this.thread !== undefined) return;
+    if (this.thread !== undefined || this.rest !== undefined) return;
     const { port1: reads, port2 } = new MessageChannel();
     const answered = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     const workerStart: WorkerStart = { settings: this.options.settings, reads: port2, answered };
@@ -104,6 +111,7 @@ export class CallSlot {
     } catch (error) {
       // The system gives no more threads. Told in a turn of its own, as the end of one that did not come up.
       reads.close();
+      this.startRest();
       setImmediate(() => {
         this.options.onCrash(error, false);
         this.options.onChange();
@@ -162,6 +170,7 @@ export class CallSlot {
     const { thread } = this;
     this.settle((current) => current.reject(error));
     this.drop();
+    clearTimeout(this.rest);
     await thread?.worker.terminate();
   }
 
@@ -229,11 +238,19 @@ export class CallSlot {
     thread.reads.close();
     if (thread !== this.thread) return;
     this.drop();
+    if (!thread.isReady) this.startRest();
     const cause = thread.fault;
     const message = `the call worker died: ${cause === undefined ? "exit" : errorMessage(cause)}`;
     this.settle(({ reject }) => reject(new CallError("CALL_WORKER_FAILED", message, { cause })));
     this.options.onCrash(cause, thread.isReady);
     this.options.onChange();
+  }
+
+  private startRest(): void {
+    this.rest = setTimeout(() => {
+      this.rest = undefined;
+      this.options.onChange();
+    }, this.options.restartMs);
   }
 
   private settle(end: (current: Current) => void): void {

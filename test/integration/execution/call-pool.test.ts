@@ -18,7 +18,7 @@ import {
 } from "../../../node/execution/calls/call-pool.js";
 import type { CallError } from "../../../node/execution/calls/call-error.js";
 import type { CallOptions, CallRequest } from "../../../node/execution/calls/call-port.js";
-import { createLogger } from "../../../runtime/process/logger.js";
+import { createLogger, type Logger } from "../../../runtime/process/logger.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
@@ -78,6 +78,19 @@ describe("call pool", () => {
   });
   const endless = (gasLimit = 10n ** 9n) => request({ data: Uint8Array.of(1), gasLimit });
 
+  /** Workers that can be made or not: what is not a file is refused at once, as a thread that there is not. */
+  function scarceWorkers() {
+    const url = new URL(workerUrl);
+    const workers = { url, areThere: true, lookCount: 0 };
+    Object.defineProperty(url, "protocol", {
+      get() {
+        workers.lookCount += 1;
+        return workers.areThere ? "file:" : "http:";
+      },
+    });
+    return workers;
+  }
+
   async function sign(nonce: number, to: string | null, data = "0x") {
     const fields = { type: 0, chainId: 6940, nonce, gasPrice: PRICE, gasLimit: 300_000n };
     return wallet.signTransaction({ ...fields, to, data });
@@ -129,12 +142,80 @@ describe("call pool", () => {
     }
   });
 
+  it("leaves to the other workers what waits where one cannot be made", async () => {
+    const workers = scarceWorkers();
+    const errors = jest.fn();
+    const quiet = createLogger({ component: "test", level: "silent" });
+    const log = Object.assign(Object.create(quiet) as Logger, { error: errors });
+    const held = [0, 1].map(() => Promise.withResolvers<void>());
+    const asking = new Set<object>();
+    let [phase, isBroken] = [0, false];
+    const pool = open({
+      workerCount: 2,
+      workerUrl: workers.url,
+      restartMs: 600_000,
+      log,
+      stateReaderAt: (height) => {
+        const reader = chain.stores.state.readerAt(height);
+        const job = {};
+        const account = async (address: Address) => {
+          asking.add(job);
+          await held[phase]?.promise;
+          return reader.account(address);
+        };
+        const broken = () => Promise.reject(new Error("disk on fire"));
+        return { ...reader, account: isBroken ? broken : account };
+      },
+    });
+    const calls = (count: number) =>
+      Array.from({ length: count }, () => pool.call(request(), 3, { signal }));
+    const both = calls(2);
+    await until(() => asking.size === 2, { timeoutMs: 60_000, what: "two workers" });
+    held[0]?.resolve();
+    await Promise.all(both);
+
+    // One of them is given up, and none takes its place.
+    phase = 1;
+    [workers.areThere, isBroken] = [false, true];
+    const [broken] = calls(1);
+    isBroken = false;
+    const waiting = Promise.allSettled(calls(10));
+    await expect(broken).rejects.toThrow("disk on fire");
+    const { lookCount } = workers;
+    for (let turn = 0; turn < 50; turn += 1) await nextTurn();
+    held[1]?.resolve();
+    const outcomes = new Set((await waiting).map(({ status }) => status));
+    expect([...outcomes]).toEqual(["fulfilled"]);
+    expect(workers.lookCount).toBe(lookCount);
+    expect(errors).toHaveBeenCalledTimes(1);
+  });
+
+  it("makes a worker that could not be made as soon as it can be", async () => {
+    const workers = scarceWorkers();
+    workers.areThere = false;
+    const pool = open({ workerUrl: workers.url, restartMs: 20 });
+    await expect(pool.call(request(), 3, { signal })).rejects.toMatchObject({
+      code: "CALL_WORKER_FAILED",
+    });
+    workers.areThere = true;
+    expect(await pool.call(request(), 3, { signal })).toMatchObject({ outcome: "success" });
+  });
+
+  it("refuses all that wait where no worker can be made", async () => {
+    const pool = open({ workerCount: 2, workerUrl: new URL("http://127.0.0.1/worker.js") });
+    const calls = Array.from({ length: 5 }, () => pool.call(request(), 3, { signal }));
+    for (const refused of await Promise.allSettled(calls)) {
+      expect(refused).toMatchObject({ reason: { code: "CALL_WORKER_FAILED" } });
+    }
+  });
+
   it("executes small calls of the head on the spot, and leaves all others to the workers", async () => {
     const nobody = open({ inPlaceNs: IN_PLACE_NS, workerUrl: pathToFileURL("/no/worker.js") });
     await expect(nobody.call(request(), 3, { signal })).resolves.toMatchObject({
       outcome: "success",
     });
     const balances = new Map([[sender, { balanceAtoken: 1n }]]);
+    // All at once: each try to start the worker is a while behind the last one.
     const others: readonly (readonly [CallRequest, number, Partial<CallOptions>])[] = [
       [endless(), 3, {}],
       [request({ data: new Uint8Array(5_000) }), 3, {}],
@@ -142,9 +223,11 @@ describe("call pool", () => {
       [request(), 3, { overrides: balances }],
       [request(), 3, { blockOverrides: { height: 9 } }],
     ];
-    for (const [asked, height, options] of others) {
-      const answer = nobody.call(asked, height, { signal, ...options });
-      await expect(answer).rejects.toMatchObject({ code: "CALL_WORKER_FAILED" });
+    const answers = others.map(([asked, height, options]) =>
+      nobody.call(asked, height, { signal, ...options }),
+    );
+    for (const refused of await Promise.allSettled(answers)) {
+      expect(refused).toMatchObject({ reason: { code: "CALL_WORKER_FAILED" } });
     }
   });
 
