@@ -210,11 +210,17 @@ export class SnapshotFolder implements SnapshotLibrary {
     assertRoom(this.folder, sizeBytes, await disk(this.folder));
   }
 
-  /** What the next snapshot will take: as much as the last one, else as the state in the store. */
+  /**
+   * What the next snapshot will take: as much as the last one, else as the state in the store. Those that
+   * somebody has deleted meanwhile are offered no more.
+   */
   private async expectedBytes(database: Database): Promise<number> {
-    const newest = this.heights().at(-1);
-    if (newest === undefined) return stateBytes(database);
-    return folderBytes(path.join(this.folder, `${newest}`));
+    for (const height of this.heights().toReversed()) {
+      const sizeBytes = await folderBytes(path.join(this.folder, `${height}`));
+      if (sizeBytes !== undefined) return sizeBytes;
+      if (this.kept.delete(height)) this.options.log.warn({ height }, "a snapshot was deleted");
+    }
+    return stateBytes(database);
   }
 
   /** Deletes all but the newest `keepRecent` snapshots; 0 keeps all. */
@@ -228,7 +234,13 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   private async remove(height: Height): Promise<void> {
     const retired = path.join(this.folder, `${RETIRED}${height}`);
-    await rename(path.join(this.folder, `${height}`), retired);
+    try {
+      await rename(path.join(this.folder, `${height}`), retired);
+    } catch (error) {
+      // Somebody else has deleted it.
+      if (errorCode(error) === "ENOENT") return;
+      throw error;
+    }
     this.reached("snapshot.after-retire");
     await rm(retired, { recursive: true, force: true });
   }

@@ -4,6 +4,7 @@
  */
 import { readdir, stat, statfs } from "node:fs/promises";
 import path from "node:path";
+import { errorCode } from "../../../chain/errors.js";
 import { type Database, type KeySpace, storeKey } from "../../store/database.js";
 import { SnapshotError } from "./snapshot-error.js";
 
@@ -18,6 +19,7 @@ const RESERVED_SHARE = 0.05;
 /** A disk in bytes, as those see it who are not root. */
 export interface DiskRoom {
   readonly freeBytes: number;
+  /** 0 where it does not tell its room, as some file systems of networks do. */
   readonly totalBytes: number;
 }
 
@@ -33,6 +35,7 @@ export async function diskRoomOf(folder: string): Promise<DiskRoom> {
  */
 export function assertRoom(folder: string, neededBytes: number, disk: DiskRoom): void {
   const { freeBytes, totalBytes } = disk;
+  if (totalBytes === 0) return;
   const reservedBytes = Math.min(RESERVED_BYTES, Math.floor(totalBytes * RESERVED_SHARE));
   if (freeBytes >= neededBytes + reservedBytes) return;
   throw new SnapshotError(
@@ -43,11 +46,18 @@ export function assertRoom(folder: string, neededBytes: number, disk: DiskRoom):
   );
 }
 
-/** Bytes of the files in a folder. */
-export async function folderBytes(folder: string): Promise<number> {
-  let sizeBytes = 0;
-  for (const name of await readdir(folder)) sizeBytes += (await stat(path.join(folder, name))).size;
-  return sizeBytes;
+/** Bytes of the files in a folder; undefined where it, or a file in it, is being deleted or gone. */
+export async function folderBytes(folder: string): Promise<number | undefined> {
+  try {
+    let sizeBytes = 0;
+    for (const name of await readdir(folder)) {
+      sizeBytes += (await stat(path.join(folder, name))).size;
+    }
+    return sizeBytes;
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 const STATE_SPACES: readonly KeySpace[] = ["account", "storage", "code"];

@@ -11,7 +11,7 @@ import {
   SnapshotFolder,
 } from "../../../node/statesync/snapshot/snapshot-folder.js";
 import { restoreSnapshot } from "../../../node/statesync/snapshot/snapshot-restore.js";
-import { RESERVED_BYTES } from "../../../node/statesync/snapshot/snapshot-room.js";
+import { diskRoomOf, RESERVED_BYTES } from "../../../node/statesync/snapshot/snapshot-room.js";
 import { SnapshotService } from "../../../node/statesync/snapshot/snapshot-service.js";
 import { storeKey } from "../../../node/store/database.js";
 import type { Logger } from "../../../runtime/process/logger.js";
@@ -145,6 +145,17 @@ describe("a snapshot", () => {
 describe("a disk that has little room", () => {
   it("gets no snapshot that would leave less than the reserve", async () => {
     let free = RESERVED_BYTES - 1;
+describe("a disk that does not tell its room", () => {
+  it("gets snapshots", async () => {
+    const { freeBytes, totalBytes } = await diskRoomOf(folder);
+    expect(freeBytes).toBeLessThanOrEqual(totalBytes);
+    const disk = async () => ({ freeBytes: 0, totalBytes: 0 });
+    const files = await SnapshotFolder.open({ folder, genesisHash, log: quietLog, disk });
+    await chain.addTo(files);
+    expect(heightsOf(files)).toEqual([chain.node.height]);
+  });
+});
+
     const files = await withFree(() => free);
     await expect(chain.addTo(files)).rejects.toMatchObject({ code: "SNAPSHOT_NO_ROOM" });
     // Enough for the reserve, and not for the state as well.
@@ -207,6 +218,32 @@ describe("the service", () => {
         await until(() => heightsOf(files).includes(height), { timeoutMs: 5_000 });
       }
       expect(heightsOf(files)).toEqual([...expected.keys()].toReversed());
+describe("snapshots that somebody deletes while the node runs", () => {
+  const remove = (height: number) => fs.rmSync(path.join(folder, `${height}`), { recursive: true });
+
+  it("are offered no more, and others are written", async () => {
+    const files = await open();
+    const written = async () => {
+      await chain.take();
+      await chain.addTo(files);
+      return chain.node.height;
+    };
+    const [first, second] = [await written(), await written()];
+    remove(second);
+    const third = await written();
+    expect(heightsOf(files)).toEqual([third, first]);
+    // The last ones, too: its size is the state's again.
+    for (const height of [third, first]) remove(height);
+    const fourth = await written();
+    expect(heightsOf(files)).toEqual([fourth]);
+    const fifth = await written();
+    remove(fourth);
+    await files.prune(1);
+    expect(heightsOf(files)).toEqual([fifth]);
+    expect(fs.readdirSync(folder)).toEqual([`${fifth}`]);
+  });
+});
+
       for (const { height, id } of files.list()) {
         expect(await files.manifest(height, id)).toEqual(Buffer.from(expected.get(height) ?? []));
       }
