@@ -31,6 +31,7 @@ import {
   decodeManifest,
   type SnapshotManifest,
 } from "../../../node/statesync/snapshot/snapshot-manifest.js";
+import type { DiskRoom } from "../../../node/statesync/snapshot/snapshot-room.js";
 import type { TrustedState } from "../../../node/statesync/statesync-ports.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -41,6 +42,12 @@ import { validatorGenesis, ValidatorNode } from "./validator-node.js";
 export const quietLog = createLogger({ component: "test", level: "silent" });
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);
+
+/** What a folder of snapshots is told of its disk: tests do not depend on the machine's. */
+export const roomyDisk = async (): Promise<DiskRoom> => ({
+  freeBytes: 2 ** 50,
+  totalBytes: 2 ** 50,
+});
 
 /** Init code that deploys a runtime of less than 256 bytes. */
 function deploying(runtime: string): string {
@@ -187,7 +194,12 @@ export class SnapshotChain {
   async snapshot(): Promise<SnapshotFiles> {
     const folder = temporaryFolder("snapshots");
     try {
-      const files = await SnapshotFolder.open({ folder, genesisHash: this.hash(0), log: quietLog });
+      const files = await SnapshotFolder.open({
+        folder,
+        genesisHash: this.hash(0),
+        log: quietLog,
+        disk: roomyDisk,
+      });
       await this.addTo(files);
       return await readFiles(files);
     } finally {

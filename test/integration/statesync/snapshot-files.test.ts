@@ -2,7 +2,6 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { type Hash32, ZERO_HASH } from "../../../chain/hex.js";
@@ -19,6 +18,7 @@ import {
   makeHistory,
   quietLog,
   readFiles,
+  roomyDisk,
   SnapshotChain,
   temporaryFolder,
   words,
@@ -54,6 +54,7 @@ const open = (failpoint?: Failpoint) =>
     folder,
     genesisHash,
     log: quietLog,
+    disk: roomyDisk,
     ...(failpoint === undefined ? {} : { failpoint }),
   });
 
@@ -85,6 +86,8 @@ function service(
     signal: new AbortController().signal,
   });
 }
+
+const WAIT = { timeoutMs: 10_000 };
 
 const heightsOf = (files: SnapshotFolder) => files.list().map(({ height }) => height);
 
@@ -142,9 +145,6 @@ describe("a snapshot", () => {
   });
 });
 
-describe("a disk that has little room", () => {
-  it("gets no snapshot that would leave less than the reserve", async () => {
-    let free = RESERVED_BYTES - 1;
 describe("a disk that does not tell its room", () => {
   it("gets snapshots", async () => {
     const { freeBytes, totalBytes } = await diskRoomOf(folder);
@@ -156,6 +156,9 @@ describe("a disk that does not tell its room", () => {
   });
 });
 
+describe("a disk that has little room", () => {
+  it("gets no snapshot that would leave less than the reserve", async () => {
+    let free = RESERVED_BYTES - 1;
     const files = await withFree(() => free);
     await expect(chain.addTo(files)).rejects.toMatchObject({ code: "SNAPSHOT_NO_ROOM" });
     // Enough for the reserve, and not for the state as well.
@@ -176,24 +179,37 @@ describe("a disk that does not tell its room", () => {
 
   it("is told of once, until there is room again", async () => {
     const said: string[] = [];
-    const warn = (_fields: unknown, text: string) => void said.push(text);
-    const log = Object.assign(Object.create(quietLog) as Logger, { warn });
+    const lines: string[] = [];
+    const log = Object.assign(Object.create(quietLog) as Logger, {
+      warn: (_fields: unknown, text: string) => void said.push(text),
+      info: (_fields: unknown, text: string) => void lines.push(text),
+    });
     let [free, asked] = [0, 0];
     const files = await withFree(() => {
       asked++;
       return free;
     });
     const running = service(files, 1, 0, log);
-    try {
-      for (const room of [0, 0, 2 * RESERVED_BYTES, 0]) {
-        const before = asked;
-        free = room;
+    /** One block more, and others where the last one's snapshot was still under way. */
+    const takeOne = () =>
+      until(async () => {
+        const { length } = lines;
         await chain.take();
-        const { height } = chain.node;
-        const isOver = () => (room === 0 ? asked > before : heightsOf(files).includes(height));
-        await until(isOver, { timeoutMs: 10_000 });
-        await sleep(20);
-      }
+        return !lines.slice(length).some((line) => line.startsWith("snapshot left out"));
+      }, WAIT);
+    try {
+      await takeOne();
+      await until(() => said.length === 1, WAIT);
+      const before = asked;
+      await takeOne();
+      await until(() => asked > before, WAIT);
+      free = 2 * RESERVED_BYTES;
+      await takeOne();
+      await until(() => lines.includes("snapshot written"), WAIT);
+      expect(said).toHaveLength(1);
+      free = 0;
+      await takeOne();
+      await until(() => said.length > 1, WAIT);
     } finally {
       await running.close();
     }
@@ -202,22 +218,6 @@ describe("a disk that does not tell its room", () => {
   });
 });
 
-describe("the service", () => {
-  it("takes the state of each multiple of the interval, although the chain goes on", async () => {
-    const files = await open();
-    const running = service(files, 2, 0);
-    const expected = new Map<number, Uint8Array>();
-    try {
-      for (let index = 0; index < 6; index++) {
-        await chain.take([{ to: made.keeper, data: words(500 + index, 1) }]);
-        const { height } = chain.node;
-        if (height % 2 !== 0) continue;
-        expected.set(height, (await chain.snapshot()).manifestBytes);
-        // At once, without waiting for the files.
-        await chain.take([{ to: made.keeper, data: words(600 + index, 1) }]);
-        await until(() => heightsOf(files).includes(height), { timeoutMs: 5_000 });
-      }
-      expect(heightsOf(files)).toEqual([...expected.keys()].toReversed());
 describe("snapshots that somebody deletes while the node runs", () => {
   const remove = (height: number) => fs.rmSync(path.join(folder, `${height}`), { recursive: true });
 
@@ -244,6 +244,22 @@ describe("snapshots that somebody deletes while the node runs", () => {
   });
 });
 
+describe("the service", () => {
+  it("takes the state of each multiple of the interval, although the chain goes on", async () => {
+    const files = await open();
+    const running = service(files, 2, 0);
+    const expected = new Map<number, Uint8Array>();
+    try {
+      for (let index = 0; index < 6; index++) {
+        await chain.take([{ to: made.keeper, data: words(500 + index, 1) }]);
+        const { height } = chain.node;
+        if (height % 2 !== 0) continue;
+        expected.set(height, (await chain.snapshot()).manifestBytes);
+        // At once, without waiting for the files.
+        await chain.take([{ to: made.keeper, data: words(600 + index, 1) }]);
+        await until(() => heightsOf(files).includes(height), { timeoutMs: 5_000 });
+      }
+      expect(heightsOf(files)).toEqual([...expected.keys()].toReversed());
       for (const { height, id } of files.list()) {
         expect(await files.manifest(height, id)).toEqual(Buffer.from(expected.get(height) ?? []));
       }
@@ -399,7 +415,12 @@ describe("the folder", () => {
     fs.mkdirSync(path.join(folder, "retired-8"));
     fs.writeFileSync(path.join(folder, "notes.txt"), "of the operator");
     expect((await open()).list()).toHaveLength(1);
-    const foreign = await SnapshotFolder.open({ folder, genesisHash: ZERO_HASH, log: quietLog });
+    const foreign = await SnapshotFolder.open({
+      folder,
+      genesisHash: ZERO_HASH,
+      log: quietLog,
+      disk: roomyDisk,
+    });
     expect(foreign.list()).toEqual([]);
     expect(fs.readdirSync(folder)).toEqual(["notes.txt"]);
   });

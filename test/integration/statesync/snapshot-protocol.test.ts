@@ -17,6 +17,7 @@ import type { SnapshotOffer } from "../../../node/statesync/statesync-ports.js";
 import {
   quietLog,
   readFiles,
+  roomyDisk,
   SnapshotChain,
   type SnapshotFiles,
   temporaryFolder,
@@ -37,7 +38,12 @@ beforeAll(async () => {
   chain = await SnapshotChain.open();
   await chain.take([{ to: `0x${"88".repeat(20)}`, value: 1n }]);
   folder = temporaryFolder("snapshots");
-  library = await SnapshotFolder.open({ folder, genesisHash: chain.hash(0), log: quietLog });
+  library = await SnapshotFolder.open({
+    folder,
+    genesisHash: chain.hash(0),
+    log: quietLog,
+    disk: roomyDisk,
+  });
   await chain.addTo(library);
   files = await readFiles(library);
   const [first] = library.list();

@@ -26,7 +26,12 @@ import { PoolStore } from "../../../node/store/pool-store.js";
 import { createFileOnce, replaceFile, SECRET_MODE } from "../../../runtime/files/durable-file.js";
 import { ensureFolder } from "../../../runtime/files/folder.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
-import { quietLog, readFiles, SnapshotChain } from "../../helpers/chains/snapshot-chain.js";
+import {
+  quietLog,
+  readFiles,
+  roomyDisk,
+  SnapshotChain,
+} from "../../helpers/chains/snapshot-chain.js";
 import { SignedChain } from "../../helpers/chains/signed-chain.js";
 import { validatorGenesis, writeValidatorHome } from "../../helpers/chains/validator-node.js";
 import { installPowerCut, PowerCut } from "../../helpers/faults/power-cut.js";
@@ -299,7 +304,7 @@ describe("state sync", () => {
   afterAll(() => chain.close());
 
   const openSnapshots = (folder: string) =>
-    SnapshotFolder.open({ folder, genesisHash: chain.hash(0), log: quietLog });
+    SnapshotFolder.open({ folder, genesisHash: chain.hash(0), log: quietLog, disk: roomyDisk });
 
   it("offers the snapshot that was taken, with every chunk", async () => {
     fs.mkdirSync(path.join(root, "data"));
