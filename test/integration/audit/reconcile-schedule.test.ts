@@ -10,6 +10,7 @@ import {
 import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
+import { resumeCrediting } from "../../../ledger/incidents.js";
 import {
   lastRun,
   listRuns,
@@ -21,7 +22,7 @@ import { renderReport } from "../../../cli/ledger/reconcile-report.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
-import { silentLog } from "../../helpers/services/ledger.js";
+import { recordIncident, silentLog } from "../../helpers/services/ledger.js";
 import { HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 
@@ -159,6 +160,60 @@ describe("a reconciliation on a schedule", () => {
     await until(async () => (await lastId()) !== second, { timeoutMs: 10_000 });
     controller.abort();
     await loop;
+  });
+
+  it("keeps no clean run far below the head, where an incident halts, and waits for the next", async () => {
+    const { database } = bench.ledger;
+    await bench.caughtUp();
+    const found = { kind: "NODES_DISAGREE", height: undefined, message: "found" } as const;
+    await recordIncident(database, { ...found, details: {} });
+    for (let block = 0; block < 3; block += 1) bench.chain.mine();
+    const lastId = async () => (await lastRun(database))?.id;
+    const before = await lastId();
+    expect(await reconcileOnce({ ...parts(), maxLagBlocks: 2 }, signal)).toBe(false);
+    let [nowMs, looks, compared] = [0, 0, 0];
+    const monotonicMs = () => {
+      looks += 1;
+      return nowMs;
+    };
+    const node = {
+      ...bench.node,
+      getBalances: (...queries: Parameters<typeof bench.node.getBalances>) => {
+        compared += 1;
+        return bench.node.getBalances(...queries);
+      },
+    };
+    const controller = new AbortController();
+    const loop = runReconcileLoop(
+      {
+        ...parts(),
+        node,
+        owner: "halted",
+        intervalMs: 20,
+        maxLagBlocks: 2,
+        clock: { ...clock, monotonicMs },
+        isCatchingUp: () => false,
+      },
+      controller.signal,
+    );
+    try {
+      // It asks for the time twice ahead of a comparison, once behind it, and once at each look from then on.
+      await until(() => looks >= 3, { timeoutMs: 10_000 });
+      const first = compared;
+      expect(first).toBeGreaterThan(0);
+      await until(() => looks >= 7, { timeoutMs: 10_000 });
+      expect([compared, await lastId()]).toEqual([first, before]);
+      nowMs += 20;
+      await until(() => compared > first, { timeoutMs: 10_000 });
+      expect(await lastId()).toBe(before);
+      await resumeCrediting(database, "test");
+      await bench.caughtUp();
+      nowMs += 20;
+      await until(async () => (await lastId()) !== before, { timeoutMs: 10_000 });
+    } finally {
+      controller.abort();
+      await loop;
+    }
   });
 });
 

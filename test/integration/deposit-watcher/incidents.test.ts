@@ -1,11 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
+import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
+import { readTokenStates } from "../../../ledger/assets/token-state.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
 import { readFreeze, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
-import { recordIncident } from "../../helpers/services/ledger.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+import { recordIncident, registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import {
   derivation,
@@ -21,6 +26,9 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
+/** A hot wallet that comes later. */
+const WALLET = testAddress(0x5ec);
+const TOKEN = { symbol: "PLAIN", contractAddress: testAddress(0x70c3), decimals: 6 };
 const wrongHash = keccak256Hex(Buffer.from("wrong"));
 
 async function halted({ watcher }: RunningWatcher, kind: string): Promise<void> {
@@ -28,6 +36,12 @@ async function halted({ watcher }: RunningWatcher, kind: string): Promise<void> 
     timeoutMs: 5_000,
     what: `halted by ${kind}`,
   });
+}
+
+/** Wallets whose past is not booked. */
+async function walletsToBook(): Promise<Address[]> {
+  const wallets = await listWallets(bench.ledger.database);
+  return wallets.filter(({ pastBooked }) => !pastBooked).map(({ address }) => address);
 }
 
 async function incidents(): Promise<string[]> {
@@ -310,6 +324,46 @@ describe("a second node", () => {
     await halted(running, "BALANCE_MISMATCH");
     expect(running.watcher.status.incident?.message).toContain("the nodes disagree");
     expect(await bench.deposits()).toEqual([]);
+  });
+
+  it("that has another balance of what a wallet held halts before that is booked", async () => {
+    const truth = bench.node;
+    let lies = false;
+    bench.secondNode = {
+      ...bench.node,
+      getBalances: async (queries, options) =>
+        (await truth.getBalances(queries, options)).map((units) => (lies ? 0n : units)),
+    };
+    bench.pay([WALLET, 7n]);
+    const running = bench.start();
+    await bench.caughtUp();
+    lies = true;
+    await registerTestWallets(bench.ledger.database, WALLET);
+    await halted(running, "BALANCE_MISMATCH");
+    expect(running.watcher.status.incident?.message).toContain("the nodes disagree");
+    expect(await walletsToBook()).toEqual([WALLET]);
+  });
+
+  it("that has another balance of a token to be opened halts before that is booked", async () => {
+    const { chain, node, ledger } = bench;
+    const { address } = await bench.register("alice");
+    chain.token = TOKEN.contractAddress;
+    chain.mine([chain.tokenPayment(STRANGER, { from: undefined, to: address, units: 7n })]);
+    const coins = bench.start();
+    await bench.caughtUp();
+    await coins.stop();
+    bench.secondNode = {
+      ...node,
+      tokenBalances: async (queries, options) =>
+        (await node.tokenBalances(queries, options)).map(() => 0n),
+    };
+    const parts = { database: ledger.database, node, log: silentLog };
+    const tokens = await TokenBook.open(parts, [TOKEN]);
+    const running = bench.start(undefined, undefined, undefined, { tokens });
+    await halted(running, "BALANCE_MISMATCH");
+    expect(running.watcher.status.incident?.message).toContain(`has of ${TOKEN.contractAddress}`);
+    const states = await readTokenStates(ledger.database);
+    expect(states.get(TOKEN.symbol)?.isOpened).toBe(false);
   });
 
   it("of another chain books nothing", async () => {
