@@ -21,7 +21,9 @@ import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { IncidentFound } from "./errors.js";
+import { answerOfSecond, PutOff } from "./put-off.js";
 import { agreedHeld } from "./tokens/token-run.js";
+import type { WatcherMetrics } from "./watcher-metrics.js";
 
 /** Addresses looked at in one round. */
 const ROUND = 200;
@@ -39,6 +41,7 @@ export interface BackfillParts {
   /** Has to show the same balances, where there is one. */
   readonly secondNode?: Pick<EvmClient, "getBalances" | "tokenBalances"> | undefined;
   readonly log: Logger;
+  readonly metrics: Pick<WatcherMetrics, "backfilled">;
 }
 
 /** What a past is read by: a chain that loses blocks moves first blocks, of addresses and of tokens. */
@@ -51,35 +54,47 @@ interface PastBasis {
 }
 
 /**
- * Books the past of every address and wallet that waits for it.
- * @returns how many were done
- * @throws WATCH_LEASE_LOST, IncidentFound; faults of node and database
+ * Books the past of every address and wallet that waits for it. One that a node does not tell of, as one that
+ * has deleted old states, keeps no other waiting: it is asked for again in the next round.
+ * @throws WATCH_LEASE_LOST, IncidentFound; faults of the database and of nodes, of one address or wallet
+ *   behind all that could be booked
  */
 export async function runBackfill(
   parts: BackfillParts,
   options: { readonly lease: WatchLease; readonly signal: AbortSignal },
-): Promise<number> {
-  let done = await bookWalletPasts(parts, options);
+): Promise<void> {
+  const putOff = new PutOff();
+  await bookWalletPasts(parts, putOff, options);
+  let firstIndex = 0;
   for (;;) {
     const basis = await readBasis(parts.database);
-    const waiting = await addressesToBackfill(parts.database, ROUND);
-    if (waiting.length === 0) return done;
+    const waiting = await addressesToBackfill(parts.database, { firstIndex, limit: ROUND });
+    const last = waiting.at(-1);
+    if (last === undefined) break;
+    const putOffBefore = putOff.count;
     const reader = { lease: options.lease, rewinds: basis.rewinds };
     const queue = waiting.values();
     const unused: DepositAddress[] = [];
     const lane = async () => {
       for (const address of queue) {
         options.signal.throwIfAborted();
-        const past = await readPast(parts, { address, basis }, options);
-        if (isEmpty(past)) unused.push(address);
-        else if (await commitBackfill(parts.database, { ...reader, address, ...past })) done += 1;
+        await putOff.unlessUntold(async () => {
+          const past = await readPast(parts, { address, basis }, options);
+          if (isEmpty(past)) unused.push(address);
+          else if (await commitBackfill(parts.database, { ...reader, address, ...past })) {
+            parts.metrics.backfilled(1);
+          }
+        });
       }
     };
     const lanes = await Promise.allSettled(Array.from({ length: PARALLEL }, lane));
-    done += await commitEmptyPasts(parts.database, reader, unused);
+    parts.metrics.backfilled(await commitEmptyPasts(parts.database, reader, unused));
     const failed = lanes.find((result) => result.status === "rejected");
     if (failed !== undefined) throw failed.reason;
+    // Those behind these have their turn, too.
+    if (putOff.count > putOffBefore) firstIndex = last.index + 1;
   }
+  putOff.throwFirst();
 }
 
 /** The losses first: what is read of a chain that loses blocks in between is not booked. */
@@ -110,16 +125,16 @@ function notOpening(basis: PastBasis, { fromHeight }: { readonly fromHeight: Hei
 
 async function bookWalletPasts(
   parts: BackfillParts,
+  putOff: PutOff,
   { lease, signal }: { readonly lease: WatchLease; readonly signal: AbortSignal },
-): Promise<number> {
-  const { database } = parts;
-  let done = 0;
+): Promise<void> {
+  const { database, metrics } = parts;
   const basis = await readBasis(database);
   const waiting = (await listWallets(database)).filter(({ pastBooked }) => !pastBooked);
-  for (const { address: wallet, fromHeight } of waiting) {
+  const bookOne = async (owner: Pick<DepositAddress, "address" | "fromHeight">) => {
+    const { address: wallet, fromHeight } = owner;
     const height = fromHeight - 1;
     const amountAtoken = await agreedBalance(parts, { address: wallet, height }, { signal });
-    const owner = { address: wallet, fromHeight };
     const tokens = await readTokens(parts, { owner, basis: notOpening(basis, owner) }, { signal });
     const isBooked = await database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
@@ -128,9 +143,12 @@ async function bookWalletPasts(
       if (countOpened(await readTokenStates(tx)) !== basis.openedTokens) return false;
       return bookWalletPast(tx, { wallet, height, amountAtoken, tokens });
     });
-    if (isBooked) done += 1;
+    if (isBooked) metrics.backfilled(1);
+  };
+  for (const wallet of waiting) {
+    signal.throwIfAborted();
+    await putOff.unlessUntold(() => bookOne(wallet));
   }
-  return done;
 }
 
 /**
@@ -144,7 +162,10 @@ async function agreedBalance(
 ): Promise<bigint> {
   const [units, [otherUnits] = [units]] = await Promise.all([
     node.getBalance(address, height, options),
-    secondNode?.getBalances([{ address, at: height }], options),
+    answerOfSecond(
+      secondNode?.getBalances([{ address, at: height }], options),
+      `what ${address} had after block ${height}`,
+    ),
   ]);
   if (units === otherUnits) return units;
   throw new IncidentFound({
@@ -172,6 +193,9 @@ async function readPast(
   options: { readonly signal: AbortSignal },
 ): Promise<Past> {
   const lastHeight = address.fromHeight - 1;
+  const place = { address: address.address, height: lastHeight };
+  // First: where a node does not tell of it, nothing longer was asked for in vain.
+  const balanceAtoken = await agreedBalance(parts, place, options);
   const entries: AccountJournalEntry[] = [];
   let from: number | undefined = 0;
   while (from !== undefined) {
@@ -187,8 +211,6 @@ async function readPast(
   }
   const effective = entries.filter((entry) => entry.change.effective && entry.deltaAtoken !== 0n);
   const sumAtoken = effective.reduce((sum, entry) => sum + entry.deltaAtoken, 0n);
-  const place = { address: address.address, height: lastHeight };
-  const balanceAtoken = await agreedBalance(parts, place, options);
   if (sumAtoken !== balanceAtoken) {
     throw pastIncident(address, "the operations of its past do not add up to its balance", {
       operationsAtoken: sumAtoken,

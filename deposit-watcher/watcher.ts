@@ -31,6 +31,7 @@ import { type CatchUpClient, CatchUpSource } from "./catch-up-source.js";
 import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
 import { paidIn } from "./deposit-match.js";
 import { type PreparedRun, type PrepareParts, prepareRun } from "./prepared-run.js";
+import { throwGravest } from "./put-off.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import type { TokenNode } from "./tokens/token-run.js";
 import { RunTooLong } from "./tokens/wanted-logs.js";
@@ -179,12 +180,11 @@ export class Watcher {
         if (lease === undefined || !this.#isTrusted || this.#status.incident !== undefined) {
           return LAG_RETRY_MS;
         }
-        const { tokens, metrics, options, secondNode: second } = this.#parts;
-        // First: what is booked of an address or a wallet counts the tokens that are opened.
+        const { tokens, options, secondNode: second } = this.#parts;
+        // First: pasts count the tokens that are opened, and wait for none that a node does not tell of.
         const [opened] = await Promise.allSettled([tokens.openWaiting({ signal, second })]);
-        metrics.backfilled(await runBackfill(this.#parts, { lease, signal }));
-        // Last: what a node has deleted of one token keeps no other past from being booked.
-        if (opened.status === "rejected") throw opened.reason;
+        const [booked] = await Promise.allSettled([runBackfill(this.#parts, { lease, signal })]);
+        throwGravest([booked, opened]);
         return options.pollIntervalMs;
       });
       await quietly(this.#backfillBell.wait({ signal, timeoutMs }));

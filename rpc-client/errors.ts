@@ -105,6 +105,15 @@ const MAYBE_TOO_MUCH: ReadonlySet<number> = new Set([LIMIT_EXCEEDED, SERVER_ERRO
  */
 const TELLS_TOO_MUCH = /\b(results|range|size|response too large|too many logs)\b/i;
 
+/**
+ * Whether a node may answer all other questions: it could be asked, and did not tell of this one. One that
+ * cannot be asked, or has no room for now, is better left alone.
+ */
+export function isOfOneQuestion(error: unknown): boolean {
+  if (error instanceof RpcError) return error.rpc.rpcCode !== LIMIT_EXCEEDED;
+  return error instanceof NodeFault && !error.retriable;
+}
+
 /** Whether it may be answered where less is asked for. */
 export function isTooMuch(error: unknown): boolean {
   if (error instanceof NodeFault) return error.code === "ANSWER_TOO_LARGE";

@@ -24,6 +24,7 @@ import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { throwGravest } from "../put-off.js";
 import { agreedHeld, observedCodes, type TokenNodes } from "./token-run.js";
 
 /** Tokens whose code one round looks at; the next round goes on with the others. */
@@ -89,7 +90,7 @@ export class TokenBook {
    */
   async openWaiting({ signal, second }: OpeningOptions): Promise<void> {
     const { database, node, log } = this.#parts;
-    const untold = new Map<string, unknown>();
+    const untold = new Map<string, PromiseSettledResult<unknown>>();
     for (;;) {
       // First: what is read of a chain that loses blocks in between is not booked, nor what another process
       // has left out of a wallet's past meanwhile.
@@ -107,12 +108,12 @@ export class TokenBook {
         readHeld(this.#parts, token, { first, signal, second }),
       ]);
       if (read.status === "rejected") {
-        untold.set(token.symbol, read.reason);
+        untold.set(token.symbol, read);
         continue;
       }
       const { balances, silent } = read.value;
       if (silent !== undefined) {
-        untold.set(token.symbol, undefined);
+        untold.set(token.symbol, read);
         this.#tellSilent(token, silent);
         continue;
       }
@@ -120,7 +121,7 @@ export class TokenBook {
       const { symbol: asset, contract, fromHeight: height } = token;
       log.info({ asset, contract, height }, "a token is watched from this block on");
     }
-    for (const fault of untold.values()) if (fault !== undefined) throw fault;
+    throwGravest([...untold.values()]);
   }
 
   #tellSilent({ symbol: asset, contract, fromHeight: height }: TokenAsset, address: Address): void {

@@ -14,6 +14,7 @@ import type { Watched } from "../deposit-match.js";
 import { IncidentFound } from "../errors.js";
 import { type Payer, payerPlace } from "../../ledger/watch/flows.js";
 import { type HeldQuery, zeroWithoutCode } from "../../rpc-client/tokens/held-units.js";
+import { answerOfSecond } from "../put-off.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
   doubtfulPayers,
@@ -139,7 +140,7 @@ async function agreedBalances(
   if (queries.length === 0) return [];
   const [balances, others = balances] = await Promise.all([
     first.tokenBalances(queries, options),
-    second?.tokenBalances(queries, options),
+    answerOfSecond(second?.tokenBalances(queries, options), whatOf(queries)),
   ]);
   const place = queries.findIndex((_, index) => balances[index] !== others[index]);
   const query = queries[place];
@@ -151,6 +152,13 @@ async function agreedBalances(
     message: `the nodes disagree about what ${address} has of ${token} after block ${height}`,
     details: { address, token, units: balances[place], otherUnits: others[place] },
   });
+}
+
+/** Of a few questions, or of hundreds, the first stands for all. */
+function whatOf([first, ...others]: readonly HeldQuery[]): string {
+  if (first === undefined) return "nothing";
+  const more = others.length === 0 ? "" : ` and ${others.length} more balances`;
+  return `what ${first.account} had of ${first.token} after block ${first.at}${more}`;
 }
 
 /** Logs and operations are read from two servers: they must tell of the same blocks. */

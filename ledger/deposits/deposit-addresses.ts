@@ -159,14 +159,18 @@ export const WITH_LOSSES = `
            (evidence ->> 'nextAddressIndex')::bigint AS next_address_index
       FROM chain_rewind)`;
 
-/** Addresses whose coins from before the watcher's blocks are not booked yet, oldest first. */
-export async function addressesToBackfill(sql: Sql, limit: number): Promise<DepositAddress[]> {
+/** As `addressesFrom`, of those whose coins from before the watcher's blocks are not booked yet. */
+export async function addressesToBackfill(
+  sql: Sql,
+  page: { readonly firstIndex: number; readonly limit: number },
+): Promise<DepositAddress[]> {
   const rows = await sql.query<AddressRow & { readonly watched_from: string }>(
     `${WITH_LOSSES}
      SELECT waiting.*, ${WATCHED_FROM} AS watched_from
-       FROM (${SELECT_ADDRESS} WHERE NOT d.backfilled ORDER BY d.index LIMIT $1) AS waiting
+       FROM (${SELECT_ADDRESS} WHERE NOT d.backfilled AND d.index >= $1
+              ORDER BY d.index LIMIT $2) AS waiting
        JOIN deposit_address d USING (index) ORDER BY d.index`,
-    [limit],
+    [page.firstIndex, page.limit],
   );
   return rows.map((row) => parseRow({ ...row, from_height: row.watched_from }));
 }

@@ -4,11 +4,14 @@ import { keccak256Hex } from "../../../chain/hashes.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { readTokenStates } from "../../../ledger/assets/token-state.js";
+import { registerAddresses } from "../../../ledger/deposits/deposit-addresses.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { readFreeze, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
+import { RpcError } from "../../../rpc-client/errors.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { recordIncident, registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
@@ -26,8 +29,8 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** A hot wallet that comes later. */
-const WALLET = testAddress(0x5ec);
+/** Hot wallets that come later. */
+const [WALLET, LATE_WALLET] = [testAddress(0x5ec), testAddress(0x5ed)];
 const TOKEN = { symbol: "PLAIN", contractAddress: testAddress(0x70c3), decimals: 6 };
 const wrongHash = keccak256Hex(Buffer.from("wrong"));
 
@@ -364,6 +367,56 @@ describe("a second node", () => {
     expect(running.watcher.status.incident?.message).toContain(`has of ${TOKEN.contractAddress}`);
     const states = await readTokenStates(ledger.database);
     expect(states.get(TOKEN.symbol)?.isOpened).toBe(false);
+  });
+
+  it("without old states holds up the pasts that it would have to show, and no other", async () => {
+    const { ledger, node } = bench;
+    // More than are looked at in one round.
+    const early = 201;
+    const issue = {
+      deriveAddress: (index: number) => derivation.addressAt(index),
+      issuedBelow: 0,
+    };
+    let isPruned = true;
+    const pruned = new RpcError("pruned", { rpcCode: 4444, method: "eth_getBalance" });
+    bench.secondNode = {
+      ...node,
+      getBalances: (queries, options) =>
+        isPruned && queries.some(({ at }) => at === 1)
+          ? Promise.reject(pruned)
+          : node.getBalances(queries, options),
+    };
+    const [first, late] = [derivation.addressAt(0), derivation.addressAt(early)];
+    bench.pay([first, 5n], [late, 6n], [WALLET, 7n], [LATE_WALLET, 8n]);
+    const running = bench.start();
+    await bench.caughtUp();
+    await registerAddresses(
+      ledger.database,
+      Array.from({ length: early }, () => parseCustomerId("alice")),
+      issue,
+    );
+    await registerTestWallets(ledger.database, WALLET);
+    bench.chain.mine();
+    await bench.caughtUp();
+    await bench.register("bob");
+    await registerTestWallets(ledger.database, LATE_WALLET);
+    await until(async () => (await bench.deposits()).length > 0, { timeoutMs: 5_000 });
+    expect(await bench.deposits()).toEqual(["1-1-3 bob suspense 6"]);
+    await until(async () => (await walletsToBook()).length === 1, { timeoutMs: 5_000 });
+    expect(await walletsToBook()).toEqual([WALLET]);
+    const problem = "the second node has deleted what";
+    await until(() => running.watcher.status.problem?.startsWith(problem) === true, {
+      timeoutMs: 5_000,
+      what: "the watcher says what it waits for",
+    });
+    isPruned = false;
+    await bench.backfilled();
+    expect((await bench.deposits()).toSorted()).toEqual([
+      "1-0-3 alice suspense 5",
+      "1-1-3 bob suspense 6",
+    ]);
+    await until(async () => (await walletsToBook()).length === 0, { timeoutMs: 5_000 });
+    expect([await incidents(), running.faults]).toEqual([[], []]);
   });
 
   it("of another chain books nothing", async () => {

@@ -37,7 +37,8 @@ async function bookPast(node: EvmClient): Promise<void> {
   const { database } = bench;
   const lease = await acquireWatchLease(database, { owner: "booking", leaseMs: 60_000 });
   if (lease === undefined) throw new Error("another watcher books");
-  await runBackfill({ database, node, log: silentLog }, { lease, signal });
+  const metrics = { backfilled: () => undefined };
+  await runBackfill({ database, node, log: silentLog, metrics }, { lease, signal });
   await releaseWatchLease(database, lease);
 }
 

@@ -4,6 +4,7 @@ import { parseAddress } from "../../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../../chain/hex.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { readTokenRun, type TokenNode } from "../../../deposit-watcher/tokens/token-run.js";
+import { RpcError } from "../../../rpc-client/errors.js";
 import type { TokenSide } from "../../../deposit-watcher/tokens/token-side.js";
 
 const ALICE = parseAddress(`0x${"a1".repeat(20)}`);
@@ -40,11 +41,11 @@ function nodeWith(units: bigint): TokenNode {
   };
 }
 
-const read = (first: bigint, second: bigint | undefined) => {
+const read = (first: bigint, second: bigint | TokenNode | undefined) => {
   const run = [{ height: 9, hash: blockHash }] as never;
   const nodes = {
     first: nodeWith(first),
-    second: second === undefined ? undefined : nodeWith(second),
+    second: typeof second === "bigint" ? nodeWith(second) : second,
   };
   const { signal } = new AbortController();
   const explained = async () => new Set<string>();
@@ -63,6 +64,18 @@ describe("tokens that one node shows", () => {
   it("are an incident where the second node does not have them", async () => {
     await expect(read(5n, 0n)).rejects.toMatchObject({
       incident: { kind: "BALANCE_MISMATCH", height: 9, details: { units: 5n, otherUnits: 0n } },
+    });
+  });
+
+  it("wait for a second node that has deleted what it would have to show, and that is said", async () => {
+    const pruned = new RpcError("pruned", { rpcCode: 4444, method: "eth_call" });
+    const second = { ...nodeWith(5n), tokenBalances: () => Promise.reject(pruned) };
+    await expect(read(5n, second)).rejects.toMatchObject({
+      code: "NOT_READY",
+      message:
+        `the second node has deleted what ${ALICE} had of ${TOKEN} after block 8 and 1 more ` +
+        "balances, which is booked when it shows that, too: name one that keeps old states in " +
+        "node.second-json-rpc-url, or none",
     });
   });
 });
