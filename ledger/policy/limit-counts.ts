@@ -37,13 +37,14 @@ const ENDED_UNPAID = `('failed', 'rejected', 'cancelled')`;
 /**
  * SQL: whether a withdrawal `w` counts. Requests that failed, were rejected or were cancelled do not, with
  * one exception. Where `signerDayMaxUnits` bounds the asset, the signer adds an amount to its total before it
- * signs and takes nothing back. There an ended request still counts if it had a nonce and a payment was
- * signed for it, or the customer or the deadline cancelled it: otherwise one customer could use up the total
- * of all by asking and cancelling. A nonce that somebody else's transaction took is none.
+ * signs and takes nothing back. There a request that its customer or its destination ended still counts, if it
+ * had a nonce and a payment was signed for it, or the customer or the deadline cancelled it: otherwise one
+ * customer could use up the total of all by asking and cancelling. A nonce that somebody else's transaction
+ * took is none.
  * @param signerBound SQL of the assets that the signer counts
  */
 const countsCondition = (signerBound: string) => `(w.status NOT IN ${ENDED_UNPAID} OR
-  w.asset = ANY (${signerBound}::text[]) AND EXISTS (
+  w.asset = ANY (${signerBound}::text[]) AND ${IS_ENDED_BY_OTHERS} AND EXISTS (
     SELECT 1 FROM nonce_slot used
      WHERE used.withdrawal_id = w.id AND used.outcome IS DISTINCT FROM 'foreign'
        AND (w.cancel_cause IN ('request', 'deadline') OR EXISTS (
@@ -57,6 +58,16 @@ function countedBySigner(
   const assets = new Set(asked.map(({ asset }) => asset));
   return [...assets].filter((asset) => rulesOf(policy, asset).signerDayMaxUnits !== undefined);
 }
+
+/**
+ * SQL: whether a withdrawal `w` that ended without payment did so by its customer or its destination. What we
+ * gave up, forbade or did not find paid may be asked for again.
+ */
+const IS_ENDED_BY_OTHERS = `(w.cancel_cause IN ('request', 'deadline', 'refused')
+  -- Mined and failed, unless a person had to say so of what a token's contract did.
+  OR w.cancel_cause IS NULL AND NOT EXISTS (
+    SELECT 1 FROM operator_decision d
+     WHERE d.kind = 'transfer' AND d.key = w.id AND d.status = 'done'))`;
 
 /** The row's own columns. */
 const COUNTS: Readonly<Record<"customer" | "asset" | "destination", string>> = {

@@ -161,6 +161,32 @@ describe("a policy that changed since a request was accepted", () => {
     expect(await house.request()).toMatchObject({ outcome: "accepted" });
   });
 
+  it("counts of signed payments that ended what others did, and nothing that the exchange gave up", async () => {
+    const stall = { repriceAfterMs: 600_000, giveUpAfterMs: 4_000, alarmAfterMs: 600_000 };
+    const lane = house.lane({ stall });
+    const [unmined, failing] = [freshAddress(), freshAddress()];
+    house.chain.unmined.add(unmined);
+    house.chain.revertingOnChain.add(failing);
+    const failed = await house.accept({ destination: failing, destinationText: failing });
+    const waited = await house.accept({ destination: unmined, destinationText: unmined });
+    await house.pass(lane, { rounds: 8 });
+    expect([await statusOf(failed), await statusOf(waited)]).toEqual(["failed", "failed"]);
+    house.files.policy = policyOf({
+      limits: [{ by: "customer", window: "day", maxUnits: undefined, maxCount: 2 }],
+      signerDayMaxUnits: 50n * TOKEN,
+    });
+    expect(await house.request()).toMatchObject({ outcome: "accepted" });
+    expect(await house.request()).toMatchObject({ refusal: "LIMIT_EXCEEDED" });
+    // As of a token's payment of which a person had to say that it paid nothing.
+    await house.ledger.owner.query(
+      `INSERT INTO operator_decision (kind, key, terms, reason, needs_second, status, proposed_by,
+                                      decided_by, decided_at)
+       VALUES ('transfer', $1, '{}', 'it paid nothing', false, 'done', 'ann', 'ann', now())`,
+      [failed.id],
+    );
+    expect(await house.request()).toMatchObject({ outcome: "accepted" });
+  });
+
   it("asks nobody again at the slot where as many persons are to agree as before", async () => {
     const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
     house.files.policy = policyOf({ approvals });
