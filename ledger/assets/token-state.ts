@@ -54,15 +54,20 @@ const OTHER_CODE_AFTER = "its contract runs other code after block ";
 /**
  * SQL: after which block other code was first seen of a token that stands still; '0' where nobody knows, NULL
  * while it goes on. Whoever looks again may name a later block: its first word since it last went on counts.
+ * On a chain that came back to a block before it other code may run from there on.
  * @param asset SQL of the symbol
  */
 export const stoodStillAfter = (asset: string) => `(
   SELECT CASE WHEN t.paused THEN coalesce((
-           SELECT substring(c.reason FROM '^${OTHER_CODE_AFTER}([0-9]+) ') FROM token_state_change c
+           SELECT least(
+                    coalesce(
+                      substring(c.reason FROM '^${OTHER_CODE_AFTER}([0-9]+) ')::bigint, 0),
+                    (SELECT min(r.to_height) + 1 FROM chain_rewind r WHERE r.at >= c.at))
+             FROM token_state_change c
             WHERE c.asset = t.asset AND c.paused AND NOT EXISTS (
               SELECT 1 FROM token_state_change later
                WHERE later.asset = t.asset AND NOT later.paused AND later.id > c.id)
-            ORDER BY c.id LIMIT 1), '0') END
+            ORDER BY c.id LIMIT 1), 0)::text END
     FROM token_state t WHERE t.asset = ${asset})`;
 
 /** States of all tokens, by their symbols. */

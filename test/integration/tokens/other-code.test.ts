@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import {
   acceptCode,
   readTokenStates,
+  stoodStillAfter,
   type TokenState,
 } from "../../../ledger/assets/token-state.js";
 import { listEvents } from "../../../ledger/events.js";
@@ -76,4 +77,26 @@ it("is taken for code that was accepted before, which came back", async () => {
   await upgrade("PlainToken");
   await accept();
   expect(await stateOf()).toMatchObject({ isPaused: false });
+});
+
+it("is waited for from the block on that the chain came back to, where it lost that of the other code", async () => {
+  const after = async () => {
+    const [row] = await bench.database.query<{ after: string | null }>(
+      `SELECT ${stoodStillAfter("'PROXY'")} AS after`,
+    );
+    return row?.after;
+  };
+  expect(await after()).toBeNull();
+  const { height: kept } = bench.chain.chain.view.head();
+  await bench.mine([]);
+  await upgrade("SecondPlain");
+  await stateWhere(({ isPaused }) => isPaused, "it stands still");
+  expect(Number(await after())).toBeGreaterThanOrEqual(kept + 2);
+  bench = await bench.without(kept);
+  // Sooner than before.
+  await bench.mine([callOf("UpgradableProxy", "upgradeTo", [contractAt("SecondPlain")])]);
+  for (let block = 0; block < 4; block += 1) await bench.mine([]);
+  const { to } = await bench.recover();
+  expect(to.height).toBeLessThanOrEqual(kept);
+  expect(await after()).toBe(String(to.height + 1));
 });
