@@ -37,8 +37,8 @@ const ENDED_UNPAID = `('failed', 'rejected', 'cancelled')`;
 /**
  * SQL: whether a withdrawal `w` counts. Requests that failed, were rejected or were cancelled do not, with
  * one exception. Where `signerDayMaxUnits` bounds the asset, the signer adds an amount to its total before it
- * signs and takes nothing back. There a request that its customer or its destination ended still counts, if it
- * had a nonce and a payment was signed for it, or the customer or the deadline cancelled it: otherwise one
+ * signs and takes nothing back. There a request that its customer or its destination ended still counts, if
+ * it had a nonce and a payment was signed for it, or the customer or the deadline cancelled it: otherwise one
  * customer could use up the total of all by asking and cancelling. A nonce that somebody else's transaction
  * took is none.
  * @param signerBound SQL of the assets that the signer counts
