@@ -198,6 +198,8 @@ function pageFields(flags: QueryFlags): Readonly<Record<string, string>> {
       throw new CliError("USAGE", "--page and --offset cannot be used together.");
     }
     const limit = Math.min(wholeNumber(flags, "limit", 100), MAX_LIMIT);
+    // Who names none is told the total, and a longer page from an offset on is refused.
+    if (flags["limit"] !== undefined) fields["pagination.limit"] = `${limit}`;
     fields["pagination.offset"] = `${(page - 1) * limit}`;
   }
   return fields;
