@@ -16,7 +16,9 @@ import {
   type Withdrawal,
 } from "../../../ledger/withdrawals/withdrawals.js";
 import { releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
+import { RpcError } from "../../../rpc-client/errors.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { readWalletTransactions } from "../../../cli/commands/wallets/wallet-transactions.js";
@@ -31,6 +33,7 @@ import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import {
+  decodeRaw,
   freshAddress,
   House,
   requestOf,
@@ -56,6 +59,10 @@ let sent: Hex[] = [];
 let beforeEstimate: (() => Promise<unknown>) | undefined;
 /** Done once, between the lane's next nonces and their signatures. */
 let behindSlots: (() => Promise<unknown>) | undefined;
+/** Done once, between the lane's next signatures and their sending. */
+let behindSignatures: (() => Promise<unknown>) | undefined;
+/** What the node says to whatever is sent; undefined while it takes it. */
+let refusal: string | undefined;
 
 beforeAll(async () => {
   bench = await TokenBench.open();
@@ -68,7 +75,10 @@ beforeAll(async () => {
     callOf("MoodyToken", "mint", [WALLET, 1_000n]),
     callOf("PlainToken", "mint", [alice, 1_000n]),
     callOf("MoodyToken", "mint", [alice, 1_000n]),
+    callOf("UpgradableProxy", "mint", [WALLET, 1_000n]),
+    callOf("UpgradableProxy", "mint", [alice, 1_000n]),
     { to: WALLET, value: 10n ** 18n },
+    { to: alice, value: 10n ** 15n },
   ]);
   await settleBlocks();
   [worker, operator] = await Promise.all([openAs("worker"), openAs("operator")]);
@@ -91,8 +101,8 @@ function openAs(service: "worker" | "operator"): Promise<LedgerDatabase> {
 }
 
 /** A lane of the bench's ledger and chain, with the settings of the lane's other tests. */
-function openLane(): Lane {
-  const context = house.context();
+function openLane(settings: Partial<LaneSettings> = {}): Lane {
+  const context = house.context(settings);
   const database = worker;
   const ledger = createLaneLedger(database);
   const genesisHash = bench.chain.chain.view.genesis().block.hash;
@@ -119,6 +129,13 @@ function openLane(): Lane {
           await task?.();
           return taken;
         },
+        storeAttempts: async (...asked) => {
+          const isStored = await ledger.storeAttempts(...asked);
+          const task = behindSignatures;
+          behindSignatures = undefined;
+          await task?.();
+          return isStored;
+        },
       },
       guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
       node: {
@@ -129,7 +146,12 @@ function openLane(): Lane {
           await task?.();
           return node.estimate(...asked);
         },
-        send: (raws, options) => {
+        send: async (raws, options) => {
+          if (refusal !== undefined) {
+            const rpc = { rpcCode: -32_000, method: "eth_sendRawTransaction" };
+            const error = new RpcError(refusal, rpc);
+            return raws.map(() => ({ outcome: "refused" as const, error }));
+          }
           sent.push(...raws);
           return node.send(raws, options);
         },
@@ -159,19 +181,22 @@ async function read({ id }: Withdrawal): Promise<Withdrawal> {
   return found;
 }
 
+/** Requests that wait are due at once. */
+const hurry = () =>
+  bench.ledger.owner.query(`UPDATE withdrawal SET next_try_at = now() WHERE status = 'accepted'`);
+
 /** Rounds of the lane, each with a block of what it sent; requests that wait are due each time. */
 async function rounds(count: number): Promise<void> {
   for (let round = 0; round < count; round++) {
     house.clock.ms += 3_000;
-    await bench.ledger.owner.query(
-      `UPDATE withdrawal SET next_try_at = now() WHERE status = 'accepted'`,
-    );
+    await hurry();
     await lane.runRound(signal);
     const raws = [...new Set(sent)];
     sent = [];
     await bench.mine([], raws);
+    // Nothing of a token is settled before the watcher has looked at its block.
+    await bench.caughtUp();
   }
-  await bench.caughtUp();
 }
 
 /** A person has the chain looked at again. */
@@ -416,12 +441,13 @@ describe("withdrawals of tokens", () => {
     expect((await read(waiting)).status).toBe("settled");
   });
 
+  const goOn = (asset = "MOODY") =>
+    bench.ledger.owner.query(
+      `UPDATE token_state SET paused = false, reason = '', changed_by = 'test' WHERE asset = $1`,
+      [asset],
+    );
+
   describe("of a token that stands still for other code", () => {
-    const goOn = () =>
-      bench.ledger.owner.query(
-        `UPDATE token_state SET paused = false, reason = '', changed_by = 'test'
-          WHERE asset = 'MOODY'`,
-      );
     const standStill = (height: number, again = "") =>
       bench.ledger.owner.query(
         `UPDATE token_state SET paused = true, changed_by = 'test', reason = $1
@@ -430,7 +456,7 @@ describe("withdrawals of tokens", () => {
       );
     const head = () => bench.node.blockNumber({ signal });
 
-    afterEach(goOn);
+    afterEach(() => goOn());
 
     it("give their nonce up where nothing was signed for it, and the hold goes back", async () => {
       const [unsigned, other] = [await accept("MOODY", 5n), await accept("PLAIN", 5n)];
@@ -489,8 +515,11 @@ describe("withdrawals of tokens", () => {
       expect((await read(paid)).status).toBe("settled");
     });
 
-    it("are made no dearer", async () => {
-      const waiting = await accept("MOODY", 5n);
+    it("are made no dearer, and give their nonces up together for whoever waits behind them", async () => {
+      await bench.mine([callOf("PlainToken", "mint", [WALLET, 5n])]);
+      await settleBlocks();
+      const stopped = [await accept("MOODY", 5n), await accept("MOODY", 6n)];
+      const behind = await accept("PLAIN", 5n);
       house.clock.ms += 3_000;
       await lane.runRound(signal);
       await standStill(await head());
@@ -499,10 +528,39 @@ describe("withdrawals of tokens", () => {
         await lane.runRound(signal);
         await bench.mine([]);
       }
-      expect((await read(waiting)).hashes).toHaveLength(1);
-      await goOn();
-      await rounds(4);
-      expect((await read(waiting)).status).toBe("settled");
+      const latest = new Map(sent.map((raw) => [decodeRaw(raw).nonce, raw]));
+      sent = [...latest.values()];
+      await rounds(3);
+      for (const each of stopped) {
+        const { status, reason } = await read(each);
+        const signed = await bench.database.query(
+          `SELECT 1 FROM withdrawal_attempt a JOIN nonce_slot s ON s.id = a.slot_id
+            WHERE s.withdrawal_id = $1 AND a.kind = 'payment'`,
+          [each.id],
+        );
+        expect([status, reason, signed.length]).toEqual([
+          "failed",
+          "its token stands still: nothing dearer is signed for its payment",
+          1,
+        ]);
+        expect(await held("MoodyToken", each.destination)).toBe(0n);
+      }
+      expect(await read(behind)).toMatchObject({ status: "settled", hashes: { length: 1 } });
+      expect((await balanceOf("alice", "MOODY"))?.heldUnits).toBe(0n);
+      expect((await bench.reconcile()).clean).toBe(true);
+    });
+
+    it("give their nonce up at once where the node refuses them", async () => {
+      refusal = "transaction underpriced";
+      const refused = await accept("MOODY", 5n);
+      behindSignatures = async () => standStill(await head());
+      house.clock.ms += 3_000;
+      await lane.runRound(signal);
+      refusal = undefined;
+      expect((await read(refused)).status).toBe("cancelling");
+      await rounds(3);
+      expect(await read(refused)).toMatchObject({ status: "failed", hashes: { length: 2 } });
+      expect(await held("MoodyToken", refused.destination)).toBe(0n);
     });
   });
 

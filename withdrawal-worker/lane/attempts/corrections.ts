@@ -11,6 +11,7 @@ import {
   planPayment,
   signReplacements,
 } from "./attempts.js";
+import { giveUpStopped } from "./stopped-tokens.js";
 import {
   type AttemptGas,
   cancelPriceCap,
@@ -40,15 +41,15 @@ export async function correctAttempts(
 ): Promise<void> {
   if (refused.length === 0) return;
   const cancels = refused.filter(({ slot }) => slot.status === "cancelling");
-  // A paused token's payment is not replaced: it is mined as it is, or a transfer of nothing takes its nonce
-  // in the end.
-  const payments = refused.filter(
-    ({ slot }) => slot.status !== "cancelling" && !isOfStoppedToken(slot),
-  );
+  const wanted = refused.filter(({ slot }) => slot.status !== "cancelling");
+  const payments = wanted.filter(({ slot }) => !isOfStoppedToken(slot));
+  const stopped = wanted.map(({ slot }) => slot).filter(isOfStoppedToken);
   const attempts = cancels.flatMap((entry) => correctCancel(context, round, entry));
   const mended = await correctPayments(context, round, payments);
   await signReplacements(context, round, [...attempts, ...mended.attempts]);
   await giveUp(context, round, mended.hopeless);
+  // No other gas or price is signed for these.
+  await giveUpStopped(context, round, stopped);
 }
 
 /** The next price or gas of a cancelling transfer; none when the cap forbids it. */

@@ -27,6 +27,7 @@ import {
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import { nextStall, type Stall, stallAction } from "./stalled-slot.js";
+import { giveUpStopped, readStopped } from "./stopped-tokens.js";
 
 /** States of a slot that the chain has not used. */
 const OPEN: readonly WithdrawalStatus[] = [
@@ -101,6 +102,11 @@ export class WayOut {
     if (lowest.attempts.length === 0) {
       if (action === "give-up" && !isCancelling) await this.#giveUpUnsigned(lowest, round);
       return;
+    }
+    if (action !== "wait" && !isCancelling && isOfStoppedToken(lowest)) {
+      this.#stall = { ...this.#stall, repricedAtMs: nowMs };
+      // Each of those behind it would be waited for in its turn.
+      return giveUpStopped(this.#context, round, await readStopped(this.#context, lowest));
     }
     if (action === "give-up" && !isCancelling) await this.#giveUp(lowest, round);
     const isDue = nowMs - this.#stall.repricedAtMs >= settings.stall.repriceAfterMs;
