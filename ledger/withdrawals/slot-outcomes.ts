@@ -25,6 +25,7 @@ import { type AcceptedOutflow, acceptedOutflows } from "./foreign-transactions.j
 import { isTransferLogged, type LoggedTransfer } from "../requests/payment-terms.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { type SlotReceipt, stillRecorded } from "./recorded-inclusions.js";
+import { isOfAcceptedCode, withKnownCode } from "./known-code.js";
 import { earnedFeePostings, releasedFeePostings, returnedHold } from "../requests/holds.js";
 import {
   type MovedWithdrawal,
@@ -95,11 +96,8 @@ export function receiptOfSlot(
   return undefined;
 }
 
-/** What other code than was accepted logs proves nothing; what was mined before it stands. */
 function isProvenByLog(slot: LiveSlot, { height, transfers }: MinedReceipt): boolean {
-  const { stoodStillAfter } = slot;
-  const isTrusted = stoodStillAfter === undefined || height < stoodStillAfter;
-  return isTrusted && isTransferLogged(slot, transfers);
+  return isOfAcceptedCode(height, slot.stoodStillAfter) && isTransferLogged(slot, transfers);
 }
 
 /** Pure: why a token's payment without its transfer stays frozen, and what a person does about it. */
@@ -118,7 +116,7 @@ export function unprovenReason({
  * `rejected` or `failed` when the cancelling transfer was mined. The last three give the hold back.
  * The network fee is expensed in any case. State, slot, postings and events are one commit.
  * @returns the withdrawals that ended; none where the chain lost blocks since the receipts were read, nor
- *   those that are recorded as mined in another way by now
+ *   those that are recorded as mined in another way by now, or that `withKnownCode` leaves out
  */
 export function settleSlots(
   database: SqlDatabase,
@@ -131,9 +129,11 @@ export function settleSlots(
       receipts.map(({ wallet }) => wallet),
     );
     // Behind the wallets' locks, which who goes back takes, too.
-    if ((await readCursor(tx)).rewinds !== rewinds) return new Set();
+    const cursor = await readCursor(tx);
+    if (cursor.rewinds !== rewinds) return new Set();
     const proven = receipts.filter(({ isProven }) => isProven);
-    const { ended, events } = await settleInside(tx, await stillRecorded(tx, proven), rules);
+    const known = await withKnownCode(tx, proven, cursor.height);
+    const { ended, events } = await settleInside(tx, await stillRecorded(tx, known), rules);
     await appendEvents(tx, events);
     return ended;
   });

@@ -42,8 +42,10 @@ export class Settler {
   /** Since when the second node has not come to blocks that the first one has; undefined while it has. */
   #secondLateSinceMs: number | undefined;
   #secondTrouble: string | undefined;
-  /** Of the last round: recorded payments that cannot be booked for want of a receipt. */
+  /** Of the last look at all: recorded payments that cannot be booked for want of a receipt. */
   #lostReceipts = 0;
+  /** Where the next round begins to look: as many as a round looks at may wait for something. */
+  #bookFrom = 0n;
 
   constructor(context: LaneContext) {
     this.#context = context;
@@ -65,9 +67,10 @@ export class Settler {
    * @returns true when more waits that may be booked at once
    */
   async settle(round: Round): Promise<boolean> {
-    let fromNonce = 0n;
+    let fromNonce = this.#bookFrom;
     let isMoving = false;
-    this.#lostReceipts = 0;
+    if (fromNonce === 0n) this.#lostReceipts = 0;
+    this.#bookFrom = 0n;
     for (let batch = 0; batch < BATCHES_PER_ROUND; batch += 1) {
       const hasMoreMined = await this.#recordMined(round);
       const included = await this.#bookIncluded(round, fromNonce);
@@ -75,6 +78,7 @@ export class Settler {
       fromNonce = included.nextNonce;
       if (hasMoreMined || included.hasBooked) isMoving = true;
     }
+    if (!isMoving) this.#bookFrom = fromNonce;
     return isMoving;
   }
 
@@ -199,9 +203,11 @@ export class Settler {
     const unproven = confirmed.filter(({ isProven }) => !isProven);
     if (unproven.length > 0) await this.#freezeUnproven(round, unproven);
     if (confirmed.length === unproven.length) return { ...looked, hasBooked: false };
-    await ledger.settleSlots(confirmed, { ...settings.failures, rewinds: round.rewinds });
+    const terms = { ...settings.failures, rewinds: round.rewinds };
+    const ended = await ledger.settleSlots(confirmed, terms);
     failpoint(WORKER_FAILPOINTS.afterSettleCommit);
-    return { ...looked, hasBooked: true };
+    // What waits for the watcher is looked at again in a later round, not at once.
+    return { ...looked, hasBooked: ended.size > 0 };
   }
 
   /**

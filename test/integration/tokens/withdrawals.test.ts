@@ -40,7 +40,15 @@ import {
   WALLET,
   WALLET_KEY,
 } from "../../helpers/exchange/house.js";
-import { callOf, contractAt, ISSUER, THIEF, TokenBench, TOKENS } from "./token-bench.js";
+import {
+  callOf,
+  contractAt,
+  type ContractName,
+  ISSUER,
+  THIEF,
+  TokenBench,
+  TOKENS,
+} from "./token-bench.js";
 import { createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 const { signal } = new AbortController();
@@ -75,7 +83,7 @@ beforeAll(async () => {
     callOf("MoodyToken", "mint", [WALLET, 1_000n]),
     callOf("PlainToken", "mint", [alice, 1_000n]),
     callOf("MoodyToken", "mint", [alice, 1_000n]),
-    callOf("UpgradableProxy", "mint", [WALLET, 1_000n]),
+    callOf("UpgradableProxy", "mint", [WALLET, 10_000n]),
     callOf("UpgradableProxy", "mint", [alice, 1_000n]),
     { to: WALLET, value: 10n ** 18n },
     { to: alice, value: 10n ** 15n },
@@ -196,6 +204,18 @@ async function rounds(count: number): Promise<void> {
     await bench.mine([], raws);
     // Nothing of a token is settled before the watcher has looked at its block.
     await bench.caughtUp();
+  }
+}
+
+/** Rounds of a lane while the watcher stands still, each with a block of what it sent. */
+async function roundsUnwatched(own: Lane, count: number): Promise<void> {
+  for (let round = 0; round < count; round++) {
+    house.clock.ms += 3_000;
+    await hurry();
+    await own.runRound(signal);
+    const raws = [...new Set(sent)];
+    sent = [];
+    await bench.mine([], raws);
   }
 }
 
@@ -446,6 +466,46 @@ describe("withdrawals of tokens", () => {
       `UPDATE token_state SET paused = false, reason = '', changed_by = 'test' WHERE asset = $1`,
       [asset],
     );
+
+  it("are not settled by a log before the watcher has looked at its block, and hide no others", async () => {
+    const upgrade = (name: ContractName) =>
+      callOf("UpgradableProxy", "upgradeTo", [contractAt(name)]);
+    const before = await accept("PROXY", 10n);
+    const own = openLane({ batchSize: 1 });
+    await bench.stopWatching();
+    await roundsUnwatched(own, 1);
+    await bench.mine([upgrade("FeeToken")]);
+    const forged = await Promise.all(Array.from({ length: 9 }, () => accept("PROXY", 100n)));
+    await roundsUnwatched(own, 14);
+    const coins = await accept("TOKEN", 5n);
+    await roundsUnwatched(own, 4);
+    const statusesOf = async (some: readonly Withdrawal[]) => {
+      const found = await Promise.all(some.map(read));
+      return [...new Set(found.map(({ status }) => status))];
+    };
+    expect(await statusesOf([before, ...forged])).toEqual(["included"]);
+    expect(await statusesOf([coins])).toEqual(["settled"]);
+    // Nobody has to be told, and nothing waits for it.
+    house.clock.ms += 3_600_000;
+    expect([await own.runRound(signal), own.status()]).toMatchObject([
+      false,
+      { blockedReason: undefined, stalledMs: 0 },
+    ]);
+    await bench.watch();
+    await bench.caughtUp();
+    await roundsUnwatched(own, 4);
+    expect(await statusesOf([before])).toEqual(["settled"]);
+    expect(await statusesOf(forged)).toEqual(["frozen"]);
+    expect((await read(before)).hashes).toHaveLength(1);
+    for (const { id: withdrawalId } of forged) {
+      const terms = { action: "decide-transfer", withdrawalId, isPaid: true } as const;
+      await bench.decide(operator, terms, "its destination has it");
+    }
+    await bench.mine([upgrade("PlainToken")]);
+    await settleBlocks();
+    await goOn("PROXY");
+    expect((await bench.reconcile()).clean).toBe(true);
+  });
 
   describe("of a token that stands still for other code", () => {
     const standStill = (height: number, again = "") =>
