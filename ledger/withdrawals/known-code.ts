@@ -8,14 +8,15 @@ import { stoodStillAfter } from "../assets/token-state.js";
 import { storedInteger } from "../stored-values.js";
 import type { SlotReceipt } from "./recorded-inclusions.js";
 
-/** Pure: whether what a token logged in a block is of accepted code; what was mined before other code stands. */
+/** Pure: whether what a token logged in a block is of accepted code: what came before other code is. */
 export function isOfAcceptedCode(height: Height, stoodStill: Height | undefined): boolean {
   return stoodStill === undefined || height < stoodStill;
 }
 
 /**
- * Without the payments of tokens that no accepted code is known to have logged: those in blocks that the watcher
- * has not booked, which are asked about again, and those of other code that it has found since they were read.
+ * Without the payments of tokens that no accepted code is known to have logged: those in blocks that the
+ * watcher has not booked, which are asked about again, and those of other code that it has found since they
+ * were read.
  * @param watchedHeight of the cursor, read before in the same transaction: the commit that books a block
  *   stops the tokens that ran other code after it
  */

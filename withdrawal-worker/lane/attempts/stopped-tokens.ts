@@ -1,6 +1,6 @@
 /**
- * Signed payments of tokens that stand still by now: nothing dearer is signed for them, so what the chain does
- * not take of them would hold up everybody behind it, one after the other.
+ * Signed payments of tokens that stand still by now: nothing dearer is signed for them, so what the chain
+ * does not take of them would hold up everybody behind it, one after the other.
  */
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { LaneContext, Round } from "../lane-context.js";
