@@ -21,7 +21,13 @@ import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from 
 import { CLIENT_PATIENCE, HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
 import { createReaders } from "./readers.js";
-import { checkHeaders, checkNumbers, checkUrl, takeOriginForm } from "./request-checks.js";
+import {
+  checkHeaders,
+  checkNumbers,
+  checkUrl,
+  foldTypes,
+  takeOriginForm,
+} from "./request-checks.js";
 import { boundUnsent } from "./http-unsent.js";
 import { endSocket, sendBytes, sendJson, sendReply, leavingOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
@@ -286,6 +292,7 @@ class OpenApiServer implements HttpServer {
       }
       const call = this.#lane.accept(request, state.rawBody);
       if (call === undefined) {
+        foldTypes(request);
         this.#express(request, response);
       } else {
         await this.#handleDirect(call, { headers: request.headers, state, response });

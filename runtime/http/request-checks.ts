@@ -1,6 +1,7 @@
 /** What every request is held against beside its API file: HTTP's own rules, and ours for keys and paths. */
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
+import { isJsonType } from "./http-body.js";
 import { requestError } from "./http-errors.js";
 
 /** What stands before the path where a client takes the server for a proxy. */
@@ -63,6 +64,18 @@ export function checkHeaders(request: IncomingMessage): void {
     const message = "bodies are taken as they are, without a Content-Encoding";
     throw requestError(415, message, { path: "/headers/content-encoding" });
   }
+}
+
+/**
+ * Leaves of the types that a client names what an API file tells apart: JSON, anything else, none. The
+ * validator reads them in time that grows with the square of their length, and keeps what it compiled for
+ * each one for ever. No answer depends on Accept.
+ */
+export function foldTypes({ headers }: Pick<IncomingMessage, "headers">): void {
+  const type = headers["content-type"];
+  delete headers.accept;
+  if (type === undefined) return;
+  headers["content-type"] = isJsonType(type) ? "application/json" : "application/octet-stream";
 }
 
 /** NUL characters in path and query; the router refuses malformed escapes. @throws INVALID_REQUEST */

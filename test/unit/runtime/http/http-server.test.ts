@@ -3,7 +3,9 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { ResponseValidator } from "express-openapi-validator/dist/middlewares/openapi.response.validator.js";
+import { BodySchemaParser } from "express-openapi-validator/dist/middlewares/parsers/body.parse.js";
 import supertest from "supertest";
 import { AppError, errorMessage } from "../../../../chain/errors.js";
 import { HttpError } from "../../../../runtime/http/http-errors.js";
@@ -180,6 +182,34 @@ describe("HTTP server", () => {
           errorCode: "",
         },
       ]);
+    }
+  });
+
+  it("lets no client choose what is compiled and kept for its types", async () => {
+    const compiled = jest.spyOn(BodySchemaParser.prototype, "parse");
+    const kept = jest.spyOn(ResponseValidator.prototype, "_getOrBuildValidator");
+    const judged = jest.spyOn(ResponseValidator.prototype, "_validate");
+    const fresh = makeServer();
+    await fresh.start();
+    try {
+      const one = supertest(`http://127.0.0.1:${fresh.port}`);
+      const ask = (type: string) =>
+        one.get("/v1/things/a").set("authorization", `Bearer ${KEY}`).set("content-type", type);
+      for (let number = 0; number < 40; number += 1) {
+        const type = `text/x${number}`;
+        expect((await ask(type).set("accept", type)).body).toEqual({ id: "a" });
+      }
+      // The validator reads parameters in time that grows with the square of their length.
+      const long = ";".repeat(15_000);
+      expect((await ask(long)).status).toBe(200);
+      expect((await ask("application/json ;x").set("accept", long)).status).toBe(200);
+      const types = compiled.mock.calls.map(([, , type]) => type.normalize());
+      expect(types).toEqual(["application/octet-stream", "application/json"]);
+      expect(new Set(kept.mock.results.map(({ value }) => value)).size).toBe(2);
+      expect(judged.mock.calls.flatMap(([{ accepts }]) => accepts)).toEqual([]);
+    } finally {
+      await fresh.stop();
+      jest.restoreAllMocks();
     }
   });
 
