@@ -293,7 +293,10 @@ class OpenApiServer implements HttpServer {
       const call = this.#lane.accept(request, state.rawBody);
       if (call === undefined) {
         foldTypes(request);
-        this.#express(request, response);
+        // Express tells of a target that it can make no path of to nobody but this.
+        const unread = requestError(400, "the request's target cannot be read");
+        const refuse = (error: unknown = unread) => this.#sendError(error, response);
+        this.#express(request as Request, response as Response, refuse);
       } else {
         await this.#handleDirect(call, { headers: request.headers, state, response });
       }

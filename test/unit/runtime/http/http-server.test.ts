@@ -348,6 +348,31 @@ describe("HTTP server", () => {
     }
   });
 
+  it("answers targets that are no path in its own words", async () => {
+    const ask = (target: string) =>
+      new Promise<string>((resolve, reject) => {
+        let text = "";
+        const socket = connect(server.port, "127.0.0.1");
+        socket.on("data", (data) => (text += data.toString("latin1")));
+        socket.once("end", () => resolve(text));
+        socket.once("error", reject);
+        const lines = ["Host: x", `Authorization: Bearer ${KEY}`, "Connection: close"];
+        socket.write(`GET ${target} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`);
+      });
+    for (const target of ["x://[bad", "ws://[::1]:x/", "//a@[bad#"]) {
+      expect([target, await ask(target)]).toEqual([
+        target,
+        expect.stringMatching(/^HTTP\/1\.1 400 [^]*\r\n\r\n\{"code":"INVALID_REQUEST"/),
+      ]);
+    }
+    for (const target of ["*", "ws://a/v1/things", "//v1/things"]) {
+      expect([target, await ask(target)]).toEqual([
+        target,
+        expect.stringMatching(/^HTTP\/1\.1 404 [^]*\r\n\r\n\{"code":"INVALID_REQUEST"/),
+      ]);
+    }
+  });
+
   it("stops reading a body without length as soon as it is too large", async () => {
     const status = await new Promise((resolve) => {
       const request = httpRequest(
