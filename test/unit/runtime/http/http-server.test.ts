@@ -9,7 +9,7 @@ import { BodySchemaParser } from "express-openapi-validator/dist/middlewares/par
 import supertest from "supertest";
 import { AppError, errorMessage } from "../../../../chain/errors.js";
 import { HttpError } from "../../../../runtime/http/http-errors.js";
-import type { HttpRoute } from "../../../../runtime/http/http-route.js";
+import type { HttpRequest, HttpRoute } from "../../../../runtime/http/http-route.js";
 import {
   type HttpServer,
   type HttpServerOptions,
@@ -455,6 +455,33 @@ describe("HTTP server", () => {
     expect((await call("/v2/others?limit=3")).body).toEqual({ limit: 3 });
     expect((await call("/v2/others?limit=99")).status).toBe(400);
     expect((await call("/v3")).status).toBe(404);
+  });
+
+  it("takes names of customers in a query as they are written, escaped or not", async () => {
+    const apis = ["deposit", "withdrawal"].map((name) => ({
+      apiSpecPath: fileURLToPath(new URL(`../../../../openapi/${name}.yaml`, import.meta.url)),
+      routes: [
+        {
+          method: "get" as const,
+          path: `/v1/${name}s`,
+          handler: async ({ query }: HttpRequest) => ({ body: query["customerId"] }),
+        },
+      ],
+    }));
+    const exchange = makeServer({ ...apis[0], moreApis: apis.slice(1), validateResponses: false });
+    await exchange.start();
+    try {
+      for (const query of ["customerId=shop:7", "customerId=shop%3A7"]) {
+        for (const path of ["/v1/deposits", "/v1/withdrawals"]) {
+          const answer = await fetch(`http://127.0.0.1:${exchange.port}${path}?${query}`, {
+            headers: { authorization: `Bearer ${KEY}` },
+          });
+          expect([path, query, await answer.json()]).toEqual([path, query, "shop:7"]);
+        }
+      }
+    } finally {
+      await exchange.stop();
+    }
   });
 
   it("answers from cached bytes only after the key was checked", async () => {
