@@ -88,7 +88,39 @@ export function decodeWord(type: AbiType, word: Uint8Array): AbiValue | undefine
   }
 }
 
+/** How a type lies in its sequence. */
+interface Layout {
+  /** Whether values stand behind the heads, which have their offset only. */
+  readonly isDynamic: boolean;
+  /** Bytes that a type takes in its sequence: a static one itself, a dynamic one its offset. */
+  readonly headBytes: number;
+}
+
+/**
+ * What is known of types: whoever has a contract verified chooses how large they are, and whoever calls it
+ * how many values there are of each.
+ */
+const LAYOUTS = new WeakMap<AbiType, Layout>();
+
+function layoutOf(type: AbiType): Layout {
+  const known = LAYOUTS.get(type);
+  if (known !== undefined) return known;
+  const layout = isDynamicType(type)
+    ? { isDynamic: true, headBytes: WORD }
+    : { isDynamic: false, headBytes: staticBytes(type) };
+  LAYOUTS.set(type, layout);
+  return layout;
+}
+
 function isDynamic(type: AbiType): boolean {
+  return layoutOf(type).isDynamic;
+}
+
+function headBytes(type: AbiType): number {
+  return layoutOf(type).headBytes;
+}
+
+function isDynamicType(type: AbiType): boolean {
   switch (type.kind) {
     case "bytes":
     case "string":
@@ -102,9 +134,7 @@ function isDynamic(type: AbiType): boolean {
   }
 }
 
-/** Bytes that a type takes in its sequence: a static one itself, a dynamic one its offset. */
-function headBytes(type: AbiType): number {
-  if (isDynamic(type)) return WORD;
+function staticBytes(type: AbiType): number {
   if (type.kind === "array") return (type.length ?? 0) * headBytes(type.item);
   if (type.kind !== "tuple") return WORD;
   return type.fields.reduce((sum, { type: field }) => sum + headBytes(field), 0);
@@ -205,8 +235,12 @@ export function encodeTexts(parameters: readonly AbiParameter[], texts: readonly
     }
   });
   const encoded = writeSequence(values.map(({ type, given, name }) => ({ type, given, name })));
-  if (encoded.length > MAX_ENCODED_BYTES) throw badRequest("the arguments are too long");
+  if (encoded.length > MAX_ENCODED_BYTES) throw tooLong();
   return bytesToHex(encoded);
+}
+
+function tooLong(): Error {
+  return badRequest("the arguments are too long");
 }
 
 interface Given {
@@ -216,6 +250,8 @@ interface Given {
 }
 
 function writeSequence(values: readonly Given[]): Buffer {
+  // Each of them takes a word at least.
+  if (values.length > MAX_ENCODED_BYTES / WORD) throw tooLong();
   const headSize = values.reduce((sum, { type }) => sum + headBytes(type), 0);
   const heads: Buffer[] = [];
   const tails: Buffer[] = [];

@@ -10,7 +10,7 @@ import {
   decodeParameters,
   encodeTexts,
 } from "../../../../explorer/decode/abi-codec.js";
-import { readAbi, selectorOf } from "../../../../explorer/decode/abi-types.js";
+import { type AbiType, readAbi, selectorOf } from "../../../../explorer/decode/abi-types.js";
 
 const coder = AbiCoder.defaultAbiCoder();
 
@@ -139,6 +139,39 @@ describe("the codec", () => {
     const [list] =
       decodeParameters(parametersOf(["uint256[]"]).inputs, Buffer.from(long.slice(2), "hex")) ?? [];
     expect(list?.value).toMatchObject({ kind: "list", left: 68 });
+  });
+
+  it("looks at a type once, however many values there are of it", () => {
+    let type = "uint256";
+    for (let level = 0; level < 8; level += 1) type = `tuple(${type},${type})`;
+    let looks = 0;
+    const counted = (one: AbiType): AbiType => {
+      const inner =
+        one.kind === "tuple"
+          ? { ...one, fields: one.fields.map((field) => ({ ...field, type: counted(field.type) })) }
+          : one.kind === "array"
+            ? { ...one, item: counted(one.item) }
+            : one;
+      return new Proxy(inner, {
+        get(target, key) {
+          looks += 1;
+          return Reflect.get(target, key) as unknown;
+        },
+      });
+    };
+    const watched = (text: string) =>
+      parametersOf([text]).inputs.map((one) => ({ ...one, type: counted(one.type) }));
+    const empty = coder.encode(["uint256[][][]"], [[Array.from({ length: 32 }, () => [])]]);
+    const bytes = Buffer.from(empty.slice(2), "hex");
+    expect(decodeParameters(watched(`${type}[][][]`), bytes)).toHaveLength(1);
+    // Once through the struct's 511 types, and a few looks for each of the lists.
+    expect(looks).toBeLessThan(511 * 6);
+    looks = 0;
+    const zeros = (length: number) => [JSON.stringify(Array.from({ length }, () => 0))];
+    const inputs = watched(`${type}[]`);
+    expect(() => encodeTexts(inputs, zeros(2_000))).toThrow("does not fit");
+    expect(() => encodeTexts(inputs, zeros(20_000))).toThrow("the arguments are too long");
+    expect(looks).toBeLessThan(511 * 6 + 22_000 * 2);
   });
 
   it("refuses texts that are not of their type, naming the parameter", () => {
