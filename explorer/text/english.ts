@@ -265,6 +265,7 @@ export const ENGLISH = {
   refusedCompilerFailed: "The compiler broke down.",
   refusedFull: "There is no room for more verified contracts.",
   refusedInput: "The form cannot be used:",
+  refusedLargeAbi: "The contract's ABI is larger than pages here can show:",
   refusedMemory: "The compilation needs more memory than it may have.",
   refusedMismatch: "The code on the chain is not what the compiler makes of these sources:",
   refusedNoCode: "There is no contract at this address.",

@@ -271,6 +271,7 @@ export const GERMAN: Catalogue = {
   refusedCompilerFailed: "Der Compiler ist abgebrochen.",
   refusedFull: "Für weitere geprüfte Verträge ist kein Platz.",
   refusedInput: "Das Formular ist so nicht brauchbar:",
+  refusedLargeAbi: "Die ABI des Vertrags ist größer, als Seiten hier sie zeigen können:",
   refusedMemory: "Das Kompilieren braucht mehr Speicher, als es haben darf.",
   refusedMismatch: "Der Code in der Kette ist nicht, was der Compiler aus diesen Quellen macht:",
   refusedNoCode: "Unter dieser Adresse ist kein Vertrag.",

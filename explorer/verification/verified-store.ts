@@ -89,6 +89,12 @@ const MAX_KEPT_CHARACTERS = 32 * 1024 * 1024;
 const MAX_FACE_CHARACTERS = 256 * 1024;
 const MAX_FACES_CHARACTERS = 16 * 1024 * 1024;
 
+/**
+ * Characters of an ABI. Compilers write structs out wherever they stand: sources of 1 KB have made 8 MB, and
+ * a contract's own pages read all of it for each reader.
+ */
+export const MAX_ABI_CHARACTERS = 1024 * 1024;
+
 /** What remembering that there is none costs. */
 const NONE_CHARACTERS = 100;
 
@@ -235,8 +241,13 @@ export class VerifiedStore {
   private parse(address: Address, text: string): VerifiedContract | undefined {
     try {
       const found = JSON.parse(text) as VerifiedContract & { readonly form: number };
-      if (found.form === FORM && found.address === address) return found;
-      this.complain(address, "it is of another form or address");
+      if (found.form !== FORM || found.address !== address) {
+        this.complain(address, "it is of another form or address");
+      } else if (JSON.stringify(found.abi).length > MAX_ABI_CHARACTERS) {
+        this.complain(address, "its ABI is too large");
+      } else {
+        return found;
+      }
     } catch (error) {
       this.complain(address, errorMessage(error));
     }

@@ -38,6 +38,7 @@ import {
 } from "./standard-input.js";
 import {
   type ContractFace,
+  MAX_ABI_CHARACTERS,
   sentAlongBytes,
   type VerifiedContract,
   type VerifiedStore,
@@ -206,6 +207,10 @@ export class Verifier implements Service {
     const compare = (one: CompiledContract) =>
       matchCode(codeBytes, one, address.slice(2), settings);
     const whole = theOne(compilation.found, compilation.errors);
+    if (whole.abi.length > MAX_ABI_CHARACTERS) {
+      const detail = `${whole.abi.length} characters; at most ${MAX_ABI_CHARACTERS} are read`;
+      throw refused("ABI_TOO_LARGE", detail);
+    }
     compare(whole);
     const { input, found } = await withoutOthers({ input: sent, found: whole }, compile);
     const match = compare(found);

@@ -213,7 +213,7 @@ function sourcePage(contract: VerifiedContract, t: Texts): Page {
   const parts = new Set(contract.parts ?? Object.keys(input.sources));
   const sources = Object.entries(input.sources);
   const others = sources.filter(([path]) => !parts.has(path));
-  const abi = JSON.stringify(contract.abi, null, 1);
+  const abi = abiText(contract);
   return {
     title: t("contract"),
     content: [
@@ -242,7 +242,7 @@ function sourcePage(contract: VerifiedContract, t: Texts): Page {
           "details",
           {},
           el("summary", {}, "ABI"),
-          abi.length > MAX_ABI ? el("p", {}, t("inTheDownload")) : textBlock(abi, "ABI"),
+          abi === undefined ? el("p", {}, t("inTheDownload")) : textBlock(abi, "ABI"),
         ),
       ),
       section(
@@ -256,6 +256,13 @@ function sourcePage(contract: VerifiedContract, t: Texts): Page {
       ),
     ],
   };
+}
+
+/** For people; undefined where it is too long for them, which no line of it has to be made for. */
+function abiText({ abi }: VerifiedContract): string | undefined {
+  if (JSON.stringify(abi).length > MAX_ABI) return undefined;
+  const text = JSON.stringify(abi, null, 1);
+  return text.length > MAX_ABI ? undefined : text;
 }
 
 function contractFacts(contract: VerifiedContract, t: Texts): readonly Fact[] {
@@ -361,6 +368,7 @@ const WORDS: Readonly<Record<RefusalCode, Parameters<Texts>[0]>> = {
   COMPILE_ERRORS: "refusedCompileErrors",
   NO_SUCH_CONTRACT: "refusedNoSuchContract",
   AMBIGUOUS: "refusedAmbiguous",
+  ABI_TOO_LARGE: "refusedLargeAbi",
   MISMATCH: "refusedMismatch",
   WRONG_ARGUMENTS: "refusedArguments",
   ALREADY_VERIFIED: "refusedAlready",

@@ -1,4 +1,4 @@
-/** What is kept of an input that has more in it than the contract is made of. */
+/** What is kept of an input that has more in it than the contract is made of, and of large ABIs: nothing. */
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -24,14 +24,15 @@ const COMPILER = `
 const compile = (text) => {
   const { sources } = JSON.parse(text);
   const contracts = {};
-  for (const name of ["Plain", "Counted"]) {
+  for (const name of ["Plain", "Counted", "Wide"]) {
     const file = name + ".sol";
     if (!(file in sources)) continue;
     const count = name === "Counted" ? Object.keys(sources).length : 1;
     const object = "60" + count.toString(16).padStart(2, "0") + "${TAIL}";
     const metadata = JSON.stringify({ sources: { [file]: {} } });
     const evm = { bytecode: { object }, deployedBytecode: { object } };
-    contracts[file] = { [name]: { abi: [], metadata, evm } };
+    const abi = name === "Wide" ? [{ type: "error", name: "E".repeat(${MIB}) }] : [];
+    contracts[file] = { [name]: { abi, metadata, evm } };
   }
   return JSON.stringify({ contracts });
 };
@@ -42,6 +43,7 @@ module.exports = {
 };`;
 
 let folder: string;
+let storeFolder: string;
 let store: VerifiedStore;
 const stopping = new AbortController();
 
@@ -51,14 +53,18 @@ beforeAll(() => {
 });
 
 beforeEach(() => {
-  const own = fs.mkdtempSync(path.join(folder, "store-"));
-  store = VerifiedStore.open({ folder: own, maxBytes: 32 * MIB, log });
+  storeFolder = fs.mkdtempSync(path.join(folder, "store-"));
+  store = VerifiedStore.open({ folder: storeFolder, maxBytes: 32 * MIB, log });
 });
 
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 /** Sends an input for a contract whose code counts so many sources; what became of it. */
-async function verify(name: "Plain" | "Counted", count: number, others: Record<string, string>) {
+async function verify(
+  name: "Plain" | "Counted" | "Wide",
+  count: number,
+  others: Record<string, string>,
+) {
   const byte = count.toString(16).padStart(2, "0");
   const chain = {
     head: () => Promise.resolve({ height: 0 }),
@@ -136,5 +142,22 @@ describe("what is sent along", () => {
       told: "ALREADY_VERIFIED",
       kept: ["Counted.sol", "Other.sol"],
     });
+  });
+});
+
+describe("an ABI", () => {
+  it("is refused where every page would take long to read it", async () => {
+    expect(await verify("Wide", 1, {})).toMatchObject({ told: "ABI_TOO_LARGE", kept: [] });
+  });
+
+  it("of that size in a file of before is not read", async () => {
+    await verify("Plain", 1, {});
+    const [name = ""] = fs.readdirSync(storeFolder);
+    const file = path.join(storeFolder, name);
+    const kept = JSON.parse(fs.readFileSync(file, "utf8")) as object;
+    fs.writeFileSync(file, JSON.stringify({ ...kept, abi: ["x".repeat(MIB)] }));
+    const again = VerifiedStore.open({ folder: storeFolder, maxBytes: 32 * MIB, log });
+    expect(await again.get(ADDRESS)).toBeUndefined();
+    expect(await again.face(ADDRESS)).toBeUndefined();
   });
 });
