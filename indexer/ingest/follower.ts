@@ -22,7 +22,13 @@ import {
   type SqlSessionOptions,
 } from "../../runtime/sql/sql-session.js";
 import { IndexerError } from "../errors.js";
-import { hasIndexes, type IndexIdentity, openIndexes, openTables } from "../store/progress.js";
+import {
+  hasIndexes,
+  type IndexIdentity,
+  openIndexes,
+  openTables,
+  readProgressOnly,
+} from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
 import { checkBalances } from "./balance-check.js";
 import { IndexMoved, readTotals, type Tip, writeBatch } from "./batch-write.js";
@@ -200,6 +206,8 @@ export class IndexFollower {
       await session.query("SET synchronous_commit = off");
       this.tables = await tablesOf(session, schema);
       while (!(await session.tryLock(LOCK_KEYS[schema]))) {
+        const { height, hash } = (await readProgressOnly(session, schema)) ?? this.tip;
+        this.tip = { height, hash };
         this.state = "waiting";
         this.reason = "another indexer writes this index; this one serves and waits";
         await sleep(LOCK_POLL_MS, { signal });

@@ -11,6 +11,7 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { createGate } from "../../helpers/gate.js";
 import { silentLog } from "../../helpers/services/ledger.js";
+import { PATIENCE_MS, until } from "../../helpers/until.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 
 const HEAD = 4_321;
@@ -83,14 +84,18 @@ afterAll(async () => {
 });
 
 /** Makes an index of a node's blocks for the chain of a block 0. */
-const followerFor = (genesisHash: Hash32, source = node) =>
+const followerFor = (
+  genesisHash: Hash32,
+  source = node,
+  metrics = createMetrics({ processMetrics: false }),
+) =>
   new IndexFollower({
     databaseUrl: database.url,
     schema: LIVE_SCHEMA,
     node: source,
     identity: { chainId: 6940n, genesisHash },
     log: silentLog,
-    metrics: createMetrics({ processMetrics: false }),
+    metrics,
     pollIntervalMs: 60_000,
     batchBytes: 8 * 1024 * 1024,
     verifyPerRound: 500,
@@ -151,4 +156,32 @@ it("tells how far the node is while an answer takes long, by the heads that it a
     await running;
   }
   expect(follower.status().nodeHeight).toBe(HEAD);
+});
+
+it("one that waits for its turn to write tells how far the other one is", async () => {
+  const [asking, answer] = [createGate(), createGate()];
+  const writer = followerFor(hashAt(0), {
+    ...node,
+    async blockRange(range, options) {
+      asking.open();
+      await answer.opened;
+      return node.blockRange(range, options);
+    },
+  });
+  const metrics = createMetrics({ processMetrics: false });
+  const waiter = followerFor(hashAt(0), node, metrics);
+  const ending = new AbortController();
+  const writing = writer.run(signal);
+  await Promise.race([asking.opened, writing]);
+  const waiting = waiter.run(ending.signal);
+  try {
+    await until(() => waiter.status().state === "waiting", { timeoutMs: PATIENCE_MS });
+    waiter.wake(HEAD + 3);
+    expect(waiter.status()).toMatchObject({ indexedHeight: HEAD, nodeHeight: HEAD + 3 });
+    expect(await metrics.page()).toContain("causeway_indexer_lag_blocks 3\n");
+  } finally {
+    ending.abort();
+    answer.open();
+    await Promise.all([writing, waiting]);
+  }
 });
