@@ -207,8 +207,8 @@ export const ENGLISH = {
   part: "Part",
   password: "Password",
   passwordUnfit:
-    "The new password has to have 12 to 128 characters, must not contain your name, and " +
-    "both fields must agree; the present one must be right.",
+    "The new password has to have 12 to 128 characters, must not contain your name if it " +
+    "has 4 or more, and both fields must agree; the present one must be right.",
   path: "Call",
   paused: "Paused",
   pending: "Pending",

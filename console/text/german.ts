@@ -214,8 +214,8 @@ export const GERMAN: Catalogue = {
   part: "Teil",
   password: "Kennwort",
   passwordUnfit:
-    "Das neue Kennwort braucht 12 bis 128 Zeichen, darf Ihren Namen nicht enthalten, " +
-    "beide Felder müssen übereinstimmen, und das bisherige muss stimmen.",
+    "Das neue Kennwort braucht 12 bis 128 Zeichen, darf Ihren Namen nicht enthalten, wenn " +
+    "er 4 oder mehr hat, beide Felder müssen übereinstimmen, und das bisherige muss stimmen.",
   path: "Aufruf",
   paused: "Angehalten",
   pending: "Offen",

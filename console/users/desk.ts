@@ -13,6 +13,9 @@ import {
 import type { ConsoleRole } from "./roles.js";
 import { type ConsoleUser, readUser, replaceUser } from "./user-files.js";
 
+/** Characters of a name from which on no password may have it in it: hardly any words are without an `a`. */
+const MIN_NAME_IN_PASSWORD = 4;
+
 /** Somebody whose password was right. */
 export interface KnownUser {
   readonly user: string;
@@ -67,7 +70,8 @@ export class UserDesk {
     const { current, next, again } = given;
     const { known, stored } = await this.find(name, current);
     const isLongEnough = next.length >= MIN_PASSWORD && next.length <= MAX_PASSWORD;
-    const isOwn = next !== current && !next.toLowerCase().includes(name);
+    const isNamed = name.length >= MIN_NAME_IN_PASSWORD && next.toLowerCase().includes(name);
+    const isOwn = next !== current && !isNamed;
     if (!isLongEnough || !isOwn || next !== again) {
       throw new ConsoleError("PASSWORD_UNFIT", "the new password cannot be taken");
     }

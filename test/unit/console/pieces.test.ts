@@ -162,6 +162,32 @@ describe("users", () => {
     rmSync(home, { recursive: true });
   });
 
+  it("choose passwords without their name in them, but for names that hardly any words are without", async () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-console-"));
+    const current = "what was given";
+    try {
+      for (const name of ["a", "ann", "anna"]) {
+        createUser(home, {
+          format: 1,
+          name,
+          role: "viewer",
+          keyId: name,
+          mustChange: true,
+          createdAt: "2026-01-01T00:00:00Z",
+          key: await sealKey("key", current, name, CHEAP),
+        });
+      }
+      const desk = new UserDesk(home, CHEAP);
+      const next = "Annapolis bananas";
+      const change = (name: string) => desk.change(name, { current, next, again: next });
+      expect((await change("a")).mustChange).toBe(false);
+      expect((await change("ann")).mustChange).toBe(false);
+      await expect(change("anna")).rejects.toMatchObject({ code: "PASSWORD_UNFIT" });
+    } finally {
+      rmSync(home, { recursive: true });
+    }
+  });
+
   it("have keys of scopes that there are, none of which makes addresses", () => {
     for (const role of ["viewer", "operator", "approver", "admin"] as const) {
       const scopes: readonly string[] = scopesOf(role);
