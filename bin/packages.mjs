@@ -41,6 +41,17 @@ const UNASKED = {
 };
 
 /**
+ * The validator of requests follows each reference in an API file by compiling a check of what it finds there,
+ * which nobody asks for: a fifth of a start. Where that finds nothing it takes the same place of the file.
+ */
+const COMPILED_UNASKED = {
+  filter:
+    /express-openapi-validator[/\\]dist[/\\]middlewares[/\\]parsers[/\\]schema\.preprocessor\.js$/,
+  call: "this.ajv.getSchema(ref)",
+  quick: "undefined",
+};
+
+/**
  * A package brings its program in base64 and reads it by a general conversion of bases: a tenth of a
  * second in each process and thread that runs contracts. Node's own reading gives the same bytes.
  */
@@ -210,11 +221,13 @@ function common(wanted, entries) {
         },
       },
       {
-        name: "read-slowly",
+        name: "done-quicker",
         setup(build) {
-          build.onLoad({ filter: READ_SLOWLY.filter }, ({ path }) => ({
-            contents: readFileSync(path, "utf8").replace(READ_SLOWLY.call, READ_SLOWLY.quick),
-          }));
+          for (const { filter, call, quick } of [COMPILED_UNASKED, READ_SLOWLY]) {
+            build.onLoad({ filter }, ({ path }) => ({
+              contents: readFileSync(path, "utf8").replace(call, quick),
+            }));
+          }
         },
       },
       {

@@ -47,11 +47,20 @@ const JSON_TYPE = "application/json";
 
 type Ajv = InstanceType<typeof AjvDraft04.default>;
 
+/** Checks by path of their file: several servers of a process may have one API. */
+const LOADED = new Map<string, ApiSchemas>();
+
 /**
- * Reads an API file.
+ * Reads an API file; once, as each of its checks is compiled once.
  * @throws LISTEN_FAILED when it cannot be read or is no OpenAPI 3.0
  */
 export function loadApiSchemas(apiSpecPath: string): ApiSchemas {
+  const loaded = LOADED.get(apiSpecPath) ?? makeApiSchemas(apiSpecPath);
+  LOADED.set(apiSpecPath, loaded);
+  return loaded;
+}
+
+function makeApiSchemas(apiSpecPath: string): ApiSchemas {
   const file = readApiFile(apiSpecPath);
   const requests = createAjv(file, { useDefaults: true, formats: FORMATS });
   const responses = createAjv(file, { useDefaults: false, formats: REPLY_FORMATS });
@@ -64,8 +73,19 @@ export function loadApiSchemas(apiSpecPath: string): ApiSchemas {
     return { path, name, apiSpecPath, file, value, parameters };
   };
   return {
-    requestCheck: (path, method) => compileRequest(requests, operationAt(path, method)),
-    responseCheck: (path, method) => compileResponses(responses, operationAt(path, method)),
+    requestCheck: once((path, method) => compileRequest(requests, operationAt(path, method))),
+    responseCheck: once((path, method) => compileResponses(responses, operationAt(path, method))),
+  };
+}
+
+/** Checks of operations, each compiled when it is first asked for. */
+function once<Check>(compileFor: (path: string, method: string) => Check) {
+  const compiled = new Map<string, Check>();
+  return (path: string, method: string): Check => {
+    const name = `${method.toUpperCase()} ${path}`;
+    const check = compiled.get(name) ?? compileFor(path, method);
+    compiled.set(name, check);
+    return check;
   };
 }
 
@@ -231,7 +251,7 @@ function createAjv(
  * Where an API file is read: what the build has made of it is the same as JSON, which is read in a moment.
  * @throws LISTEN_FAILED when the API file cannot be read
  */
-export function readableFile(path: string): string {
+function readableFile(path: string): string {
   const built = path.replace(/\.ya?ml$/, ".json");
   if (existsSync(built)) return built;
   try {
@@ -242,8 +262,17 @@ export function readableFile(path: string): string {
   return path;
 }
 
-/** An API file as it stands. @throws LISTEN_FAILED */
+/** Files that were read, by path: they are the program's own, and stay as they are while it runs. */
+const READ = new Map<string, object>();
+
+/** An API file as it stands, for reading only: it is read once. @throws LISTEN_FAILED */
 export function readApiFile(path: string): object {
+  const known = READ.get(path) ?? parseApiFile(path);
+  READ.set(path, known);
+  return known;
+}
+
+function parseApiFile(path: string): object {
   const place = readableFile(path);
   let file: unknown;
   try {

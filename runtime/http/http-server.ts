@@ -13,7 +13,7 @@ import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../config/config-values.js";
 import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { createAllowedMethods } from "./allowed-methods.js";
-import { pathPattern, readableFile } from "./api-schema.js";
+import { pathPattern, readApiFile } from "./api-schema.js";
 import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { endServer } from "./http-ending.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
@@ -37,6 +37,9 @@ import type { LazySignal } from "../process/lazy-signal.js";
 import type { Service } from "../process/lifecycle.js";
 import type { Logger } from "../process/logger.js";
 import type { Metrics } from "../process/metrics.js";
+
+/** An API file, as the validator takes it. */
+type ApiDocument = Exclude<Parameters<typeof OpenApiValidator.middleware>[0]["apiSpec"], string>;
 
 /** Whether the part behind the API can do its work, and if not why. */
 export interface Readiness {
@@ -389,7 +392,8 @@ class OpenApiServer implements HttpServer {
   #mount(app: express.Express, api: ApiDescription, isOneOfMany: boolean): void {
     const ownPaths = api.routes.map((route) => pathPattern(route.path));
     const validator = OpenApiValidator.middleware({
-      apiSpec: readableFile(api.apiSpecPath),
+      // The validator changes what it is given.
+      apiSpec: structuredClone(readApiFile(api.apiSpecPath)) as ApiDocument,
       // The files are the build's own. A test holds them against OpenAPI's rules; doing so at every
       // start was a third of a process's start.
       validateApiSpec: false,

@@ -80,10 +80,13 @@ function importNext(name) {
 /** The check of API files themselves, which the validator makes for each server. */
 const API_CHECK = "express-openapi-validator/dist/framework/openapi.schema.validator.js";
 
+/** What of the validator follows references in API files. */
+const API_REFERENCES = "express-openapi-validator/dist/middlewares/parsers/schema.preprocessor.js";
+
 /**
  * What is done before a package is loaded. Nobody but a test asks for the check of API files, and the build
- * leaves it out (`bin/packages.mjs`): here it is made when it is asked for. Each of some thousand servers of
- * the tests spent a quarter of a second on it.
+ * leaves it out (`bin/packages.mjs`): here it is made when it is asked for. References are followed as the
+ * build has it, too. Each of some thousand servers of the tests spent half a second on both.
  */
 const BEFORE = {
   "express-openapi-validator": () => {
@@ -96,6 +99,17 @@ const BEFORE = {
       }
       validate(document) {
         return new Check(this.#options).validate(document);
+      }
+    };
+    const { SchemaPreprocessor } = require(API_REFERENCES);
+    const follow = SchemaPreprocessor.prototype.resolveSchema;
+    SchemaPreprocessor.prototype.resolveSchema = function resolve(schema) {
+      const compiling = this.ajv;
+      this.ajv = { getSchema: () => undefined };
+      try {
+        return follow.call(this, schema);
+      } finally {
+        this.ajv = compiling;
       }
     };
   },
