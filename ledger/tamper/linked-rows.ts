@@ -340,24 +340,49 @@ export async function readNeverLinked(
   return rows.map((found) => ({ ...toLinkable(kind, found), isLate: found.is_late }));
 }
 
-/** The newest key of each kind; kinds without a row are left out. */
-export async function newestKeys(sql: Sql): Promise<ReadonlyMap<LinkKind, number>> {
-  const newest = LINK_KINDS.map((kind) => {
-    const { from, key } = SOURCES[kind];
-    return `SELECT '${kind}' AS kind, max(${key})::text AS key FROM ${from}`;
-  });
-  const rows = await sql.query<{ kind: LinkKind; key: string | null }>(newest.join(" UNION ALL "));
-  return new Map(
-    rows.flatMap(({ kind, key }) => (key === null ? [] : [[kind, storedInteger(key)] as const])),
+/** The newest keys at one moment. */
+export interface NewestKeys {
+  /** By kind; kinds without a row are left out. */
+  readonly keys: ReadonlyMap<LinkKind, number>;
+  /** What another server, another database and tables that were put back have otherwise. */
+  readonly place: string;
+}
+
+/** The newest key of each kind, and where it was read. */
+export async function newestKeys(sql: Sql): Promise<NewestKeys> {
+  const newest = LINK_KINDS.map((kind) => `SELECT '${kind}' AS kind, ${newestKeyOf(kind)} AS key`);
+  // A server that started anew has no transaction of before, and costs a look at most.
+  const rows = await sql.query<{ place: string; kind: LinkKind; key: string | null }>(
+    `SELECT kind, key::text, concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
+            (SELECT oid FROM pg_database WHERE datname = current_database()),
+            'chain_cursor'::regclass::oid) AS place
+       FROM (${newest.join(" UNION ALL ")}) AS newest`,
+  );
+  return {
+    keys: new Map(
+      rows.flatMap(({ kind, key }) => (key === null ? [] : [[kind, storedInteger(key)] as const])),
+    ),
+    place: rows[0]?.place ?? "",
+  };
+}
+
+/**
+ * Moves the cursor of a kind over rows that are linked and that nothing can come before any more; never over
+ * keys that this database has not given yet.
+ */
+export async function advanceCursor(sql: Sql, kind: LinkKind, settledKey: number): Promise<void> {
+  await sql.query(
+    `UPDATE chain_cursor c SET row_key = reach.row_key
+       FROM (SELECT least($2::bigint, coalesce(${newestKeyOf(kind)}, 0)) AS row_key) AS reach
+      WHERE c.kind = $1 AND c.row_key < reach.row_key`,
+    [kind, settledKey],
   );
 }
 
-/** Moves the cursor of a kind over rows that are linked and that nothing can come before any more. */
-export async function advanceCursor(sql: Sql, kind: LinkKind, settledKey: number): Promise<void> {
-  await sql.query(`UPDATE chain_cursor SET row_key = $2 WHERE kind = $1 AND row_key < $2`, [
-    kind,
-    settledKey,
-  ]);
+/** SQL: the newest key of a kind; NULL where there is no row. */
+function newestKeyOf(kind: LinkKind): string {
+  const { from, key } = SOURCES[kind];
+  return `(SELECT max(${key}) FROM ${from})`;
 }
 
 /** Each field as a column: written as JSON and read again, a row costs twice as much. */

@@ -1,9 +1,11 @@
 /** The chain of links: every row of the books gets one, in time, and none is changed. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { openLedger } from "../../../ledger/database.js";
 import { linkRows, type LinkRound, readHead } from "../../../ledger/tamper/chainer.js";
+import { newestKeys } from "../../../ledger/tamper/linked-rows.js";
 import { SettledKeys } from "../../../ledger/tamper/settled-keys.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
-import { standing } from "../../helpers/services/ledger.js";
+import { silentLog, standing } from "../../helpers/services/ledger.js";
 import { ExportedBooks } from "./exported-books.js";
 
 let books: ExportedBooks;
@@ -94,6 +96,50 @@ describe("the chain of links", () => {
               'hex') FROM chain_link ORDER BY n DESC LIMIT 1`,
     ]) {
       await expect(owner.query(change)).rejects.toThrow();
+    }
+  });
+
+  it("carries nothing of a ledger that was lost into the one in its place", async () => {
+    const { owner } = books.bench.ledger;
+    const list = (sql: Sql, count: number) =>
+      sql.query(
+        `INSERT INTO policy_listing (customer_id, destination, listed)
+         SELECT 'lost-' || n, '0x${"5".repeat(40)}', true FROM generate_series(1, $1) AS n`,
+        [count],
+      );
+    const cursor = async (sql: Sql) => {
+      const [row] = await sql.query<{ settled: string; newest: string }>(
+        `SELECT row_key AS settled, (SELECT max(id) FROM policy_listing) AS newest
+           FROM chain_cursor WHERE kind = 'listing'`,
+      );
+      return { settled: Number(row?.settled), newest: Number(row?.newest) };
+    };
+    const backup = await openLedger({
+      url: books.copy.url,
+      log: silentLog,
+      signal: new AbortController().signal,
+      identity: { genesisHash: books.bench.chain.genesisHash, chainId: 6940n },
+    });
+    try {
+      await list(owner, 5);
+      const settledKeys = new SettledKeys();
+      await settledKeys.look(owner);
+      // It may have given as many keys again.
+      const place = async (sql: Sql) => (await newestKeys(sql)).place;
+      expect(await place(backup)).not.toBe(await place(owner));
+      await list(backup, 5);
+      expect(await settledKeys.look(backup)).toEqual(new Map());
+      const settled = await settledKeys.look(backup);
+      expect(settled.get("listing")).toBe((await cursor(backup)).newest);
+
+      // A look at the one before, and then the other one answers.
+      await linkRows(backup, "all", new Map([["listing", 1_000_000]]));
+      const { settled: reached, newest } = await cursor(backup);
+      expect(reached).toBe(newest);
+      await list(backup, 1);
+      expect((await linkRows(backup, "all")).linked).toBe(1);
+    } finally {
+      await backup.close();
     }
   });
 });
