@@ -19,7 +19,7 @@ import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored
 import { creditedEvent, type DueDeposit, reversedEvent } from "./deposit-events.js";
 import { bookingKeys, least, lockShort, readShort, reversalKeys, shareOut } from "./mined-again.js";
 import { paymentKey, samePayments } from "./same-payment.js";
-import { type FilledBy, fillUndone, numberedKeys } from "./undone-decisions.js";
+import { type FilledBy, fillUndone, heldBefore, numberedKeys } from "./undone-decisions.js";
 
 /** Kind of the entries of deposits that are nobody's yet. */
 const TO_SUSPENSE = "deposit.suspense";
@@ -192,7 +192,7 @@ async function fillDeposits(
        JOIN deposit d ON d.customer_id = w.customer_id AND d.asset = w.asset
         AND d.status = 'reversed'
        JOIN journal_entry e ON e.idem_key = 'reversal:deposit:' || d.id
-        AND e.posted_at >= w.created_at
+        AND ${heldBefore("e", "w.id")}
       WHERE w.id = ANY ($1::text[])
         AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)
       ORDER BY w.position, d.seq`,

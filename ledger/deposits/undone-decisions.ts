@@ -40,6 +40,17 @@ export function numberedKeys(key: string): string {
     SELECT ${key} || CASE n WHEN 0 THEN '' ELSE ':' || n END AS key FROM numbered`;
 }
 
+/**
+ * SQL: whether a withdrawal's hold is of before an entry. By their numbers, which are drawn under the balance
+ * that both change: a database's clock may have gone back between the two.
+ * @param entry of `journal_entry` @param withdrawalId an expression
+ */
+export function heldBefore(entry: string, withdrawalId: string): string {
+  return `NOT EXISTS (SELECT 1 FROM journal_entry held
+                       WHERE held.idem_key = 'withdrawal:' || ${withdrawalId} || ':hold'
+                         AND held.id > ${entry}.id)`;
+}
+
 /** SQL: what was taken back of what a decision `d` gave by a posting `p`, and how often since the loss. */
 const TAKEN_BACK = `
   SELECT (count(DISTINCT keys.key) - 1)::integer AS count,
@@ -73,8 +84,9 @@ export async function fillUndone(
        JOIN posting p ON p.debit = '${BREAK}' AND p.asset = w.asset
         AND p.credit = 'liability:customer:' || w.customer_id
        JOIN journal_entry d ON d.id = p.journal_id AND d.kind = '${DECIDED}'
-       JOIN journal_entry u ON u.posted_at >= w.created_at
-        AND u.idem_key = 'reversal:${REMINED_KEY}' || substr(d.idem_key, ${DECISION_KEY.length + 1})
+       JOIN journal_entry u
+         ON u.idem_key = 'reversal:${REMINED_KEY}' || substr(d.idem_key, ${DECISION_KEY.length + 1})
+        AND ${heldBefore("u", "w.id")}
       CROSS JOIN LATERAL (${TAKEN_BACK}) AS taken
       WHERE w.id = ANY ($1::text[]) AND p.amount_units > taken.units
         AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)

@@ -51,13 +51,31 @@ it("is its new customer's where a person had given it to somebody else meanwhile
   expect(await desk.breaks()).toBe("");
 });
 
-/** Alice is given the deposit and asks for it; its block is lost, and it is mined again. */
-async function askOutOfIt() {
+it("held coins of the lost deposit, although the database's clock went back before the loss", async () => {
+  const id = await slotOutOfIt();
+  await desk.database.query(
+    `ALTER TABLE journal_entry ALTER posted_at SET DEFAULT clock_timestamp() - interval '20 minutes'`,
+  );
+  await loseAbove();
+  expect(await state()).toEqual({ alice: 0n, carol: 0n, suspense: 0n, break: 5n });
+  await desk.causeway("withdrawals", "release");
+  await end(id);
+  expect(await state()).toEqual({ alice: 0n, carol: 0n, suspense: 0n, break: 0n });
+});
+
+/** Alice is given the deposit and asks for it. */
+async function slotOutOfIt() {
   await assign("alice");
   desk.chain.unmined.add(destination(1));
   const fields = { customer: "alice", to: destination(1), amountAtoken: 5n * TOKEN };
   const { id } = await desk.request({ key: "w", ...fields });
   await desk.lane().runRound(desk.signal);
+  return id;
+}
+
+/** So it is; its block is lost, and it is mined again. */
+async function askOutOfIt() {
+  const id = await slotOutOfIt();
   await loseAbove();
   expect(await state()).toEqual({ alice: 0n, carol: 0n, suspense: 0n, break: 5n });
   await mineAgain();
