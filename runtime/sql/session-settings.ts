@@ -17,6 +17,7 @@ export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000
  * comes before it, and any role that may make schemas makes that.
  * The server compiles no statement to machine code: its estimate of a short one over several tables, above
  * all young ones, is high enough to begin with that, and it takes longer than the statement.
+ * Times are written as the driver reads them: in another style it takes them for nothing.
  * A server ends the statement of a client that is gone, which it would not notice while it waits for a lock:
  * what was given up would go on, and its sessions would fill the server (PostgreSQL 14 and newer).
  * A commit is answered when it is on the server's disk, also where the server is set to answer sooner: a
@@ -25,8 +26,10 @@ export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000
  */
 export function sessionSettings(idleInTransactionMs: number): string {
   const idle = `SET idle_in_transaction_session_timeout = ${idleInTransactionMs}`;
-  return `${idle}; SET jit = off; SET search_path = public; ${LOOKS_FOR_ITS_CLIENT}; ${COMMITS_ON_DISK}`;
+  return [idle, ...FIXED, LOOKS_FOR_ITS_CLIENT, COMMITS_ON_DISK].join("; ");
 }
+
+const FIXED = ["SET jit = off", "SET search_path = public", "SET datestyle = ISO"];
 
 const LOOKS_FOR_ITS_CLIENT =
   "SELECT set_config(name, '10s', false) FROM pg_settings WHERE name = 'client_connection_check_interval'";

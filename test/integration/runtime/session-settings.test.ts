@@ -43,6 +43,21 @@ it("has the server end what a client that is gone has asked for", async () => {
   await db.close();
 });
 
+it("reads times on a server that writes them otherwise", async () => {
+  const name = new URL(database.url).pathname.slice(1);
+  await runOnServer(database.url, `ALTER DATABASE ${name} SET datestyle = 'German, DMY'`);
+  const read = "SELECT timestamptz '2026-11-12 01:02:03+00' AS at";
+  const db = await openDatabase({
+    ...common,
+    url: database.url,
+    migrations: [],
+    poolSize: 2,
+    signal,
+  });
+  expect(await db.query(read)).toEqual([{ at: new Date("2026-11-12T01:02:03Z") }]);
+  await db.close();
+});
+
 /** What a commit waits for. */
 const COMMIT = "SELECT current_setting('synchronous_commit') AS commit";
 
