@@ -12,6 +12,7 @@ import type { Logger } from "../runtime/process/logger.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
 import { createMetrics } from "../runtime/process/metrics.js";
 import { retry, TaskGroup } from "../runtime/process/task.js";
+import { assertHoldsText } from "../runtime/sql/encoding.js";
 import { openDatabase } from "../runtime/sql/sql.js";
 import type { IndexerApi } from "./api/start.js";
 import { indexerConfigFile } from "./config.js";
@@ -41,7 +42,14 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const node = createEvmClient(rpc);
   const applicationName = "causeway-indexer";
   const open = { url, migrations: [], applicationName, poolSize: POOL_SIZE, log, signal };
-  const database = await openDatabase({ ...open, keepsPlans: true });
+  const database = await openDatabase({
+    ...open,
+    keepsPlans: true,
+    async beforeMigrating(sql) {
+      await assertHoldsText(sql);
+      return false;
+    },
+  });
   const closers: Service[] = [
     { name: "database", stop: () => database.close() },
     { name: "node client", stop: async () => rpc.close() },

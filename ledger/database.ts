@@ -2,6 +2,7 @@
 import { errorMessage } from "../chain/errors.js";
 import type { Hash32 } from "../chain/hex.js";
 import type { Logger } from "../runtime/process/logger.js";
+import { assertHoldsText } from "../runtime/sql/encoding.js";
 import { openDatabase, type Sql, type SqlDatabase } from "../runtime/sql/sql.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import { LedgerError } from "./errors.js";
@@ -146,7 +147,7 @@ export type OlderTables = "migrate" | "refuse" | "leave" | "any";
 /**
  * Connects, checks that the database is empty or belongs to this chain, migrates, and writes the
  * identity on the first opening.
- * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, and the driver's errors
+ * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, DATABASE_ENCODING, and the driver's errors
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
   const { url, log, signal, identity, olderTables = "migrate" } = options;
@@ -164,6 +165,8 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
     // A foreign ledger must not be migrated either, so it is looked at before any change.
     async beforeMigrating(sql) {
       found = undefined;
+      // What only stops payments says little, and must get through.
+      if (olderTables !== "any") await assertHoldsText(sql);
       const hasIdentity = await checkIdentity(sql, identity);
       const done = await (olderTables === "any" ? readMigrations(sql) : checkMigrations(sql));
       const isEmpty = done.length === 0;

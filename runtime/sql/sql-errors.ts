@@ -11,6 +11,7 @@ export type SqlErrorCode =
   | "DATABASE_UNAVAILABLE"
   | "DATABASE_FULL"
   | "SESSIONS_SHARED"
+  | "DATABASE_ENCODING"
   | "DATABASE_FAULT";
 
 /**

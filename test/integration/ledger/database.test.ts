@@ -45,6 +45,25 @@ describe("opening the ledger", () => {
     await ledger.drop();
   });
 
+  it("refuses a database that cannot hold every text, but for what stops payments", async () => {
+    const { url, drop } = await createTestDatabase("LATIN1");
+    const options = { url, log: silentLog, signal, identity: TEST_IDENTITY };
+    await expect(openLedger(options)).rejects.toMatchObject({
+      code: "DATABASE_ENCODING",
+      message: expect.stringMatching(/LATIN1.*ENCODING 'UTF8' TEMPLATE template0/),
+    });
+    await (await openLedger({ ...options, olderTables: "any" })).close();
+    await drop();
+  });
+
+  it("opens one of a server that keeps text as it comes", async () => {
+    const { url, drop } = await createTestDatabase("SQL_ASCII");
+    const database = await openLedger({ url, log: silentLog, signal, identity: TEST_IDENTITY });
+    expect(await database.query("SELECT $1::text AS said", ["≠ 字"])).toEqual([{ said: "≠ 字" }]);
+    await database.close();
+    await drop();
+  });
+
   it("refuses a ledger of a newer format", async () => {
     const ledger = await openTestLedger();
     await ledger.database.query(`UPDATE meta SET value = $1 WHERE key = 'format_version'`, [
