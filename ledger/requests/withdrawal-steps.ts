@@ -144,6 +144,29 @@ export async function postponeWithdrawals(
   );
 }
 
+/**
+ * Makes requests due that wait until a time so far ahead that it is of a clock that has gone back since. What
+ * somebody is at work on is left to the next time.
+ * @returns how many
+ */
+export async function drawBack(
+  sql: Sql,
+  { beyondMs, limit }: { readonly beyondMs: number; readonly limit: number },
+): Promise<number> {
+  const rows = await sql.query(
+    `WITH drawn AS (
+       UPDATE withdrawal w SET next_try_at = now()
+         FROM (SELECT id FROM withdrawal
+                WHERE phase = 'waiting' AND status = 'accepted'
+                  AND next_try_at > now() + $1::bigint * interval '1 millisecond'
+                ORDER BY next_try_at, position LIMIT $2 FOR UPDATE SKIP LOCKED) AS late
+        WHERE w.id = late.id RETURNING 1)
+     SELECT 1 FROM drawn`,
+    [beyondMs, limit],
+  );
+  return rows.length;
+}
+
 interface MovedRow {
   readonly id: string;
   readonly customer_id: string;

@@ -187,6 +187,8 @@ export class ModelLedger {
       postponeWithdrawals: async ({ ids, delayMs }) => {
         for (const id of ids) this.#row(id).waitsUntilMs = this.nowMs() + delayMs;
       },
+      // Its clock goes forward alone.
+      drawBack: async () => 0,
       beginCancelling: async (lease, intents) => {
         this.#prove(lease);
         for (const { id, cause, reason } of intents) this.#mark(this.#row(id), cause, reason);

@@ -58,6 +58,7 @@ import type { Payer } from "../../ledger/wallets/payer-choice.js";
 import { readOtherWallets, readPayers } from "../../ledger/withdrawals/wallet-board.js";
 import { endBeforeSlot } from "../../ledger/requests/endings.js";
 import {
+  drawBack,
   moveWithdrawals,
   postponeWithdrawals,
   type Step,
@@ -106,6 +107,7 @@ export interface LaneLedger {
     steps: readonly Step[],
   ): Promise<Ids>;
   postponeWithdrawals(options: Parameters<typeof postponeWithdrawals>[1]): Promise<void>;
+  drawBack(options: Parameters<typeof drawBack>[1]): Promise<number>;
   beginCancelling(lease: WalletLease, intents: readonly CancelIntent[]): Promise<Ids>;
   hasExpired(): Promise<boolean>;
   cancelExpired(options: { readonly limit: number }): Promise<number>;
@@ -171,6 +173,7 @@ export function createLaneLedger(
     storeAttempts: (lease, attempts, budget) => storeAttempts(database, lease, attempts, budget),
     markBroadcast: (steps) => moveWithdrawals(database, "broadcast", steps, ["signed"]),
     endBeforeSlot: (lease, to, steps) => endBeforeSlot(database, lease, to, steps, shown.all),
+    drawBack: (options) => drawBack(database, options),
     postponeWithdrawals: (options) => postponeWithdrawals(database, options),
     beginCancelling: (lease, intents) => beginCancelling(database, lease, intents),
     hasExpired: () => hasExpired(database),

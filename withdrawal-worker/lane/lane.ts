@@ -25,6 +25,7 @@ import { correctAttempts } from "./attempts/corrections.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { isPassing, isPolicyFault, leaseLost } from "./lane-faults.js";
 import { Settler } from "./settler.js";
+import { LateClock } from "./slots/late-clock.js";
 import { checkOthers } from "./slots/slot-share.js";
 import type { ShownWallet } from "./shown-nonces.js";
 import { Turns } from "./turns.js";
@@ -71,6 +72,7 @@ export class Lane {
   readonly #settler: Settler;
   readonly #wayOut: WayOut;
   readonly #turns: Turns;
+  readonly #lateClock = new LateClock();
   readonly #wakeup = createWakeup();
   #lease: WalletLease | undefined;
   #lastHeight = 0;
@@ -263,6 +265,7 @@ export class Lane {
    * customers' to take back.
    */
   async #pay(round: Round, wallet: HotWalletState): Promise<boolean> {
+    await this.#lateClock.attend(this.#context);
     let filled = NOT_FILLED;
     let hasMore = true;
     let sending: Promise<SendReport> | undefined;

@@ -12,6 +12,12 @@ export interface Waiting {
   readonly isUnanswered?: boolean;
 }
 
+/**
+ * A payout to code whose estimate was not answered waits so many times the usual delay: others to
+ * code that were never asked about come before it. Nothing is put off for longer.
+ */
+export const LONGEST_WAIT_DELAYS = 10;
+
 /** Says nothing of the cause: its text may be what the ledger refuses to store. */
 const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 

@@ -20,7 +20,7 @@ import {
   withTokenMargin,
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
-import { postpone, storeEach, type Waiting } from "./put-off.js";
+import { LONGEST_WAIT_DELAYS, postpone, storeEach, type Waiting } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
 import { heldHere, shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
 import type { PaymentEstimate } from "../wallet-node.js";
@@ -43,12 +43,6 @@ const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
 /** Requests to code that one round estimates at most; the others wait for the next. */
 const MAX_CODE_PER_ROUND = 64;
-
-/**
- * A payout to code whose estimate was not answered waits so many times the usual delay: others to
- * code that were never asked about come before it.
- */
-const UNANSWERED_CODE_DELAYS = 10;
 
 /** Payments to addresses without code that are estimated of each batch. */
 const PLAIN_SAMPLE = 16;
@@ -199,7 +193,7 @@ export async function fillCodeSlots(
 ): Promise<boolean> {
   if (toCode.length === 0) return false;
   const asked = toCode.slice(0, MAX_CODE_PER_ROUND);
-  const delays = UNANSWERED_CODE_DELAYS;
+  const delays = LONGEST_WAIT_DELAYS;
   const { stayingCount } = await fillScreened(context, round, asked, sortRequests, delays);
   const reason = "waits: payouts to contracts are estimated a few at a time";
   const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));

@@ -124,6 +124,29 @@ describe("a withdrawal", () => {
     expect((await house.read(id)).status).toBe("broadcast");
   });
 
+  it("is paid although the database's clock went back behind its request", async () => {
+    const [first, second] = [await house.accept(), await house.accept()];
+    const lateBy = (id: string, time: string) =>
+      house.database.query(
+        `UPDATE withdrawal SET next_try_at = now() + $2::interval WHERE id = $1`,
+        [id, time],
+      );
+    await lateBy(first.id, "1 hour");
+    // As what was put off.
+    await lateBy(second.id, "15 minutes");
+    const lane = house.lane({ retryDelayMs: 100_000 });
+    await lane.runRound(house.signal);
+    expect((await house.read(first.id)).status).toBe("broadcast");
+    expect((await house.read(second.id)).status).toBe("accepted");
+    // It goes back while the lane is at work.
+    await lateBy(second.id, "1 hour");
+    await lane.runRound(house.signal);
+    expect((await house.read(second.id)).status).toBe("accepted");
+    house.clock.ms += 60_000;
+    await lane.runRound(house.signal);
+    expect((await house.read(second.id)).status).toBe("broadcast");
+  });
+
   it("waits while the balance is reserved for payments that are not mined yet", async () => {
     house.chain.balances.set(WALLET, 3n * TOKEN);
     house.chain.mine();
