@@ -6,8 +6,9 @@ import type { Sql } from "./sql.js";
 const HOLDS_ALL = new Set(["UTF8", "SQL_ASCII"]);
 
 /**
- * Holds that a database can hold every text. In one of another encoding a character that it has no place for
- * fails the statement each time: what a contract of strangers says would keep a process from its work for ever.
+ * Holds that a database can hold every text. In one of another encoding a character that it has no place
+ * for fails the statement each time: what a stranger's contract says would keep a process from its work for
+ * ever.
  * @throws DATABASE_ENCODING
  */
 export async function assertHoldsText(sql: Sql): Promise<void> {
