@@ -40,8 +40,10 @@ runProcess({
     });
     const client = createEvmClient(rpc);
     const metrics = createMetrics();
+    const network = NETWORKS[config[""].network];
     const index = createChainIndex({
       folder: join(home, "data", "sidecar"),
+      network,
       client,
       registry,
       cacheBytes: config.cache["blocks-mib"] * MIB,
@@ -55,7 +57,7 @@ runProcess({
     });
     const accounts = new KnownAccounts(client);
     const server = createOnlineServer({
-      network: NETWORKS[config[""].network],
+      network,
       registry,
       client,
       index,

@@ -1,4 +1,5 @@
 /** The sidecar's index, put together: what is written, what follows the node, what is read. */
+import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -16,6 +17,7 @@ import { TokenLedger } from "./tokens/token-ledger.js";
 export interface ChainIndexOptions {
   /** `<home>/data/sidecar`; made where it is missing. */
   readonly folder: string;
+  readonly network: Network;
   readonly client: EvmClient;
   readonly registry: TokenRegistry;
   /** Bound of finished blocks in memory. */

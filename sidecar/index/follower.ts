@@ -5,6 +5,7 @@
  */
 import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
+import type { Network } from "../../chain/networks.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isMethodMissing, isPruned } from "../../rpc-client/errors.js";
@@ -12,7 +13,12 @@ import type { Clock } from "../../runtime/process/clock.js";
 import { LevelStoreError } from "../../runtime/files/level-store.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
-import { severityOf, SidecarError, toSidecarError } from "../rosetta/errors.js";
+import {
+  severityOf,
+  SidecarError,
+  type SidecarErrorCode,
+  toSidecarError,
+} from "../rosetta/errors.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { HeadTicker } from "./head-ticker.js";
 import { IndexError, type IndexErrorCode, type IndexStore } from "./index-store.js";
@@ -24,6 +30,8 @@ import { Waiters } from "./waiters.js";
 
 /** What following works with. */
 export interface FollowerOptions {
+  /** The network that is served: of a node with another chain id nothing is indexed. */
+  readonly network: Network;
   readonly store: IndexStore;
   readonly ledger: TokenLedger;
   readonly indexer: Pick<Indexer, "indexTo">;
@@ -53,7 +61,17 @@ const MAX_BLOCKS_TO_WAIT_FOR = 256;
 const STRETCH_BLOCKS = 5_000;
 
 /** Of what the node says nothing is of the chain that is indexed. */
-const OTHER_CHAIN: ReadonlySet<IndexErrorCode> = new Set(["INDEX_FOREIGN", "INDEX_CONTRADICTED"]);
+const OTHER_CHAIN: ReadonlySet<IndexErrorCode> = new Set([
+  "INDEX_WRONG_NETWORK",
+  "INDEX_FOREIGN",
+  "INDEX_CONTRADICTED",
+]);
+
+/** What a halt is told as, where it is not that the node cannot be believed. */
+const TOLD_AS: Partial<Record<IndexErrorCode, SidecarErrorCode>> = {
+  INDEX_WRONG_NETWORK: "NODE_WRONG_CHAIN",
+  INDEX_NODE_PRUNED: "BLOCK_PRUNED",
+};
 
 /** The loop, and what requests ask of it. */
 export class IndexFollower {
@@ -67,6 +85,7 @@ export class IndexFollower {
   /** Since the node last failed to answer it was compared with the index. */
   private isMet = false;
   private haltReason: string | undefined;
+  private isWrongNetwork = false;
   private isOtherChain = false;
   private faults = 0;
   /** Codes of the faults that the log has since all was well. */
@@ -103,6 +122,7 @@ export class IndexFollower {
         this.toldCodes.clear();
         this.lastFault = undefined;
         this.haltReason = undefined;
+        this.isWrongNetwork = false;
         this.isOtherChain = false;
         await this.bell.wait({ signal, timeoutMs: LOOK_INTERVAL_MS });
       } catch (error) {
@@ -178,16 +198,17 @@ export class IndexFollower {
     await this.waiters.wait(() => this.tipHeight() >= height, progress);
   }
 
-  /** @throws NODE_FAULT while index and node contradict each other */
+  /** @throws NODE_WRONG_CHAIN, and NODE_FAULT while index and node contradict each other */
   assertNotHalted(): void {
     if (this.haltReason === undefined) return;
-    throw new SidecarError("NODE_FAULT", { reason: this.haltReason });
+    const code = this.isWrongNetwork ? "NODE_WRONG_CHAIN" : "NODE_FAULT";
+    throw new SidecarError(code, { reason: this.haltReason });
   }
 
   /**
    * For what is asked of the node under no block's hash: nonces, its pool, receipts.
-   * @throws NODE_FAULT while the node is known to be of another chain than the index, NODE_SYNCING
-   *   where it lacks blocks that are indexed
+   * @throws NODE_WRONG_CHAIN or NODE_FAULT while the node is known to be of another chain than the
+   *   network or the index, NODE_SYNCING where it lacks blocks that are indexed
    */
   async assertCurrent(): Promise<void> {
     if (this.isOtherChain) this.assertNotHalted();
@@ -258,6 +279,7 @@ export class IndexFollower {
   /** First contact, and again after each fault: is it the chain and the state that are indexed? */
   private async meetNode(): Promise<void> {
     const { client, store } = this.options;
+    await this.assertNetwork();
     const genesis = await client.genesisHash(this.rpc);
     const ours = store.meta("genesisHash");
     if (ours !== undefined && ours !== genesis) {
@@ -282,6 +304,19 @@ export class IndexFollower {
     this.isNodeKnown = true;
     this.isMet = true;
     this.waiters.check();
+  }
+
+  /** Also an index that is empty takes nothing of another chain. @throws INDEX_WRONG_NETWORK */
+  private async assertNetwork(): Promise<void> {
+    const { client, network } = this.options;
+    const chainId = await client.chainId(this.rpc);
+    if (chainId === network.evmChainId) return;
+    this.isServing = false;
+    throw new IndexError(
+      "INDEX_WRONG_NETWORK",
+      `the node behind node.url serves chain ${chainId}, and the network ${network.name} of ` +
+        `sidecar.toml is ${network.evmChainId}: connect a node of that network, or name the node's`,
+    );
   }
 
   /**
@@ -395,9 +430,9 @@ export class IndexFollower {
     if (error instanceof LevelStoreError) return new SidecarError("INDEX_WRITE_FAILED", {}, error);
     if (!(error instanceof IndexError)) return toSidecarError(error);
     this.haltReason = error.message;
+    this.isWrongNetwork = error.code === "INDEX_WRONG_NETWORK";
     this.isOtherChain = OTHER_CHAIN.has(error.code);
-    const code = error.code === "INDEX_NODE_PRUNED" ? "BLOCK_PRUNED" : "NODE_FAULT";
-    return new SidecarError(code, { reason: error.message }, error);
+    return new SidecarError(TOLD_AS[error.code] ?? "NODE_FAULT", { reason: error.message }, error);
   }
 
   private tellProgress(before: Height, head: Height, startedMs: number): void {

@@ -355,6 +355,36 @@ describe("a node that contradicts the index", () => {
     expect((await block(second, 0)).body.code).toBe(106);
   });
 
+  it("is of another chain id: nothing is indexed of it, and the right node mends it", async () => {
+    const node = await startNode({ eth_chainId: () => "0x1b1d" }, journals());
+    const online = start(node);
+    const asks = [
+      ["/network/status", {}],
+      ["/block", { block_identifier: { index: 0 } }],
+      ["/mempool", {}],
+    ] as const;
+    const answers = () =>
+      Promise.all(
+        asks.map(async ([path, fields]) => {
+          const { status, body } = await call(online.server, path, fields);
+          return [path, status, body.code];
+        }),
+      );
+    // Those that come before the node was met wait for it, and those behind it are told at once.
+    const refused = asks.map(([path]) => [path, 500, 105]);
+    expect(await answers()).toEqual(refused);
+    await until(() => online.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    expect(await answers()).toEqual(refused);
+    expect(online.index.follower.halted()).toContain("serves chain 6941");
+    expect(online.index.blocks.tip()).toBeUndefined();
+    expect(journalReads(node)).toBe(0);
+    node.methods.set("eth_chainId", () => "0x1b1c");
+    await online.indexed(2);
+    const status = await call(online.server, "/network/status");
+    expect(status.body).toMatchObject({ current_block_identifier: { index: 2 } });
+    expect((await block(online, 0)).status).toBe(200);
+  });
+
   it("is waited for while it is behind", async () => {
     const folder = newFolder();
     const first = start(await startNode(), { folder });
