@@ -87,6 +87,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
         client,
         feePolicy: options.feePolicy,
         quarantineOf,
+        judged: async () => void (await source.tip()),
         assertCurrent,
       }),
     ],

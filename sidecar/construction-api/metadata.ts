@@ -31,6 +31,11 @@ export interface FactSource {
   readonly client: EvmClient;
   readonly feePolicy: FeePolicy;
   readonly quarantineOf: IndexReader["quarantineOf"];
+  /**
+   * Returns when the index has judged tokens up to the node's newest block: before that a quarantined one
+   * is not known. @throws INDEX_BEHIND, NODE_FAULT
+   */
+  readonly judged: () => Promise<void>;
 }
 
 /**
@@ -57,7 +62,7 @@ export async function checkNode(
  * Nonce, gas and price as chosen by the caller or told by the node; nothing is reserved. What the
  * sender cannot pay is refused before the node is asked for an estimate, which would only revert.
  * @throws NODE_WRONG_CHAIN, NODE_SYNCING, INSUFFICIENT_FUNDS, MAX_FEE_EXCEEDED, CALL_REVERTED,
- * GAS_LIMIT_EXCEEDED, INTRINSIC_GAS_TOO_LOW, TOKEN_UNAVAILABLE, GAS_PRICE_TOO_LOW
+ * GAS_LIMIT_EXCEEDED, INTRINSIC_GAS_TOO_LOW, TOKEN_UNAVAILABLE, GAS_PRICE_TOO_LOW; of tokens INDEX_BEHIND
  */
 export async function chooseFacts(
   source: FactSource,
@@ -66,7 +71,7 @@ export async function chooseFacts(
 ): Promise<TransactionFacts> {
   const { client, network } = source;
   await checkNode(source, rpc);
-  checkQuarantine(source, intent);
+  await checkQuarantine(source, intent);
   const call = callOf(intent, overrides.data);
   const [sender, gasPriceAtoken, allowedGas] = await Promise.all([
     client.senderState(intent.from, rpc),
@@ -119,8 +124,12 @@ async function choosePrice(
  * Blocks have no operations of a quarantined token: its transfer would be mined, and to everybody who
  * reads them it would look as if nothing had been paid.
  */
-function checkQuarantine({ quarantineOf }: FactSource, intent: Intent): void {
+async function checkQuarantine(
+  { quarantineOf, judged }: FactSource,
+  intent: Intent,
+): Promise<void> {
   if (intent.type !== "ERC20_TRANSFER") return;
+  await judged();
   const quarantine = quarantineOf(intent.token.contractAddress);
   if (quarantine === undefined) return;
   throw new SidecarError("TOKEN_UNAVAILABLE", {

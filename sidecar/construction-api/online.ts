@@ -22,6 +22,8 @@ export function onlineRoutes(options: {
   readonly feePolicy: FeePolicy;
   /** A token of which blocks tell no operations is not paid. */
   readonly quarantineOf: IndexReader["quarantineOf"];
+  /** See `FactSource`. */
+  readonly judged: () => Promise<void>;
   /** Throws while the node contradicts the index, or is behind it: its nonces are not the chain's. */
   readonly assertCurrent: () => Promise<void>;
 }): HttpRoute[] {

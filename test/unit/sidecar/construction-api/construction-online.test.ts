@@ -420,6 +420,16 @@ describe("/construction/metadata of an ERC-20 transfer", () => {
     expect((await gold()).status).toBe(200);
   });
 
+  it("waits until the index has judged the token: before that it may be quarantined", async () => {
+    await online.indexed(2);
+    // Further ahead than a request waits for.
+    replace("eth_blockNumber", () => "0x200");
+    const { status, body } = await gold();
+    expect([status, body.code, body.retriable]).toEqual([500, 109, true]);
+    // Of what no index judges nothing is waited for.
+    expect((await metadata({ data: "0xabcd" })).status).toBe(200);
+  });
+
   it("tells a contract that refuses the transfer apart", async () => {
     refuse("eth_estimateGas", 3, "execution reverted: paused", "0x08c379a0");
     const { body } = await gold();
