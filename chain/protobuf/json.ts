@@ -31,6 +31,8 @@ const SLICE_ELEMENTS = 8;
  */
 const PLAIN_NUMBERS: readonly string[] = ["cosmos.staking.v1beta1.RedelegationEntry"];
 
+const ANY = "google.protobuf.Any";
+
 /** Messages to JSON. */
 export class JsonWriter {
   constructor(private readonly types: Descriptors) {}
@@ -38,7 +40,7 @@ export class JsonWriter {
   /** JSON text of a message. Throws INVALID_MESSAGE where what it holds cannot be read. */
   text(type: MessageType, message: ProtoMessage): string {
     switch (type.name) {
-      case "google.protobuf.Any":
+      case ANY:
         return this.any(message);
       case "google.protobuf.Timestamp":
         return `"${timeText(...nearestTime(...secondsAndNanos(message)))}"`;
@@ -49,7 +51,7 @@ export class JsonWriter {
     }
   }
 
-  /** The same in pieces, with a pause between the elements of lists. */
+  /** The same in pieces, with pauses between the elements of lists, however deep these lie. */
   async pieces(type: MessageType, message: ProtoMessage, pause: Pause): Promise<string[]> {
     const pieces: string[] = [];
     await this.addPieces(pieces, type, message, pause);
@@ -62,11 +64,35 @@ export class JsonWriter {
     message: ProtoMessage,
     pause: Pause,
   ): Promise<void> {
-    if (type.name.startsWith("google.protobuf.")) {
+    if (type.name === ANY) {
+      await this.addAny(pieces, message, pause);
+    } else if (isFlat(type)) {
       pieces.push(this.text(type, message));
+    } else {
+      pieces.push("{");
+      await this.addMembers(pieces, "", type, message, pause);
+    }
+  }
+
+  private async addAny(pieces: string[], message: ProtoMessage, pause: Pause): Promise<void> {
+    const { url, type, bytes } = this.heldBy(message);
+    if (type === undefined || type.name === ANY || isFlat(type)) {
+      pieces.push(this.any(message));
       return;
     }
-    let separator = "{";
+    pieces.push(`{"@type":${JSON.stringify(url)}`);
+    await this.addMembers(pieces, ",", type, decodeShown(type, bytes), pause);
+  }
+
+  /** @param before what separates the first member from what is there already */
+  private async addMembers(
+    pieces: string[],
+    before: "" | ",",
+    type: MessageType,
+    message: ProtoMessage,
+    pause: Pause,
+  ): Promise<void> {
+    let separator: string = before;
     for (const field of type.fields) {
       const value = message[field.name];
       if (field.isOptional && value === undefined) continue;
@@ -74,13 +100,13 @@ export class JsonWriter {
       separator = ",";
       if (value !== undefined && field.isRepeated) {
         await this.addList(pieces, field, value, pause);
-      } else if (value !== undefined && field.message !== undefined && !isEncoded(value)) {
-        await this.addPieces(pieces, field.message, asMessage(value, field.name), pause);
+      } else if (value !== undefined && field.message !== undefined) {
+        await this.addPieces(pieces, field.message, contentOf(field, field.message, value), pause);
       } else {
         pieces.push(this.value(field, value));
       }
     }
-    pieces.push(separator === "{" ? "{}" : "}");
+    pieces.push("}");
   }
 
   private async addList(
@@ -90,13 +116,21 @@ export class JsonWriter {
     pause: Pause,
   ): Promise<void> {
     if (!isList(value)) throw new RangeError(`${field.name} is no list`);
+    const { message } = field;
+    const inner = message === undefined || isFlat(message) ? undefined : message;
     let texts: string[] = [];
     pieces.push("[");
     for (const [index, one] of value.entries()) {
-      texts.push(this.one(field, one));
-      if (texts.length < SLICE_ELEMENTS && index + 1 < value.length) continue;
-      pieces.push(texts.join(","), index + 1 < value.length ? "," : "");
-      texts = [];
+      const isLast = index + 1 === value.length;
+      if (inner !== undefined) {
+        await this.addPieces(pieces, inner, contentOf(field, inner, one), pause);
+      } else {
+        texts.push(this.one(field, one));
+        if (texts.length < SLICE_ELEMENTS && !isLast) continue;
+        pieces.push(texts.join(","));
+        texts = [];
+      }
+      if (!isLast) pieces.push(",");
       await pause();
     }
     pieces.push("]");
@@ -152,11 +186,8 @@ export class JsonWriter {
   }
 
   private one(field: FieldType, value: ProtoValue): string {
-    const { form, message, enumeration, name } = field;
-    if (message !== undefined) {
-      const content = isEncoded(value) ? decodeShown(message, value.bytes) : value;
-      return this.text(message, asMessage(content, name));
-    }
+    const { form, message, enumeration } = field;
+    if (message !== undefined) return this.text(message, contentOf(field, message, value));
     if (form === "dec" && typeof value === "bigint") return `"${decimalText(value)}"`;
     if (typeof value === "bigint") return `"${value}"`;
     if (value instanceof Uint8Array) {
@@ -173,23 +204,42 @@ export class JsonWriter {
 
   /** What an Any holds, with its type; of an unknown type the bytes. */
   private any(message: ProtoMessage): string {
-    const reader = new MessageReader(message);
-    const url = reader.text("type_url");
-    const type = this.types.findMessage(url.slice(url.lastIndexOf("/") + 1));
+    const { url, type, bytes } = this.heldBy(message);
     if (type === undefined) {
-      const value = Buffer.from(reader.bytes("value")).toString("base64");
-      return JSON.stringify({ "@type": url, value });
+      return JSON.stringify({ "@type": url, value: Buffer.from(bytes).toString("base64") });
     }
-    const content = decodeShown(type, reader.bytes("value"));
-    const shown = this.text(type, content);
+    const shown = this.text(type, decodeShown(type, bytes));
     if (!shown.startsWith("{")) return `{"@type":${JSON.stringify(url)},"value":${shown}}`;
     const members = shown.slice(1, -1);
     return `{"@type":${JSON.stringify(url)}${members === "" ? "" : `,${members}`}}`;
   }
+
+  /** What an Any holds; without a type where nobody knows it. */
+  private heldBy(message: ProtoMessage) {
+    const reader = new MessageReader(message);
+    const url = reader.text("type_url");
+    const type = this.types.findMessage(url.slice(url.lastIndexOf("/") + 1));
+    return { url, type, bytes: reader.bytes("value") };
+  }
 }
 
-function isEncoded(value: ProtoValue): value is EncodedMessage {
-  return value instanceof EncodedMessage;
+/** Types whose JSON is no list of their fields, and short. */
+function hasOwnForm({ name }: MessageType): boolean {
+  return name.startsWith("google.protobuf.") && name !== ANY;
+}
+
+/** Whether in messages of this type there are no others and no lists, for which to pause. */
+function isFlat(type: MessageType): boolean {
+  if (hasOwnForm(type)) return true;
+  const isOne = ({ isRepeated, message }: FieldType) =>
+    !isRepeated && (message === undefined || hasOwnForm(message));
+  return type.name !== ANY && type.fields.every(isOne);
+}
+
+/** What a field of a message's type has in it. */
+function contentOf(field: FieldType, type: MessageType, value: ProtoValue): ProtoMessage {
+  const content = value instanceof EncodedMessage ? decodeShown(type, value.bytes) : value;
+  return asMessage(content, field.name);
 }
 
 function secondsAndNanos(message: ProtoMessage): readonly [bigint, number] {

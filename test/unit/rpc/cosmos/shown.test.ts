@@ -6,8 +6,9 @@ import { describe, expect, it } from "@jest/globals";
 import { encodeAny, type ProtoMessage } from "../../../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../../../chain/cosmos/message-schemas.js";
 import { present } from "../../../../chain/errors.js";
-import { decodeMessage } from "../../../../chain/protobuf/codec.js";
+import { decodeMessage, encodeMessage } from "../../../../chain/protobuf/codec.js";
 import { JsonWriter } from "../../../../chain/protobuf/json.js";
+import { EncodedMessage } from "../../../../chain/protobuf/values.js";
 import { loadDescriptors } from "../../../../runtime/files/descriptor-set.js";
 
 const types = loadDescriptors();
@@ -19,6 +20,47 @@ function shown(name: string, message: ProtoMessage): unknown {
   const bytes = encodeAny({ typeUrl, schema: present(schemaOf(typeUrl), name), message });
   return JSON.parse(writer.text(ANY, decodeMessage(ANY, bytes)));
 }
+
+describe("a message with many others in it", () => {
+  it("is written with pauses inside, wherever it stands", async () => {
+    const typeUrl = "/cosmos.bank.v1beta1.MsgMultiSend";
+    const outputs = Array.from({ length: 400 }, () => ({
+      coins: [{ denom: "atoken", amount: 7n }],
+    }));
+    const value = encodeMessage(types.message(typeUrl.slice(1)), { inputs: [{}], outputs });
+    const any = { type_url: typeUrl, value };
+    const proposals = types.message("cosmos.gov.v1.QueryProposalsResponse");
+    const found = types.message("cosmos.tx.v1beta1.GetTxsEventResponse");
+    const tx = encodeMessage(types.message("cosmos.tx.v1beta1.Tx"), { body: { messages: [any] } });
+    for (const [type, answer] of [
+      [proposals, { proposals: [{ id: 1n, messages: [any] }] }],
+      [found, { txs: [new EncodedMessage(tx)] }],
+      [types.message("cosmos.tx.v1beta1.GetTxResponse"), { tx: new EncodedMessage(tx) }],
+    ] as const) {
+      let pauses = 0;
+      const pieces = await writer.pieces(type, answer, () => {
+        pauses += 1;
+        return undefined;
+      });
+      expect(pieces.join("")).toBe(writer.text(type, answer));
+      expect(pauses).toBeGreaterThanOrEqual(400);
+    }
+  });
+
+  it("is the same text as at a stretch where nothing is in it, or nobody knows it", async () => {
+    for (const any of [
+      { type_url: "/cosmos.gov.v1.MsgVote", value: new Uint8Array(0) },
+      { type_url: "/google.protobuf.Empty", value: new Uint8Array(0) },
+      { type_url: "/cosmos.bank.v1beta1.MsgMultiSend", value: new Uint8Array(0) },
+      { type_url: "/google.protobuf.Duration", value: Uint8Array.of(8, 7) },
+      { type_url: "/cosmos.Foo", value: Uint8Array.of(1, 2) },
+      {},
+    ]) {
+      const pieces = await writer.pieces(ANY, any, () => undefined);
+      expect(JSON.parse(pieces.join(""))).toEqual(JSON.parse(writer.text(ANY, any)));
+    }
+  });
+});
 
 describe("a redelegation", () => {
   const type = types.message("cosmos.staking.v1beta1.RedelegationResponse");
