@@ -1,6 +1,6 @@
 /** What is asked of governance and upgrades: proposals, deposits, votes, plans, as plain values. */
 import type { Address } from "../../../chain/address.js";
-import { encodeMessage } from "../../../chain/cosmos/field-schema.js";
+import { encodeMessage, isAny, type ProtoValue } from "../../../chain/cosmos/field-schema.js";
 import type { Atoken } from "../../../chain/units.js";
 import { FIRST_APP_VERSION } from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
@@ -43,6 +43,8 @@ export interface ProposalRead {
   readonly proposer: Address;
   /** Messages by their type URLs, with their bytes. */
   readonly messages: readonly { readonly typeUrl: string; readonly bytes: Uint8Array }[];
+  /** Messages in each other, all of these together: two bytes can be one. */
+  readonly parts: number;
   readonly submitMs: number;
   readonly depositEndMs: number;
   readonly votingStartMs: number;
@@ -91,13 +93,15 @@ export function fittingProposals(
 export function readProposal(state: JournaledState, id: bigint): ProposalRead | undefined {
   const record = existing(state, id);
   if (record === undefined) return undefined;
+  const { messages } = record;
   return {
     id,
     status: record.status,
     proposer: record.proposer,
-    messages: record.messages.map(({ typeUrl, schema, message }) => {
+    messages: messages.map(({ typeUrl, schema, message }) => {
       return { typeUrl, bytes: encodeMessage(schema, message) };
     }),
+    parts: partsOf(messages),
     submitMs: record.submitMs,
     depositEndMs: record.depositEndMs,
     votingStartMs: record.votingStartMs,
@@ -110,6 +114,13 @@ export function readProposal(state: JournaledState, id: bigint): ProposalRead | 
     failedReason: record.failedReason,
     isExpedited: record.isExpedited,
   };
+}
+
+function partsOf(value: ProtoValue): number {
+  if (Array.isArray(value)) return value.reduce((sum: number, one) => sum + partsOf(one), 0);
+  if (typeof value !== "object" || value instanceof Uint8Array) return 0;
+  if (isAny(value)) return partsOf(value.message);
+  return 1 + partsOf(Object.values(value));
 }
 
 function existing(state: JournaledState, id: bigint): ProposalRecord | undefined {

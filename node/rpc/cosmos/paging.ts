@@ -30,6 +30,12 @@ export function pageLimit(wanted: bigint, offset: bigint): number {
   return Number(wanted < MAX_LIMIT ? wanted : MAX_LIMIT);
 }
 
+/**
+ * Most bytes of the items of one page, and of what is told of them: an answer is held whole, and of a few
+ * bytes in the state there can be many in it.
+ */
+export const MAX_PAGE_BYTES = 16 * 1024 * 1024;
+
 /** A page request that was checked. */
 export interface PageRequest {
   readonly key: Uint8Array;

@@ -11,6 +11,7 @@ import {
   govParams,
   lastProposalId,
   type ProposalFilter,
+  type ProposalRead,
   readProposal,
   readTally,
   type Slice,
@@ -18,9 +19,9 @@ import {
   voteOf,
   votesOf,
 } from "../../../modules/reads/gov-reads.js";
-import { invalidArgument, notFound, type QueryFault } from "../errors.js";
+import { invalidArgument, notFound, QueryFault } from "../errors.js";
 import { coinsOf, secondsOf } from "../module-values.js";
-import { type Page, type PageRequest, pageRequest } from "../paging.js";
+import { MAX_PAGE_BYTES, type Page, type PageRequest, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
 import { accountOf, type ModuleSources } from "../sources.js";
 import { depositMessage, GOV_V1, GOV_V1BETA1, type GovForm } from "./gov-proposals.js";
@@ -51,21 +52,29 @@ export function govQueries(sources: ModuleSources): QueryHandlers {
 
 function versionQueries(sources: ModuleSources, service: string, form: GovForm): QueryHandlers {
   const { modules, types } = sources;
-  const proposalOf = async (id: bigint, { height, signal }: QueryContext) => {
+  const readOf = async (id: bigint, { height, signal }: QueryContext) => {
     const read = await modules.at(height).read((state) => readProposal(state, id), signal);
     if (read === undefined) throw noProposal(id);
-    return form.proposal(types, read);
+    return read;
   };
   return {
     [`${service}/Proposal`]: async (request, context) => ({
-      proposal: await proposalOf(idIn(request), context),
+      proposal: form.proposal(types, await readOf(idIn(request), context)),
     }),
     [`${service}/Proposals`]: async (request, context) => {
       const page = pageRequest(request);
       const { items, response } = await proposalPage(sources, filterIn(request), page, context);
       const proposals: ProtoMessage[] = [];
+      let sizeBytes = 0;
       for (const id of items) {
-        proposals.push(await proposalOf(id, context));
+        const read = await readOf(id, context);
+        sizeBytes += sizeOf(read);
+        if (sizeBytes > MAX_PAGE_BYTES && proposals.length > 0) {
+          // The next page is counted from the whole of this one: what is between would be on none.
+          if (page.offset > 0) throw tooLarge();
+          return { proposals, pagination: { ...response, next_key: bigintToBytes(id) } };
+        }
+        proposals.push(form.proposal(types, read));
         await breathe(context.signal);
       }
       return { proposals, pagination: response };
@@ -117,6 +126,18 @@ function versionQueries(sources: ModuleSources, service: string, form: GovForm):
       }
     },
   };
+}
+
+/** Bytes that names and empty values of a message come to in an answer, about. */
+const PART_BYTES = 64;
+
+function sizeOf({ messages, parts, title, summary, metadata, failedReason }: ProposalRead): number {
+  const texts = title.length + summary.length + metadata.length + failedReason.length;
+  return messages.reduce((sum, { bytes }) => sum + bytes.length, texts + parts * PART_BYTES);
+}
+
+function tooLarge(): QueryFault {
+  return new QueryFault("RESOURCE_EXHAUSTED", "the proposals are large: use a smaller limit");
 }
 
 function noProposal(id: bigint): QueryFault {

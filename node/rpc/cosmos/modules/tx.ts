@@ -17,16 +17,13 @@ import { isOversized } from "../../comet/submission.js";
 import { hasTooManyValues } from "../../json-text.js";
 import { decidedBlock, needHeight } from "../decided-block.js";
 import { invalidArgument, notFound, QueryFault } from "../errors.js";
-import { pageLimit, pageRequest } from "../paging.js";
+import { MAX_PAGE_BYTES, pageLimit, pageRequest } from "../paging.js";
 import type { QueryHandlers } from "../registry.js";
 import type { QuerySources } from "../sources.js";
 import { eventMessages, submissionResponse, txOf, txResponse } from "../tx-response.js";
 
 const SERVICE = "/cosmos.tx.v1beta1.Service";
 const TX = "cosmos.tx.v1beta1.Tx";
-
-/** Bytes of the transactions of one page and of what is told of them: an answer is held whole. */
-const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
 /** Modes of a broadcast that are one of SYNC here: none, SYNC and ASYNC. */
 const SUBMIT_MODES: readonly number[] = [0, 2, 3];

@@ -6,17 +6,23 @@ import {
   toBech32,
   VALIDATOR_PREFIX,
 } from "../../../../chain/address.js";
+import { JsonWriter } from "../../../../chain/protobuf/json.js";
 import { MessageReader, type ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { delegate, undelegate, validatorOf } from "../../../../node/modules/staking/delegating.js";
 import { stakingQueries } from "../../../../node/rpc/cosmos/modules/staking.js";
 import { govQueries } from "../../../../node/rpc/cosmos/modules/gov.js";
 import type { ModuleSources } from "../../../../node/rpc/cosmos/sources.js";
-import { newChain, PEOPLE as VOTERS, submit, vote } from "../../modules/gov-stage.js";
+import { anyOf, GOV, newChain, PEOPLE as VOTERS, submit, vote } from "../../modules/gov-stage.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../../helpers/cosmos/module-state.js";
+import { loadDescriptors } from "../../../../runtime/files/descriptor-set.js";
 
+const types = loadDescriptors();
+const writer = new JsonWriter(types);
+const ANSWER = types.message("cosmos.gov.v1.QueryProposalsResponse");
 const OPERATOR = accountAt(0);
 const PEOPLE = [6, 7, 8, 9].map(accountAt);
 const VOTES = "/cosmos.gov.v1.Query/Votes";
+const PROPOSALS = "/cosmos.gov.v1.Query/Proposals";
 const LIST = "/cosmos.staking.v1beta1.Query/ValidatorDelegations";
 
 /** Everybody has a delegation; whoever `leaves` has taken it back. */
@@ -111,4 +117,46 @@ it("nobody's vote is on two pages where others vote meanwhile, in both direction
   const all = [...voters, ...VOTERS.slice(5).toReversed()];
   expect(await pages({})).toEqual(all);
   expect(await pages({ reverse: true })).toEqual(all.toReversed());
+});
+
+it("a page of proposals ends where they have megabytes together, in both directions", async () => {
+  const chain = newChain();
+  // The most messages in each other that a proposal's bytes hold, near enough.
+  const amount = Array.from({ length: 1_000 }, () => ({ denom: "", amount: "" }));
+  const transfer = { from_address: GOV, to_address: GOV, amount };
+  const message = anyOf("/cosmos.bank.v1beta1.MsgSend", transfer);
+  const messages = Array.from({ length: 15 }, () => message);
+  const made = Array.from({ length: 19 }, () => submit(chain, { messages }).id);
+  const at = () => ({ read: async (work: (state: unknown) => unknown) => work(chain.state) });
+  const list = govQueries({ modules: { at }, types } as unknown as ModuleSources)[PROPOSALS];
+  const page = async (pagination: ProtoMessage) => {
+    const context = {
+      height: 1,
+      signal: new AbortController().signal,
+      tellHeight: () => undefined,
+    };
+    const answer = (await list?.(new MessageReader({ pagination }), context)) ?? {};
+    const sizeBytes = Buffer.byteLength(writer.text(ANSWER, answer));
+    const reader = new MessageReader(answer);
+    const ids = reader.messages("proposals").map((one) => one.bigint("id"));
+    return { ids, sizeBytes, key: reader.submessage("pagination").bytes("next_key") };
+  };
+  for (const reverse of [false, true]) {
+    const found: bigint[] = [];
+    let key: Uint8Array = new Uint8Array(0);
+    do {
+      const one = await page({ reverse, key });
+      expect(one.ids.length).toBeGreaterThan(1);
+      expect(one.ids.length).toBeLessThan(made.length);
+      expect(one.sizeBytes).toBeLessThan(16 * 1024 * 1024);
+      found.push(...one.ids);
+      ({ key } = one);
+    } while (key.length > 0);
+    expect(found).toEqual(reverse ? made.toReversed() : made);
+  }
+  // Who goes on by an offset would leave out what is between.
+  await expect(page({ offset: 1n })).rejects.toThrow(
+    "the proposals are large: use a smaller limit",
+  );
+  expect((await page({ offset: 1n, limit: 2n })).ids).toEqual(made.slice(1, 3));
 });
