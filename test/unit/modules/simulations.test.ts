@@ -36,13 +36,15 @@ function signed(options: Partial<CosmJsRequest>): CosmosTransaction {
   return decodeCosmosTransaction(answer.raw, { isSimulated: true });
 }
 
-function simulate(tx: CosmosTransaction) {
+/** @param nonces of the account, and behind what of it waits in the pool */
+function simulate(tx: CosmosTransaction, { nonce, pending } = { nonce: 0n, pending: 0n }) {
   const { code, log } = simulateCosmos(tx, {
     params,
+    pool: { pendingNonce: () => pending },
     view: { head: () => ({ height: 5, hash: ZERO_HASH, timeMs: 1_800_000_000_000 }) },
     accounts: {
       account: (address) =>
-        address === sender ? { ...EMPTY_ACCOUNT, balanceAtoken: 10n ** 18n } : undefined,
+        address === sender ? { ...EMPTY_ACCOUNT, nonce, balanceAtoken: 10n ** 18n } : undefined,
       code: () => new Uint8Array(0),
       storage: () => new Uint8Array(0),
     },
@@ -53,6 +55,19 @@ function simulate(tx: CosmosTransaction) {
 describe("a simulated transaction", () => {
   it("needs no gas limit, and no fee", () => {
     expect(simulate(signed({ gas: 0, fee: [] }))).toEqual({ code: 0, log: "" });
+  });
+
+  it("may come behind those that wait in the pool, as it may be sent", () => {
+    const nonces = { nonce: 5n, pending: 7n };
+    const at = (nonce: bigint) => simulate({ ...signed({}), nonce }, nonces);
+    // At the head's sequence it takes the place of what waits there.
+    for (const nonce of [5n, 6n, 7n]) expect(at(nonce)).toEqual({ code: 0, log: "" });
+    for (const nonce of [4n, 8n]) {
+      expect(at(nonce)).toEqual({
+        code: 32,
+        log: `account sequence mismatch, expected 7, got ${nonce}: incorrect account sequence`,
+      });
+    }
   });
 
   it("must ask for something", () => {
@@ -120,6 +135,7 @@ describe("a simulated transaction", () => {
     const at = (timeMs: number) =>
       simulateCosmos(tx, {
         params: chain.genesis.params,
+        pool: { pendingNonce: (address) => chain.state.accountNow(address)?.nonce ?? 0n },
         view: { head: () => ({ height: chain.height, hash: ZERO_HASH, timeMs }) },
         accounts: {
           account: (address) => chain.state.accountNow(address),
