@@ -163,7 +163,24 @@ async function finish(
     context.print(signedJson(types, bytes));
     return 0;
   }
+  if (flagText(flags, "sequence") === undefined) await assertNext(node, bytes, sequence);
   return broadcast(context, flags, node, bytes);
+}
+
+/**
+ * What no sequence was named for comes behind what the pool has of the sender: with a higher price it would
+ * take its place there, and that one would never be mined.
+ * @throws USAGE with the sequence that is next
+ */
+async function assertNext(node: TxNode, bytes: Uint8Array, sequence: bigint): Promise<void> {
+  const refusal = await node.sequenceRefusal(bytes);
+  if (refusal === undefined) return;
+  const [, next = "the next one"] = /expected ([0-9]+)/.exec(refusal) ?? [];
+  throw usage(
+    `Nothing was sent: another transaction of this account has sequence ${sequence}, in the node's pool or ` +
+      `mined just now (${refusal}). Send this one behind it with --sequence ${next}; with --sequence ` +
+      `${sequence} and a higher fee it takes the place of one in the pool.`,
+  );
 }
 
 /** The way of signing. Throws USAGE. */

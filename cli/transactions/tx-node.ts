@@ -63,6 +63,16 @@ export class TxNode {
   }
 
   /**
+   * Asks the pool about the sequence of signed bytes, which are not sent.
+   * @returns why it does not take it as the sender's next one; undefined where it does, or says no word of it
+   */
+  async sequenceRefusal(bytes: Uint8Array): Promise<string | undefined> {
+    const tx = Buffer.from(bytes).toString("base64");
+    const { code, log } = await callComet("check_tx", { tx }, CHECK, this.target);
+    return code === SDK_CODE.wrongSequence ? log : undefined;
+  }
+
+  /**
    * Hands signed bytes to the pool.
    * @param mode "sync": answers when the pool has it or refused it; "async": at once
    * @returns `TxResponse` as JSON, with the code of a refusal; what CometBFT's mempool refuses has a
@@ -135,6 +145,8 @@ export interface BroadcastAnswer {
   /** `TxResponse` in the SDK's JSON. */
   readonly response: unknown;
 }
+
+const CHECK = z.object({ code: z.number(), log: z.string() });
 
 const BROADCAST = z.object({
   code: z.number(),

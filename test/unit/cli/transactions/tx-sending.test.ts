@@ -17,6 +17,8 @@ writeFileSync(key, `0x${"11".repeat(32)}\n`, { mode: 0o600 });
 /** What the node says of its price and of the gas. */
 let says: { price: string; gas: bigint };
 let sent: string[];
+/** What the node says of a transaction that is not to be sent yet. */
+let checked: { code: number; log: string };
 /** What happens when the transaction has come. */
 let onSent: () => void;
 let server: Server;
@@ -24,6 +26,7 @@ let server: Server;
 /** Answers of a node's consensus RPC, as far as a transfer asks for them. */
 function answer(method: string, params: Readonly<Record<string, string>>): unknown {
   if (method === "status") return { node_info: { network: "chain_6940-1" } };
+  if (method === "check_tx") return checked;
   if (method === "broadcast_tx_sync") {
     sent.push(params["tx"] ?? "");
     onSent();
@@ -63,6 +66,7 @@ beforeAll(async () => {
 beforeEach(() => {
   says = { price: "0.025atoken", gas: 76_000n };
   sent = [];
+  checked = { code: 0, log: "" };
   onSent = () => undefined;
 });
 
@@ -112,6 +116,30 @@ describe("a fee that a node has named", () => {
     const both = ["--gas", "100000", "--gas-prices", "20000000000000atoken"];
     expect(await send(...both)).toMatchObject({ code: 0 });
     expect(sent).toHaveLength(2);
+  });
+});
+
+describe("a second transaction within a block", () => {
+  const fees = ["--fees", "2000000000000000atoken"];
+
+  beforeEach(() => {
+    const log = "account sequence mismatch, expected 1, got 0: incorrect account sequence";
+    checked = { code: 32, log };
+  });
+
+  it("does not take the place of the first one unless its sequence is named", async () => {
+    const second = await send(...fees);
+    expect(second).toMatchObject({ code: 1, out: "" });
+    expect(second.err).toContain("--sequence 1");
+    expect(sent).toEqual([]);
+    expect(await send(...fees, "--sequence", "0")).toMatchObject({ code: 0 });
+    expect(sent).toHaveLength(1);
+  });
+
+  it("is left to the pool where the node says something else of it", async () => {
+    checked = { code: 5, log: "spendable balance 0atoken is smaller than 1atoken" };
+    expect(await send(...fees)).toMatchObject({ code: 0 });
+    expect(sent).toHaveLength(1);
   });
 });
 
