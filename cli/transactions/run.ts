@@ -1,5 +1,4 @@
 /** `causeway tx <module> <command>`: from the command line to a draft, a signature and a block. */
-import { createInterface } from "node:readline/promises";
 import { toBech32 } from "../../chain/address.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { errorMessage } from "../../chain/errors.js";
@@ -26,6 +25,7 @@ import {
   signedJson,
   simulatedBytes,
 } from "./document.js";
+import { isConfirmed } from "./question.js";
 import { findSigner, type Signer } from "./signer.js";
 import type { TxCommand } from "./tx-command.js";
 import { type BroadcastAnswer, TxNode } from "./tx-node.js";
@@ -283,14 +283,8 @@ async function confirm(context: TxContext, flags: Flags, json: string): Promise<
   const { stdin: input, stderr: output } = process;
   if (!input.isTTY) throw usage("Nobody can be asked here: --yes signs and sends without asking.");
   context.warn(json);
-  const terminal = createInterface({ input, output });
-  try {
-    const question = "confirm transaction before signing and broadcasting [y/N]: ";
-    const answer = await terminal.question(question, { signal: context.signal });
-    if (/^y(es)?$/i.test(answer.trim())) return;
-  } finally {
-    terminal.close();
-  }
+  const question = "confirm transaction before signing and broadcasting [y/N]: ";
+  if (await isConfirmed(question, { input, output }, context.signal)) return;
   throw new CliError("USAGE", "Nothing was signed.");
 }
 

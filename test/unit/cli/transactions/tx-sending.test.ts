@@ -4,8 +4,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { encodeMessage } from "../../../../chain/protobuf/codec.js";
+import { isConfirmed } from "../../../../cli/transactions/question.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { loadDescriptors } from "../../../../runtime/files/descriptor-set.js";
 import { runCommand } from "../../../helpers/command-line.js";
@@ -140,6 +143,32 @@ describe("a second transaction within a block", () => {
     checked = { code: 5, log: "spendable balance 0atoken is smaller than 1atoken" };
     expect(await send(...fees)).toMatchObject({ code: 0 });
     expect(sent).toHaveLength(1);
+  });
+});
+
+describe("a person who is asked", () => {
+  const typed = (text: string) => {
+    const input = new PassThrough();
+    input.end(text);
+    const { signal } = new AbortController();
+    return isConfirmed("send it? ", { input, output: new PassThrough() }, signal);
+  };
+
+  it.each([
+    ["y\n", true],
+    ["Yes\n", true],
+    ["n\n", false],
+    ["\n", false],
+    ["yes, later\n", false],
+  ])("may type %j", async (text, isYes) => {
+    expect(await typed(text)).toBe(isYes);
+  });
+
+  it("has said no where the input ends, as Ctrl-D ends it", async () => {
+    const waiting = new AbortController();
+    const answered = typed("").finally(() => waiting.abort());
+    const late = sleep(2_000, "nothing", { signal: waiting.signal }).catch(() => "nothing");
+    expect(await Promise.race([answered, late])).toBe(false);
   });
 });
 
