@@ -53,6 +53,8 @@ export interface Draft {
   readonly memo: string;
   /** 0 for none. */
   readonly timeoutHeight: bigint;
+  /** `google.protobuf.Timestamp`; absent for none. */
+  readonly timeoutTimestamp?: ProtoMessage | undefined;
   readonly gasLimit: bigint;
   readonly feeAtoken: Atoken;
 }
@@ -74,8 +76,9 @@ export function packMessages(
   });
 }
 
-function bodyOf({ messages, memo, timeoutHeight }: Draft): ProtoMessage {
-  return { messages, memo, timeout_height: timeoutHeight };
+function bodyOf({ messages, memo, timeoutHeight, timeoutTimestamp }: Draft): ProtoMessage {
+  const timeouts = { timeout_height: timeoutHeight, timeout_timestamp: timeoutTimestamp };
+  return { messages, memo, ...timeouts };
 }
 
 function feeOf({ gasLimit, feeAtoken }: Draft): ProtoMessage {
@@ -221,6 +224,9 @@ export function draftOf(types: Descriptors, bytes: Uint8Array): Draft {
     messages: body.messages("messages").map(({ value }) => value),
     memo: body.text("memo"),
     timeoutHeight: body.bigint("timeout_height"),
+    timeoutTimestamp: body.has("timeout_timestamp")
+      ? body.submessage("timeout_timestamp").value
+      : undefined,
     gasLimit: fee.bigint("gas_limit"),
     feeAtoken: amounts[0]?.bigint("amount") ?? 0n,
   };

@@ -26,10 +26,10 @@ beforeAll(async () => {
 afterAll(() => rmSync(home, { recursive: true }));
 
 /** Signs a text offline. */
-function sign(text: string) {
+function sign(text: string, ...flags: readonly string[]) {
   writeFileSync(file, text);
   const place = ["--offline", "--chain-id", "chain_6940-1", "--sequence", "0"];
-  return runCommand(home, ["tx", "sign", file, "--from", key, ...place]);
+  return runCommand(home, ["tx", "sign", file, "--from", key, ...place, ...flags]);
 }
 
 describe("a draft that names the receiver twice", () => {
@@ -45,5 +45,26 @@ describe("a draft that names the receiver twice", () => {
       expect(refused).toMatchObject({ code: 1, out: "" });
       expect(refused.err).toContain("twice");
     }
+  });
+});
+
+describe("a draft with a time after which it is void", () => {
+  const none = `"timeout_timestamp":null`;
+  const timed = () => draft.replace(none, `"timeout_timestamp":"2030-01-02T03:04:05.6Z"`);
+
+  it.each(["direct", "amino-json"])("is signed with it, %s", async (mode) => {
+    expect(draft).toContain(none);
+    const flags = ["--sign-mode", mode];
+    const signed = await sign(timed(), ...flags);
+    expect(signed).toMatchObject({ code: 0, err: "" });
+    const { body, signatures } = JSON.parse(signed.out);
+    expect(body.timeout_timestamp).toBe("2030-01-02T03:04:05.600Z");
+    // It is signed, not only shown.
+    expect(signatures).not.toEqual(JSON.parse((await sign(draft, ...flags)).out).signatures);
+  });
+
+  it("is refused where it is unordered as well, which the chain takes of nobody", async () => {
+    const unordered = timed().replace(`"unordered":false`, `"unordered":true`);
+    expect((await sign(unordered)).err).toContain("options that the chain refuses");
   });
 });
