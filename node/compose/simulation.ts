@@ -62,7 +62,9 @@ function countPending(
   { from, pending }: { readonly from: Address; readonly pending: bigint },
 ): void {
   const account = state.accountNow(from) ?? EMPTY_ACCOUNT;
-  const isTaken = account.nonce <= nonce && nonce <= pending;
-  const expected = isTaken ? nonce : pending;
+  // The pool may not have heard yet of the block that is the head.
+  const next = pending > account.nonce ? pending : account.nonce;
+  const isTaken = account.nonce <= nonce && nonce <= next;
+  const expected = isTaken ? nonce : next;
   if (expected !== account.nonce) state.putAccount(from, { ...account, nonce: expected });
 }
