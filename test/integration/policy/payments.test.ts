@@ -441,6 +441,31 @@ describe("a signer before a ledger that lies", () => {
     expect(await statusOf(asked)).toBe("settled");
   });
 
+  it("gives up together what was approved under a former policy and is too cheap by now", async () => {
+    const approvals = [{ aboveUnits: TOKEN, needed: 1, signed: true }];
+    house.files.policy = signedWith({ approvals });
+    const lane = house.lane();
+    const stuck: Withdrawal[] = [];
+    for (let count = 0; count < 2; count += 1) {
+      const to = freshAddress();
+      house.chain.unmined.add(to);
+      const terms = { destination: to, destinationText: to, amountUnits: 2n * TOKEN };
+      stuck.push(await askSigned(house, terms));
+    }
+    const behind = await house.accept();
+    await lane.runRound(house.signal);
+    house.files.policy = signedWith({ approvals, maximumUnits: 50n * TOKEN });
+    house.chain.gasPriceAtoken *= 2n;
+    await house.pass(lane, { rounds: 4, stepMs: 300_000 });
+    for (const { id } of stuck) {
+      const ended = await house.read(id);
+      // One payment, never a dearer one, and the transfer of nothing.
+      expect([ended.status, ended.hashes.length]).toEqual(["failed", 2]);
+    }
+    expect(await statusOf(behind)).toBe("settled");
+    expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
+  });
+
   it("signs no more in a day than its own file allows, whatever the ledger has forgotten", async () => {
     house.files.policy = policyOf({ signerDayMaxUnits: 3n * TOKEN });
     const lane = house.lane();
@@ -481,6 +506,27 @@ describe("a signer before a ledger that lies", () => {
     expect(ended.reason).toContain("DAY_TOTAL");
     expect(await statusOf(behind)).toBe("settled");
     expect(await house.balance("alice")).toEqual({ available: 97n * TOKEN, held: 0n });
+  });
+
+  it("gives up together what its total does not cover any more", async () => {
+    house.files.policy = policyOf({ signerDayMaxUnits: 3n * TOKEN });
+    const lane = house.lane();
+    const shop = freshAddress();
+    house.chain.withCode.add(shop);
+    house.chain.gasOf.set(shop, 50_000n);
+    await house.accept({ destination: shop, destinationText: shop, amountUnits: 2n * TOKEN });
+    await lane.runRound(house.signal);
+    // Looked at while the first one is not counted yet, which leaves room for neither of them.
+    const amountUnits = (12n * TOKEN) / 10n;
+    const beyond = [await house.accept({ amountUnits }), await house.accept({ amountUnits })];
+    const behind = await house.accept({ amountUnits: TOKEN / 10n });
+    await house.pass(lane, { rounds: 4, stepMs: 300_000 });
+    for (const [index, { id }] of beyond.entries()) {
+      const ended = await house.read(id);
+      expect(ended).toMatchObject({ status: "rejected", nonce: BigInt(index + 1) });
+      expect(ended.reason).toContain("DAY_TOTAL");
+    }
+    expect(await statusOf(behind)).toBe("settled");
   });
 });
 

@@ -308,6 +308,14 @@ function plan(
   return { slot, intent: { ...wanted, ...terms, chainId, nonce } };
 }
 
+/** Highest price that was signed for a slot; what its first attempt will pay before there is one. */
+export function priceOf(slot: LiveSlot): bigint {
+  return slot.attempts.reduce(
+    (highest, { gasPriceAtoken }) => (gasPriceAtoken > highest ? gasPriceAtoken : highest),
+    slot.attempts.length === 0 ? slot.gasPriceAtoken : 0n,
+  );
+}
+
 type TransactionTerms = Omit<TransactionIntent, "chainId" | "nonce">;
 
 const NO_DATA = new Uint8Array(0);

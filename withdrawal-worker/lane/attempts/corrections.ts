@@ -11,7 +11,7 @@ import {
   planPayment,
   signReplacements,
 } from "./attempts.js";
-import { giveUpStopped } from "./stopped-tokens.js";
+import { giveUpTogether, stoppedExit } from "./joint-exits.js";
 import {
   type AttemptGas,
   cancelPriceCap,
@@ -49,7 +49,7 @@ export async function correctAttempts(
   await signReplacements(context, round, [...attempts, ...mended.attempts]);
   await giveUp(context, round, mended.hopeless);
   // No other gas or price is signed for these.
-  await giveUpStopped(context, round, stopped);
+  await giveUpTogether(context, round, stopped.map(stoppedExit));
 }
 
 /** The next price or gas of a cancelling transfer; none when the cap forbids it. */

@@ -6,13 +6,13 @@ import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
 import {
-  approvalsOf,
   FeeRoom,
   isOfStoppedToken,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
   planCancel,
   planPayment,
+  priceOf,
   signReplacements,
 } from "./attempts.js";
 import {
@@ -26,8 +26,8 @@ import {
   withMargin,
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
+import { type Exit, giveUpTogether, refusedExits, stoppedExits } from "./joint-exits.js";
 import { nextStall, type Stall, stallAction } from "./stalled-slot.js";
-import { giveUpStopped, readStopped } from "./stopped-tokens.js";
 
 /** States of a slot that the chain has not used. */
 const OPEN: readonly WithdrawalStatus[] = [
@@ -100,13 +100,14 @@ export class WayOut {
     if (isHeld) return this.forget();
     const isCancelling = lowest.status === "cancelling";
     if (lowest.attempts.length === 0) {
-      if (action === "give-up" && !isCancelling) await this.#giveUpUnsigned(lowest, round);
+      if (action === "give-up" && !isCancelling) await this.#giveUp(lowest, round);
       return;
     }
     if (action !== "wait" && !isCancelling && isOfStoppedToken(lowest)) {
       this.#stall = { ...this.#stall, repricedAtMs: nowMs };
       // Each of those behind it would be waited for in its turn.
-      return giveUpStopped(this.#context, round, await readStopped(this.#context, lowest));
+      const exits = await stoppedExits(this.#context, lowest);
+      return giveUpTogether(this.#context, round, exits);
     }
     if (action === "give-up" && !isCancelling) await this.#giveUp(lowest, round);
     const isDue = nowMs - this.#stall.repricedAtMs >= settings.stall.repriceAfterMs;
@@ -116,26 +117,22 @@ export class WayOut {
     }
   }
 
-  async #giveUp({ withdrawalId: id, nonce }: LiveSlot, { lease }: Round): Promise<void> {
+  /**
+   * The lowest one, with those behind it that would be waited for in their turn. Another payment may have
+   * used up what the signer's day allowed when a nonce was taken: everybody behind it would wait for a day.
+   * Whatever else keeps the lowest unsigned passes, or is a person's matter.
+   */
+  async #giveUp(lowest: LiveSlot, round: Round): Promise<void> {
+    const refused = await refusedExits(this.#context, round, lowest);
+    if (lowest.attempts.length === 0) {
+      const isRefused = refused.some(({ slot }) => slot.nonce === lowest.nonce);
+      return giveUpTogether(this.#context, round, isRefused ? refused : []);
+    }
     const seconds = this.#context.settings.stall.giveUpAfterMs / 1_000;
     const reason = `its payment was not mined within ${seconds} s`;
-    await this.#context.ledger.beginCancelling(lease, [{ id, cause: "not-mined", reason }]);
-    this.#context.log.warn({ nonce: nonce.toString() }, "a transfer of nothing takes this nonce");
-  }
-
-  /**
-   * Another payment may have used up what the signer's day allowed when the nonce was taken: everybody
-   * behind it would wait for a day. Whatever else keeps it unsigned passes, or is a person's matter.
-   */
-  async #giveUpUnsigned(slot: LiveSlot, { lease }: Round): Promise<void> {
-    const { ledger, signer, log } = this.#context;
-    const { withdrawalId: id, nonce } = slot;
-    const approvals = (await approvalsOf(this.#context, [id])).get(id) ?? [];
-    const [refusal] = signer.review([{ ...slot, approvals }]);
-    if (refusal?.code !== "DAY_TOTAL") return;
-    const reason = `rule ${refusal.code} of the signer: ${refusal.reason}`;
-    await ledger.beginCancelling(lease, [{ id, cause: "policy", reason }]);
-    log.warn({ nonce: nonce.toString() }, "a transfer of nothing takes this nonce");
+    const own: Exit = { slot: lowest, cause: "not-mined", reason };
+    const others = refused.filter(({ slot }) => slot.nonce !== lowest.nonce);
+    await giveUpTogether(this.#context, round, [own, ...others]);
   }
 
   /** The lowest one, and what is cheaper than the chain's price now: it would be the next. */
@@ -241,12 +238,4 @@ function cancelGas(context: LaneContext, round: Round, slot: LiveSlot): AttemptG
   if (price !== undefined && price > former) return { gasLimit, gasPriceAtoken: price };
   // The cap was lowered since: what it still allows takes the nonce wherever a pool has lost the payment.
   return cancel === undefined ? { gasLimit, gasPriceAtoken: cap } : undefined;
-}
-
-/** Highest price that was signed for a slot; what its first attempt will pay before there is one. */
-function priceOf(slot: LiveSlot): bigint {
-  return slot.attempts.reduce(
-    (highest, { gasPriceAtoken }) => (gasPriceAtoken > highest ? gasPriceAtoken : highest),
-    slot.attempts.length === 0 ? slot.gasPriceAtoken : 0n,
-  );
 }
