@@ -4,6 +4,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
+import { pausedAssets } from "../../ledger/assets/token-state.js";
 import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
 import { storedAddress, storedAtoken } from "../../ledger/stored-values.js";
@@ -66,28 +67,34 @@ function decideBand(
   return { kind: heldUnits >= targetUnits ? "enough" : "low" };
 }
 
-/** Persons are asked for nothing that the policy has no band for any more: nobody would end that. */
+/**
+ * Persons are asked for nothing that the policy has no band for any more, or that stands still: nobody would
+ * end that.
+ */
 export async function endUnbanded(
   { database, log }: Pick<TreasuryContext, "database" | "log">,
   policy: HashedPolicy,
 ): Promise<void> {
+  const banded = await bandedOf(database, policy);
   const ended = await withdrawUnbanded(
     database,
-    bandedOf(policy).map(({ asset }) => asset),
+    banded.map(({ asset }) => asset),
   );
   for (const asset of ended) log.info({ asset }, "no refill is asked for any more");
 }
 
-function bandedOf({ policy }: HashedPolicy) {
+/** Assets that have a band, but for tokens whose code changed: what these say of balances is no holding. */
+async function bandedOf(sql: Sql, { policy }: HashedPolicy) {
+  const paused = await pausedAssets(sql);
   return [...(policy.treasury?.assets ?? [])].flatMap(([asset, rules]) =>
-    rules.band === undefined ? [] : [{ asset, rules, band: rules.band }],
+    rules.band === undefined || paused.has(asset) ? [] : [{ asset, rules, band: rules.band }],
   );
 }
 
 /** By wallet, how many of its transactions are in a block. */
 type ChainNonces = ReadonlyMap<Address, bigint>;
 
-/** Looks at every asset with a band. */
+/** Looks at every asset with a band that does not stand still. */
 export async function keepBands(
   context: TreasuryContext,
   parts: {
@@ -99,7 +106,7 @@ export async function keepBands(
   },
 ): Promise<void> {
   const { policy, isStopped } = parts;
-  const banded = bandedOf(policy);
+  const banded = await bandedOf(context.database, policy);
   if (banded.length === 0) return;
   const nonces = await noncesOf(context, parts);
   const assets = banded.map(({ asset }) => asset);

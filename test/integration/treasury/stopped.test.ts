@@ -11,7 +11,7 @@ import type { Sweep } from "../../../ledger/treasury/sweeps.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
-import { TreasuryBench } from "./treasury-bench.js";
+import { ANY_SWEEP, COLD, TreasuryBench } from "./treasury-bench.js";
 
 const { signal } = new AbortController();
 
@@ -104,6 +104,39 @@ it("signs nothing for a token whose code changed when its nonce was taken", asyn
   await pause(false);
   await bench.rounds(2);
   expect((await statesOf(address))[0]).toEqual(["settled", 1]);
+});
+
+it("asks for no refill of a token whose code changed, and sends none of it to cold storage", async () => {
+  await bench.bench.mine([callOf("PlainToken", "mint", [WALLET, 5n])]);
+  await bench.mine();
+  await bench.rounds(1);
+  const held = await bench.units(WALLET, "PLAIN");
+  const keep = (lowUnits: bigint, highUnits: bigint) => {
+    const band = { lowUnits, targetUnits: lowUnits, highUnits };
+    const rules = { ...ANY_SWEEP, coldAddress: COLD, band };
+    bench.files.policy = bench.policyOf({ assets: { PLAIN: rules } });
+  };
+  const asked = () =>
+    bench.bench.ledger.owner.query(
+      `SELECT 'refill' AS kind, state FROM refill_request
+       UNION ALL SELECT kind, state FROM treasury_move WHERE kind = 'cold'`,
+    );
+  await pause(true);
+  keep(held + 100n, held + 200n);
+  await bench.rounds(1);
+  keep(0n, 1n);
+  await bench.rounds(1);
+  expect(await asked()).toEqual([]);
+  await pause(false);
+  keep(held + 100n, held + 200n);
+  await bench.rounds(1);
+  expect(await asked()).toEqual([{ kind: "refill", state: "open" }]);
+  // Nobody sends what runs other code, for as long as it does.
+  await pause(true);
+  await bench.rounds(1);
+  expect(await asked()).toEqual([{ kind: "refill", state: "withdrawn" }]);
+  await pause(false);
+  bench.files.policy = bench.policyOf({});
 });
 
 /** A treasury that knows the ledger's switch alone, and stands still behind its look while something happens. */
