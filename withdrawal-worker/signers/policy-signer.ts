@@ -25,15 +25,16 @@ import {
 } from "../../ledger/policy/policy.js";
 import { breathe } from "../../runtime/process/main-thread.js";
 import { checkSigned, type SigningLimits } from "./check-signed.js";
-import type {
-  KeyHolder,
-  PaymentTerms,
-  ReviewedPayment,
-  Signer,
-  SigningIntent,
-  SigningOutcome,
-  SigningRefusal,
-  SigningRefusalCode,
+import {
+  type KeyHolder,
+  type PaymentTerms,
+  type ReviewedPayment,
+  type Signer,
+  type SigningIntent,
+  type SigningOutcome,
+  type SigningRefusal,
+  type SigningRefusalCode,
+  unlisted,
 } from "./signer-port.js";
 import { type CountedPayment, type SignerTotals, SignerTotalsError } from "./signer-totals.js";
 
@@ -251,8 +252,7 @@ export class PolicySigner implements Signer {
     const { policy, hash } = rules;
     const { asset } = payment;
     if (asset !== TOKEN_SYMBOL && this.#rules.contractOf(asset) === undefined) {
-      const reason = `${asset} is in no list that this process was started with: start it anew`;
-      return refuse("UNKNOWN_ASSET", reason);
+      return refuse("UNKNOWN_ASSET", unlisted(asset));
     }
     if (isForbiddenDestination(payment.destination, this.#rules.own)) {
       return refuse("FORBIDDEN_DESTINATION", "nobody is ever paid there");

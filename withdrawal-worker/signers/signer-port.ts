@@ -50,6 +50,11 @@ export type SigningRefusalCode =
   | "APPROVALS_USED"
   | "DAY_TOTAL";
 
+/** Why nothing is signed for a token that the list of this process does not name. */
+export function unlisted(asset: string): string {
+  return `${asset} is in no list that this process was started with: start it anew`;
+}
+
 /** A refusal. */
 export interface SigningRefusal {
   readonly kind: "refused";

@@ -4,6 +4,7 @@ import type { Atoken } from "../../chain/units.js";
 import type { TreasuryAsset } from "../../ledger/policy/policy.js";
 import type { DueSweep } from "../../ledger/assets/sweep-due.js";
 import { MAX_SWEEP_FAILURES, type NewSweep } from "../../ledger/treasury/sweeps.js";
+import { unlisted } from "../signers/signer-port.js";
 import type { AddressState } from "./sweep-node.js";
 
 /** What is decided. */
@@ -17,6 +18,8 @@ export interface SweepFacts {
   readonly due: DueSweep;
   /** False for an address of another seed than the treasury's: nothing can be signed for it. */
   readonly hasKey: boolean;
+  /** False for a token that the treasury's list does not name by this contract: nothing is signed for it. */
+  readonly isListed: boolean;
   readonly state: AddressState;
   /** Of the asset; undefined where the token does not tell. */
   readonly units: bigint | undefined;
@@ -62,6 +65,7 @@ export function decideSweep(facts: SweepFacts): SweepDecision {
   const wait = (delayMs: number, reason: string) => ({ kind: "wait" as const, delayMs, reason });
   if (rules === undefined) return wait(DUST_DELAY_MS, "the policy does not name the asset");
   if (!facts.hasKey) return wait(DUST_DELAY_MS, "its key is of another seed");
+  if (!facts.isListed) return wait(REFUSED_DELAY_MS, unlisted(due.asset));
   if (due.isPaused) return wait(REFUSED_DELAY_MS, "the token stands still");
   if (due.failures >= MAX_SWEEP_FAILURES) return wait(REFUSED_DELAY_MS, "its sweeps fail");
   if (units === undefined) return wait(REFUSED_DELAY_MS, "the token does not tell its balance");

@@ -16,7 +16,7 @@ import { type KillSwitchState, stops } from "../../ledger/kill-switch/kill-switc
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { checkSigned, type SigningLimits } from "../signers/check-signed.js";
-import type { SignedPayment, TransactionIntent } from "../signers/signer-port.js";
+import { type SignedPayment, type TransactionIntent, unlisted } from "../signers/signer-port.js";
 
 /** A sweep's transaction, and what it has to mean. */
 export interface SweepIntent extends TransactionIntent {
@@ -63,6 +63,14 @@ export class SweepSigner {
     return this.#derivation.addressAt(index);
   }
 
+  /**
+   * Whether sweeps of an asset can be signed for here: coins, or a token that this process' list names by the
+   * very contract.
+   */
+  isListed(asset: string, contract: Address | undefined): boolean {
+    return contract === undefined || this.#rules.contractOf(asset) === contract;
+  }
+
   /** Signs one sweep; the same intent gives the same bytes. */
   sign(intent: SweepIntent): SweepSignature {
     try {
@@ -99,6 +107,9 @@ export class SweepSigner {
     if (!this.#rules.wallets().includes(intent.wallet)) return "it goes to no wallet of this home";
     if (intent.chainId !== this.#rules.chainId) return "it is for another chain";
     if (feeOf(intent) > rules.sweepFeeMaxAtoken) return "its fee is above the policy's";
+    const { asset } = intent;
+    if (asset !== NATIVE_ASSET && this.#rules.contractOf(asset) === undefined)
+      return unlisted(asset);
     return this.#meansWhatItSays(intent) ? undefined : "it does something else than a sweep";
   }
 

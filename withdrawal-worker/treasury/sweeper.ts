@@ -23,6 +23,7 @@ import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
+import { unlisted } from "../signers/signer-port.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
 import { freeOf, sendVanished } from "./lost-sweeps.js";
@@ -77,6 +78,8 @@ export class Sweeper {
   #refused: ReadonlySet<number> = new Set();
   /** It was told that there are addresses of another seed. */
   #isOtherSeedTold = false;
+  /** Tokens of which it was told that they are not listed: as many as the ledger has at most. */
+  readonly #unlistedTold = new Set<string>();
 
   constructor(context: TreasuryContext) {
     this.#context = context;
@@ -208,6 +211,16 @@ export class Sweeper {
     const addresses = others.slice(0, MAX_NAMED).map(({ entry }) => entry.address);
     const what = "addresses of another seed than config/deposit.seed are not swept";
     this.#context.log.warn({ count: others.length, addresses }, what);
+  }
+
+  /** Once of each, as above. */
+  #tellUnlisted(others: readonly { readonly entry: Pick<DueSweep, "asset"> }[]): void {
+    for (const { entry } of others) {
+      const { asset } = entry;
+      if (this.#unlistedTold.has(asset)) continue;
+      this.#unlistedTold.add(asset);
+      this.#context.log.warn({ asset, reason: unlisted(asset) }, "a token is not swept");
+    }
   }
 
   async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<SeenSweep[]> {
@@ -342,6 +355,7 @@ export class Sweeper {
     const later: (DueSweep & { readonly delayMs: number })[] = [];
     const looked = await this.#look(due, wallet, round);
     this.#tellOtherSeed(looked.filter(({ facts: { hasKey } }) => !hasKey));
+    this.#tellUnlisted(looked.filter(({ facts: { isListed } }) => !isListed));
     const vanished = await sendVanished(
       this.#context,
       looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {
@@ -399,6 +413,7 @@ export class Sweeper {
           facts: {
             due: entry,
             hasKey: signer.addressAt(entry.index) === entry.address,
+            isListed: signer.isListed(entry.asset, entry.contract),
             state,
             units: isToken ? unitsOf.get(entry) : state.balanceAtoken,
             gasLimit: isToken ? gasLimits.get(entry) : TRANSFER_GAS,

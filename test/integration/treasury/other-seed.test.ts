@@ -1,4 +1,7 @@
-/** Addresses of another seed than the treasury's: those of a deposit key that was exchanged, or of another home. */
+/**
+ * What the treasury cannot sign for: addresses of another seed, those of a deposit key that was exchanged, or of
+ * another home; and tokens that its home's list lacks.
+ */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { HDNodeWallet } from "ethers";
 import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
@@ -25,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-it("take no place of a sweep and no gas: nothing could be signed for them", async () => {
+it("addresses of another seed take no place of a sweep and no gas: nothing could be signed for them", async () => {
   const sweeper = bench.sweeper({ settings: { ...bench.settings, sweepsAtOnce: 2 } });
   const formerOf = async (customer: string) => {
     const { address } = await registerAddress(bench.bench.database, parseCustomerId(customer), {
@@ -48,4 +51,22 @@ it("take no place of a sweep and no gas: nothing could be signed for them", asyn
     [own, "settled"],
   ]);
   expect(await bench.units(own)).toBe(0n);
+});
+
+it("tokens of no list, and of one that says otherwise, take no place and no gas until it is read anew", async () => {
+  const address = await bench.bench.register("carol");
+  await bench.bench.mine([callOf("PlainToken", "mint", [address, 5n])]);
+  await bench.mine();
+  const before = (await bench.sweeps()).length;
+  for (const contract of [undefined, WALLET]) {
+    const signer = bench.signer({ contractOf: () => contract });
+    await bench.rounds(3, bench.sweeper({ signer }));
+  }
+  const moves = await bench.bench.ledger.owner.query(`SELECT 1 FROM treasury_move`);
+  expect([(await bench.sweeps()).length - before, moves]).toEqual([0, []]);
+  await bench.bench.ledger.owner.query(
+    `UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`,
+  );
+  await bench.rounds(5);
+  expect(await bench.units(address, "PLAIN")).toBe(0n);
 });

@@ -22,7 +22,7 @@ import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import type { WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
-import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
+import { type SweepRules, SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
 import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
 import type {
   TreasuryContext,
@@ -183,7 +183,8 @@ export class TreasuryBench {
     });
   }
 
-  signer(): SweepSigner {
+  /** @param over rules of a home that differs */
+  signer(over: Partial<SweepRules> = {}): SweepSigner {
     return new SweepSigner(this.keys, derivation, {
       chainId: 6940n,
       limits: LIMITS,
@@ -191,6 +192,7 @@ export class TreasuryBench {
       readKillSwitch: () => this.killSwitch,
       wallets: () => this.wallets,
       contractOf,
+      ...over,
     });
   }
 
