@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import { encodeTransfer } from "../../chain/evm/erc20.js";
-import { hexToBytes } from "../../chain/hex.js";
+import { type Height, hexToBytes } from "../../chain/hex.js";
 import { decodeTransaction } from "../../chain/transaction.js";
 import type { Atoken } from "../../chain/units.js";
 import type { TreasuryRules } from "../../ledger/policy/policy.js";
@@ -19,6 +19,7 @@ import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { lower, raisePrice } from "../gas.js";
+import { isPassedOver } from "../lane/attempts/stalled-slot.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import type { AddressState } from "./sweep-node.js";
 import { valueAt } from "./sweep-plan.js";
@@ -27,7 +28,7 @@ import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js
 /** What signing needs to know of a round. */
 export interface SigningRound {
   readonly rules: TreasuryRules;
-  readonly view: Pick<WalletView, "suggestedPriceAtoken">;
+  readonly view: Pick<WalletView, "height" | "suggestedPriceAtoken">;
   /** Wallets of this home that may be given coins now. */
   readonly wallets: readonly Address[];
   /** The chain is looked at no earlier than where the ledger is: all that is booked is there. */
@@ -61,10 +62,11 @@ export function firstAttempt(
 /**
  * What is not mined in time, goes to the wrong wallet, or is more than there is, is replaced on the same
  * nonce.
+ * @param seen.sinceHeight height at which its newest attempt was first seen
  */
 export function nextAttempt(
   context: TreasuryContext,
-  seen: SeenSweep,
+  seen: SeenSweep & { readonly sinceHeight: Height },
   round: SigningRound,
 ): NewSweepAttempt | undefined {
   const last = replaceableOf(seen);
@@ -73,6 +75,10 @@ export function nextAttempt(
   const wallet = round.wallets.find((each) => each === last.wallet);
   if (wallet === undefined) return replacement(context, seen, round);
   if (last.ageMs < context.settings.repriceAfterMs) return undefined;
+  // What is suggested above it says by itself that it is too cheap.
+  const { height, suggestedPriceAtoken } = round.view;
+  const isOutbid = suggestedPriceAtoken > last.gasPriceAtoken;
+  if (!isOutbid && !isPassedOver(seen.sinceHeight, height)) return undefined;
   const gasPriceAtoken = dearerPrice(context, seen, round);
   return gasPriceAtoken === undefined
     ? undefined

@@ -8,7 +8,6 @@ import { readySweep, type Sweep, voidSweep } from "../../ledger/treasury/sweeps.
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, lower, raisePrice } from "../gas.js";
-import type { WalletView } from "../lane/wallet-node.js";
 import type { SeenSweep, SigningRound } from "./sweep-attempts.js";
 import { missingGas, topUpOf } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
@@ -24,7 +23,6 @@ export const GIVEN_UP_DELAY_MS = 600_000;
 
 /** What is known for one round. */
 export interface GasRound extends SigningRound {
-  readonly view: SigningRound["view"] & Pick<WalletView, "height">;
   readonly policy: HashedPolicy;
   readonly maySign: boolean;
   readonly isStopped: boolean;

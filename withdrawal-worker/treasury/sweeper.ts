@@ -3,6 +3,7 @@
  * keeps the bands. Every step is a commit of its own; a round that dies anywhere is done by the next.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
 import { readCursor, type WatchCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
@@ -72,6 +73,8 @@ export class Sweeper {
   /** Bounded by the open sweeps: when their bytes were last sent, and since when a receipt is missing. */
   #sentMs = new Map<number, number>();
   #missingSinceMs = new Map<number, number>();
+  /** Bounded likewise: how many attempts each has, and the height at which the newest was first seen. */
+  #newest = new Map<number, { readonly count: number; readonly height: Height }>();
   /** Of the last round. */
   #lateCount = 0;
   /** Moves that could not end in the last round. */
@@ -180,7 +183,10 @@ export class Sweeper {
         round,
       );
       const first = ready.flatMap((each) => firstAttempt(this.#context, each, round) ?? []);
-      const next = seen.flatMap((each) => nextAttempt(this.#context, each, round) ?? []);
+      const next = seen.flatMap((each) => {
+        const sinceHeight = this.#seenSince(each, round);
+        return nextAttempt(this.#context, { ...each, sinceHeight }, round) ?? [];
+      });
       await storeAttempts(database, [...first, ...next]);
       const isSigned = new Set(first.map(({ sweepId }) => sweepId));
       await this.#giveUp(
@@ -234,10 +240,20 @@ export class Sweeper {
 
   #forgetEnded(open: readonly Sweep[]): void {
     const ids = new Set(open.map(({ id }) => id));
-    const kept = (times: ReadonlyMap<number, number>) =>
-      new Map([...times].filter(([id]) => ids.has(id)));
+    const kept = <T>(known: ReadonlyMap<number, T>) =>
+      new Map([...known].filter(([id]) => ids.has(id)));
     this.#sentMs = kept(this.#sentMs);
     this.#missingSinceMs = kept(this.#missingSinceMs);
+    this.#newest = kept(this.#newest);
+  }
+
+  /** Height at which a sweep's newest attempt was first seen; of a chain that came back shorter, anew. */
+  #seenSince({ sweep: { id, attempts } }: SeenSweep, { view: { height } }: Round): Height {
+    const { length: count } = attempts;
+    const known = this.#newest.get(id);
+    if (known?.count === count && known.height <= height) return known.height;
+    this.#newest.set(id, { count, height });
+    return height;
   }
 
   /** A used nonce without a receipt of ours is never signed over. */

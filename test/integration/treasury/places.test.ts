@@ -284,3 +284,19 @@ it("of a token whose gas does not pay for a spike is made as dear as it allows, 
     0n,
   ]);
 });
+
+it("is made no dearer while the chain stands still: no price is paid where nobody makes blocks", async () => {
+  const address = await coins();
+  const node = { ...bench.node, send: async () => [] };
+  const treasury = bench.sweeper({ settings: { ...bench.settings, repriceAfterMs: 0 }, node });
+  const attempts = async () => (await sweepsOf(address))[0]?.attempts.length;
+  for (let round = 0; round < 5; round += 1) await treasury.round(signal);
+  expect([await statesOf(address), await attempts()]).toEqual([["signed"], 1]);
+  // One block may have been under way when it was sent.
+  await bench.mine();
+  await treasury.round(signal);
+  expect(await attempts()).toBe(1);
+  await bench.mine();
+  for (let round = 0; round < 3; round += 1) await treasury.round(signal);
+  expect(await attempts()).toBe(2);
+});

@@ -45,6 +45,11 @@ export interface StallView {
  */
 const BLOCKS_OF_PROOF = 2;
 
+/** Whether blocks since a height are proof that they had no place for a transaction that was there at it. */
+export function isPassedOver(sinceHeight: Height, height: Height): boolean {
+  return height - sinceHeight >= BLOCKS_OF_PROOF;
+}
+
 /** Looks are seconds apart, whatever the settings: less than this between two is no outage. */
 const MIN_OUTAGE_MS = 60_000;
 
@@ -77,7 +82,7 @@ export function stallAction(
   view: Pick<StallView, "height" | "nowMs" | "isInPool">,
   settings: StallSettings,
 ): StallAction {
-  if (view.height - stall.sinceHeight < BLOCKS_OF_PROOF) return "wait";
+  if (!isPassedOver(stall.sinceHeight, view.height)) return "wait";
   if (view.nowMs - stall.sinceMs >= settings.giveUpAfterMs) return "give-up";
   const patienceMs = settings.repriceAfterMs / (view.isInPool ? 1 : 2);
   return view.nowMs - stall.repricedAtMs >= patienceMs ? "reprice" : "wait";
