@@ -231,7 +231,7 @@ function printDecision(
  * The customer that a decision makes, because the ledger has none of that name: a lost ledger has to learn
  * of all of them anew, and coins that go to a name that was mistyped are nobody's.
  */
-async function newCustomerOf(sql: Sql, terms: StoredTerms): Promise<string | undefined> {
+async function newCustomerOf(sql: Sql, terms: Decision["terms"]): Promise<string | undefined> {
   if (terms.action !== "assign-address" && terms.action !== "assign-deposit") return undefined;
   const { customerId } = terms;
   return (await isKnownCustomer(sql, customerId)) ? undefined : customerId;

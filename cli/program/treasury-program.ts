@@ -34,7 +34,8 @@ export function addTreasuryCommands(program: Command, run: Runner): void {
       "a frozen sweep goes on: its bytes again, or the address anew if its nonce is used",
     )
     .argument("<id>", "number of the sweep")
-    .requiredOption("--reason <text>", "what you found, kept for ever")
+    .requiredOption("--reason <text>", "what you found, kept for ever (causeway ledger decisions)")
+    .option("--operator <name>", "who decides, for the record (else the user)")
     .action((id: string, own: SharedOptions & ReleaseSweepOptions) =>
       run<SharedOptions & ReleaseSweepOptions>(async (context, given) => {
         const { runReleaseSweep } = await import("../commands/treasury/treasury.js");

@@ -18,7 +18,13 @@ import type { ShowPayment } from "../withdrawals/release/outcome.js";
 import { readInclusion } from "../withdrawals/recorded-inclusions.js";
 import { lockOpenSlot } from "../withdrawals/slot-outcomes.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
-import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
+import {
+  type DecisionTerms,
+  parseTerms,
+  type StoredTerms,
+  subjectOf,
+  type SweepReleaseTerms,
+} from "./decision.js";
 import { assertBooked, carryOut } from "./carry-out.js";
 
 /** A decision as stored. */
@@ -26,7 +32,7 @@ export interface Decision {
   readonly id: number;
   readonly kind: string;
   readonly key: string;
-  readonly terms: StoredTerms;
+  readonly terms: StoredTerms | SweepReleaseTerms;
   readonly reason: string;
   readonly needsSecond: boolean;
   readonly status: "proposed" | "done" | "refused";
@@ -357,7 +363,7 @@ interface DecisionRow {
   readonly id: string;
   readonly kind: string;
   readonly key: string;
-  readonly terms: StoredTerms;
+  readonly terms: Decision["terms"];
   readonly reason: string;
   readonly needs_second: boolean;
   readonly status: Decision["status"];

@@ -128,6 +128,14 @@ const decisionTerms = z.discriminatedUnion("action", [
 /** Terms as typed or read from the table. */
 export type StoredTerms = z.input<typeof decisionTerms>;
 
+/** That a frozen sweep goes on: never proposed, as the command that looks at the chain decides it. */
+export interface SweepReleaseTerms {
+  readonly action: "release-sweep";
+  readonly sweepId: number;
+  /** Another transaction used its nonce. */
+  readonly isNonceUsed: boolean;
+}
+
 /** Parsed terms. */
 export type DecisionTerms = z.output<typeof decisionTerms>;
 

@@ -348,28 +348,27 @@ export async function freezeSweep(sql: Sql, id: number, reason: string): Promise
 
 /**
  * A person looked at a frozen sweep: its nonce is free, and its bytes are sent again, or it is signed
- * where it never was; or another transaction used it, and the address is looked at anew.
+ * where it never was; or another transaction used it, and the address is looked at anew. Inside the caller's
+ * transaction; its next step overwrites the reason.
  * @throws NOT_FROZEN
  */
-export function releaseSweep(
-  database: SqlDatabase,
+export async function releaseSweep(
+  tx: Sql,
   id: number,
   release: { readonly isNonceUsed: boolean; readonly reason: string },
 ): Promise<void> {
-  return database.transaction(async (tx) => {
-    const isDone = await step(
-      tx,
-      `UPDATE sweep
-          SET state = CASE WHEN $2 THEN 'foreign'
-                      WHEN EXISTS (SELECT 1 FROM sweep_attempt t WHERE t.sweep_id = sweep.id)
-                      THEN 'signed' ELSE 'ready' END,
-              reason = $3
-        WHERE id = $1 AND state = 'frozen'`,
-      [id, release.isNonceUsed, release.reason],
-    );
-    if (!isDone) throw new LedgerError("NOT_FROZEN", `sweep ${id} is not frozen`);
-    if (release.isNonceUsed) await lookAgain(tx, [id], 0);
-  });
+  const isDone = await step(
+    tx,
+    `UPDATE sweep
+        SET state = CASE WHEN $2 THEN 'foreign'
+                    WHEN EXISTS (SELECT 1 FROM sweep_attempt t WHERE t.sweep_id = sweep.id)
+                    THEN 'signed' ELSE 'ready' END,
+            reason = $3
+      WHERE id = $1 AND state = 'frozen'`,
+    [id, release.isNonceUsed, release.reason],
+  );
+  if (!isDone) throw new LedgerError("NOT_FROZEN", `sweep ${id} is not frozen`);
+  if (release.isNonceUsed) await lookAgain(tx, [id], 0);
 }
 
 async function step(sql: Sql, statement: string, values: readonly unknown[]): Promise<boolean> {

@@ -4,11 +4,11 @@ import {
   broughtUnits,
   findSweep,
   listSweeps,
-  releaseSweep,
   type Sweep,
 } from "../../../ledger/treasury/sweeps.js";
 import { asSweepState, SWEEP_STATES } from "../../../ledger/treasury/sweep-states.js";
 import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/treasury-figures.js";
+import { decideSweepRelease } from "../../../ledger/decisions/sweep-release.js";
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { amountText } from "../../amount-text.js";
 import { CliError } from "../../errors.js";
@@ -17,6 +17,7 @@ import { refuseLate } from "../../ledger/late-node.js";
 import { type LedgerCommand, toJson, withLedger } from "../../ledger/ledger-tools.js";
 import { lastIfFull, type PageOptions, readPage } from "../../list-page.js";
 import { readWholeNumber } from "../../whole-number.js";
+import { operatorName, readReason } from "../ledger-decisions.js";
 
 /** Filters of `sweeps list`, as typed. */
 export interface ListSweepsOptions extends PageOptions {
@@ -26,6 +27,7 @@ export interface ListSweepsOptions extends PageOptions {
 /** Options of `sweeps release`. */
 export interface ReleaseSweepOptions {
   readonly reason: string;
+  readonly operator?: string;
 }
 
 /** `treasury status`. @returns 0, or 1 while persons are asked to send something */
@@ -103,9 +105,10 @@ function rowOf(sweep: Sweep): string {
 export async function runReleaseSweep(
   command: LedgerCommand,
   idText: string,
-  { reason }: ReleaseSweepOptions,
+  options: ReleaseSweepOptions,
 ): Promise<number> {
   const id = readWholeNumber("<id>", idText, { least: 0 });
+  const word = { reason: readReason(options.reason), operator: operatorName(options.operator) };
   const { signal } = command;
   return withLedger(command, async ({ database, node }) => {
     // A sweep that has been made behind a backup is frozen in it still.
@@ -123,7 +126,7 @@ export async function runReleaseSweep(
       const { transactionHash } = mined;
       throw new CliError("USAGE", `${transactionHash} is mined: it ends when its block is booked.`);
     }
-    await releaseSweep(database, id, { isNonceUsed, reason });
+    await decideSweepRelease(database, { sweepId: id, isNonceUsed, ...word });
     const next = isNonceUsed
       ? `Another transaction used nonce ${sweep.gas.nonce}: the address is looked at anew.`
       : sweep.attempts.length === 0

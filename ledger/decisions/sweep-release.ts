@@ -1,0 +1,34 @@
+/**
+ * A person's word about a frozen sweep, kept with the other decisions: the sweep's own reason is that of its
+ * latest step.
+ */
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { releaseSweep } from "../treasury/sweeps.js";
+import type { SweepReleaseTerms } from "./decision.js";
+
+/** What was found, by whom. */
+export interface SweepRelease extends Omit<SweepReleaseTerms, "action"> {
+  readonly reason: string;
+  readonly operator: string;
+}
+
+/**
+ * Lets a frozen sweep go on (`releaseSweep`), and writes down who did so and why, in one commit. One that
+ * freezes again is decided about again.
+ * @throws NOT_FROZEN
+ */
+export function decideSweepRelease(database: SqlDatabase, release: SweepRelease): Promise<void> {
+  const { sweepId, isNonceUsed, reason, operator } = release;
+  const terms: SweepReleaseTerms = { action: "release-sweep", sweepId, isNonceUsed };
+  return database.transaction(async (tx) => {
+    // The sweep's row is locked from here on: so is the number of its next decision.
+    await releaseSweep(tx, sweepId, { isNonceUsed, reason });
+    await tx.query(
+      `INSERT INTO operator_decision
+         (kind, key, terms, reason, needs_second, status, proposed_by, decided_by, decided_at)
+       SELECT 'sweep', $1::text || ':' || count(*) + 1, $2::jsonb, $3, false, 'done', $4, $4, now()
+         FROM operator_decision WHERE kind = 'sweep' AND terms->>'sweepId' = $1::text`,
+      [sweepId.toString(), JSON.stringify(terms), reason, operator],
+    );
+  });
+}
