@@ -157,11 +157,14 @@ async function scanWallet(
   const minedNonce = await chain.nonceAt(wallet, headHeight);
   const pendingNonce = await chain.nonceAt(wallet, "pending");
   const slots = await readOpenSlots(database, wallet);
-  const known = await readKnownNonces({ database, chain }, { wallet, fromHeight, ledgerNonce });
+  const known = await readKnownNonces({ database, chain }, { wallet, fromHeight });
   const lowest = [...slots.map(({ nonce }) => nonce), known.nextNonce].reduce((left, right) =>
     left < right ? left : right,
   );
-  const nextNonce = minedNonce > known.nextNonce ? minedNonce : known.nextNonce;
+  // A person may have let the ledger go on behind transactions that it does not know.
+  const nextNonce = [minedNonce, known.nextNonce, ledgerNonce ?? 0n].reduce((left, right) =>
+    left > right ? left : right,
+  );
   const scanned = {
     nonceAt: (at: Height) => chain.nonceAt(wallet, at),
     transactions: (range: { readonly from: Height; readonly to: Height }) =>
@@ -176,7 +179,8 @@ async function scanWallet(
         })
       : [];
   const payments = mined.filter(({ nonce }) => nonce >= known.nextNonce);
-  assertAllShown(wallet, payments.length, nextNonce - known.nextNonce);
+  const unknown = minedNonce > known.nextNonce ? minedNonce - known.nextNonce : 0n;
+  assertAllShown(wallet, payments.length, unknown);
   return {
     wallet: { ...hotWallet, fromHeight },
     isRegistered,
@@ -190,25 +194,23 @@ async function scanWallet(
 }
 
 /**
- * From which nonce on the ledger knows nothing of the wallet. A row alone says nothing: a worker
- * makes it with the chain's nonce in a ledger that has just come up empty.
+ * From which nonce on the ledger knows nothing of the wallet. Its own next nonce does not say it: a worker
+ * makes that of the chain's in a ledger that has just come up empty, and whoever accepts foreign
+ * transactions raises it over all that there are, payments that an older ledger has lost among them.
  */
 async function readKnownNonces(
   { database, chain }: Pick<RecoveryContext, "database" | "chain">,
-  asked: {
-    readonly wallet: Address;
-    readonly fromHeight: Height;
-    readonly ledgerNonce: bigint | undefined;
-  },
+  asked: { readonly wallet: Address; readonly fromHeight: Height },
 ): Promise<{ readonly nextNonce: bigint; readonly fromHeight: Height }> {
-  const { wallet, ledgerNonce } = asked;
-  const rows = await database.query(
-    `SELECT 1 FROM nonce_slot WHERE wallet = $1
-     UNION ALL SELECT 1 FROM recovered_payment WHERE wallet = $1 LIMIT 1`,
+  const { wallet } = asked;
+  const [row] = await database.query<{ next_nonce: string | null }>(
+    `SELECT (greatest((SELECT max(nonce) FROM nonce_slot WHERE wallet = $1),
+                      (SELECT max(nonce) FROM recovered_payment WHERE wallet = $1)) + 1)::text
+            AS next_nonce`,
     [wallet],
   );
   const fromHeight = Math.max(asked.fromHeight, await watchedFromHeight(database));
-  if (ledgerNonce !== undefined && rows.length > 0) return { nextNonce: ledgerNonce, fromHeight };
+  if (row?.next_nonce != null) return { nextNonce: storedAtoken(row.next_nonce), fromHeight };
   // What was before the first watched block is in the opening capital, or in what lay there.
   return {
     nextNonce: fromHeight === 0 ? 0n : await chain.nonceAt(wallet, fromHeight - 1),

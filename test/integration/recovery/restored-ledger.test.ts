@@ -271,6 +271,26 @@ describe("an older database that was put back", () => {
     expect(await desk.breaks()).toBe("");
   });
 
+  it("finds own payments whose nonces were released as foreign ones, and pays none again", async () => {
+    const backup = await live();
+    await desk.useDatabase(backup);
+    rmSync(`${desk.home}/data`, { recursive: true });
+    await desk.watch();
+    await desk.work(1);
+    const word = ["--reason", "nobody asked for them"];
+    await desk.causeway("withdrawals", "release", "--accept-foreign", ...word);
+    const declared = ["--declare", "it is an older backup", "--apply"];
+    const { code, text } = await desk.causeway("recover", ...declared);
+    expect([code, /book (\d+) payments/.exec(text)?.[1]]).toEqual([0, "2"]);
+    const repeat = { key: "a2", customer: "alice", to: destination(2), amountAtoken: 2n * TOKEN };
+    const { id } = await desk.request(repeat);
+    await desk.work();
+    expect((await desk.read(id)).status).toBe("frozen");
+    expect(desk.paidAtoken(destination(2))).toBe(2n * TOKEN);
+    await desk.watch();
+    expect(await desk.breaks()).toBe("");
+  });
+
   it("freezes what waited in the backup and was paid behind it, and settles a taken slot", async () => {
     const alice = await desk.register("alice");
     desk.pay([alice.address, 10n * TOKEN]);
