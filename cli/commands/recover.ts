@@ -30,6 +30,8 @@ import {
   type RecoveryPlan,
   type WalletPlan,
 } from "../../ledger/recovery/recovery-plan.js";
+import { unseenText } from "../../ledger/recovery/unseen-payments.js";
+import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError } from "../errors.js";
 import { refuseSyncing } from "../ledger/late-node.js";
@@ -42,6 +44,7 @@ import {
   withLedger,
 } from "../ledger/ledger-tools.js";
 import { sentText } from "./wallets/transaction-text.js";
+import { walletsMeant } from "./withdrawals/withdrawals.js";
 import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallets/wallet-transactions.js";
 
 /** Options of `recover`, as typed. */
@@ -52,6 +55,8 @@ export interface RecoverOptions {
   readonly declare?: string;
   /** With `declare`: the last address that the operator's own records know. */
   readonly lastAddressIndex?: string;
+  /** With `apply`: wallets that were used elsewhere before the ledger knew of them. */
+  readonly acceptUnseen?: readonly string[];
   readonly operator?: string;
 }
 
@@ -73,6 +78,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   const lastAddressIndex = readLastAddressIndex(options);
   const recover = async (opened: OpenedLedger): Promise<number> => {
     const { database, wallets } = opened;
+    const acceptUnseen = readAcceptedUnseen(options, wallets);
     const tokens = loadExchangeTokens(command.home);
     const operator = operatorName(options.operator);
     // No service may have met it yet: they can stand still until it is recovered. Also where a person
@@ -95,7 +101,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     const plan = await planRecovery(context);
     const result =
       plan !== undefined && options.apply === true
-        ? await applyRecovery(database, plan, operator)
+        ? await applyRecovery(database, plan, operator, acceptUnseen)
         : undefined;
     if (plan === undefined) return recoverChain(command, opened, { ...options, operator });
     const toDecide = await listOpenPayments(database, MAX_LINES);
@@ -211,6 +217,17 @@ function readLastAddressIndex({ lastAddressIndex, declare }: RecoverOptions): nu
   return Number(lastAddressIndex);
 }
 
+/** @throws USAGE */
+function readAcceptedUnseen(
+  { acceptUnseen = [], apply }: RecoverOptions,
+  wallets: readonly HotWallet[],
+): readonly Address[] {
+  if (acceptUnseen.length > 0 && apply !== true) {
+    throw new CliError("USAGE", "--accept-unseen goes with --apply.");
+  }
+  return acceptUnseen.flatMap((flag) => walletsMeant(wallets, flag)).map(({ address }) => address);
+}
+
 const USES = { paid: "was paid", failed: "failed", cancelled: "was cancelled" };
 
 function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): string[] {
@@ -251,7 +268,9 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
 function walletLines(plan: WalletPlan, verb: string): string[] {
   const { wallet, isRegistered, payments, booked, found, nextNonce, waitingInPool } = plan;
   const name = toChecksumAddress(wallet.address);
+  const unseen = unseenText(plan);
   return [
+    ...(unseen === undefined || verb === "done" ? [] : [`UNSEEN: ${unseen}`]),
     ...(isRegistered ? [] : [`${verb}: register the hot wallet ${name}, as its key is here`]),
     `${verb}: book ${payments.length - booked.length} payments of the hot wallet ${name} that the ` +
       `ledger does not know; its next nonce is ${nextNonce}`,

@@ -468,6 +468,10 @@ function addRecoveryCommands(program: Command, run: Runner): void {
       "--last-address-index <index>",
       "with --declare: the last address of your own records; else 1,000 are left out",
     )
+    .option(
+      "--accept-unseen <wallet...>",
+      "with --apply: wallets that were used elsewhere before this ledger knew them",
+    )
     .option("--operator <name>", "who does it, for the record (else the user)")
     .action(
       run<SharedOptions & RecoverOptions>(async (context, own) => {

@@ -24,6 +24,7 @@ import { readHotWallet } from "../wallets/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { type LedgerState, readLedgerState } from "../guard/ledger-guard.js";
 import { type AddressChain, findLostAddresses, type LostAddress } from "./lost-addresses.js";
+import type { SeenWallet, UnseenPayments } from "./unseen-payments.js";
 
 /** A mined transaction of the hot wallet with its block. */
 export interface MinedPayment extends WalletTransaction {
@@ -55,7 +56,7 @@ export interface FoundPayment {
 }
 
 /** What a recovery would do about one hot wallet. */
-export interface WalletPlan {
+export interface WalletPlan extends SeenWallet {
   readonly wallet: HotWallet;
   /** False for one that only the home knows: it is registered, too. */
   readonly isRegistered: boolean;
@@ -187,6 +188,7 @@ async function scanWallet(
     ledgerNonce,
     nextNonce,
     payments,
+    unseen: known.unseen,
     booked: await readBooked(database, wallet, payments),
     consumed: consumedSlots({ wallet, slots, mined }),
     waitingInPool: pendingNonce > nextNonce ? pendingNonce - nextNonce : 0n,
@@ -201,7 +203,7 @@ async function scanWallet(
 async function readKnownNonces(
   { database, chain }: Pick<RecoveryContext, "database" | "chain">,
   asked: { readonly wallet: Address; readonly fromHeight: Height },
-): Promise<{ readonly nextNonce: bigint; readonly fromHeight: Height }> {
+): Promise<KnownNonces> {
   const { wallet } = asked;
   const [row] = await database.query<{ next_nonce: string | null }>(
     `SELECT (greatest((SELECT max(nonce) FROM nonce_slot WHERE wallet = $1),
@@ -209,13 +211,26 @@ async function readKnownNonces(
             AS next_nonce`,
     [wallet],
   );
-  const fromHeight = Math.max(asked.fromHeight, await watchedFromHeight(database));
-  if (row?.next_nonce != null) return { nextNonce: storedAtoken(row.next_nonce), fromHeight };
+  const watchedFrom = await watchedFromHeight(database);
+  const fromHeight = Math.max(asked.fromHeight, watchedFrom);
+  if (row?.next_nonce != null) {
+    return { nextNonce: storedAtoken(row.next_nonce), fromHeight, unseen: undefined };
+  }
   // What was before the first watched block is in the opening capital, or in what lay there.
-  return {
-    nextNonce: fromHeight === 0 ? 0n : await chain.nonceAt(wallet, fromHeight - 1),
-    fromHeight,
-  };
+  const upTo = fromHeight - 1;
+  const count = upTo < 0 ? 0n : await chain.nonceAt(wallet, upTo);
+  const isBehindWatch = fromHeight === watchedFrom;
+  const unseen = count === 0n ? undefined : { count, upTo, isBehindWatch };
+  return { nextNonce: count, fromHeight, unseen };
+}
+
+/** What a ledger knows of a wallet's nonces. */
+interface KnownNonces {
+  /** The first one that it knows nothing of. */
+  readonly nextNonce: bigint;
+  /** First block that counts. */
+  readonly fromHeight: Height;
+  readonly unseen: UnseenPayments | undefined;
 }
 
 /** Those that a person has accepted as outflows before: coins and fee are booked. */

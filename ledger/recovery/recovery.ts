@@ -28,6 +28,7 @@ import { freezeRecovered } from "../requests/recovered-payments.js";
 import { closeRecovery, readLedgerState } from "../guard/ledger-guard.js";
 import { registerInside } from "../wallets/wallet-registry.js";
 import type { LostAddress } from "./lost-addresses.js";
+import { refuseUnseen } from "./unseen-payments.js";
 import {
   highestRemembered,
   type MinedPayment,
@@ -51,14 +52,17 @@ const CHUNK = 5_000;
 /**
  * Books what the plan found: addresses without a customer, tokens, own payments into the account of
  * recovered payments, nonces; raises the epoch and opens the ledger. Either all of it, or nothing.
- * @throws RECOVERY when the ledger moved or was recovered since the plan was made, or payments wait in
- *   the pool
+ * @param acceptUnseen wallets of which the operator says that they were used elsewhere before
+ * @throws RECOVERY when the ledger moved or was recovered since the plan was made, payments wait in the
+ *   pool, or a wallet had sent something before the ledger knew of it
  */
 export async function applyRecovery(
   database: SqlDatabase,
   plan: RecoveryPlan,
   operator: string,
+  acceptUnseen: readonly Address[] = [],
 ): Promise<RecoveryResult> {
+  refuseUnseen(plan.wallets, acceptUnseen);
   const waiting = plan.wallets.find(({ waitingInPool }) => waitingInPool > 0n);
   if (waiting !== undefined) {
     throw new LedgerError(

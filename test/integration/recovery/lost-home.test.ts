@@ -3,7 +3,12 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet } from "ethers";
 import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
-import { derivation, Desk, TOKEN } from "./desk.js";
+import { keccak256 } from "../../../chain/hashes.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { signLegacy } from "../../../chain/transaction.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { derivation, Desk, destination, TOKEN } from "./desk.js";
 
 let desk: Desk;
 let backup: string;
@@ -103,6 +108,48 @@ describe("--last-address-index", () => {
       message: "more than 1000000 addresses are lost",
     });
     expect((await desk.register("dave")).index).toBe(1);
+  });
+});
+
+describe("a wallet that was added behind the backup", () => {
+  const key = keccak256(Buffer.from("second hot wallet of a lost home"));
+  const second = privateKeyToAddress(key);
+  const apply = (...more: readonly string[]) => desk.causeway("recover", "--apply", ...more);
+
+  it("is not recovered without what it paid before the ledger was told of it", async () => {
+    const again = await desk.backup();
+    desk.pay([second, 50n * TOKEN]);
+    const terms = { nonce: 0n, to: destination(1), valueAtoken: TOKEN, data: new Uint8Array(0) };
+    const gas = { gasPriceAtoken: 30_000_000n, gasLimit: 21_000n };
+    const paid = signLegacy({ chainId: FAKE_CHAIN_ID, ...terms, ...gas }, key);
+    desk.chain.submit(bytesToHex(paid));
+    desk.chain.mine();
+    await loseMachine();
+    // Named once the kit has booked past what it paid: its nonces begin behind that.
+    await desk.watch();
+    desk.writeKeystore("wallets/second.json", second);
+    const unseen = `up to block ${desk.chain.head} were mined before this ledger knew it`;
+    const plan = await declare("--last-address-index", "0");
+    expect([plan.code, plan.text]).toEqual([1, expect.stringContaining(unseen)]);
+    await expect(apply()).rejects.toMatchObject({
+      code: "RECOVERY",
+      message: expect.stringContaining("--accept-unseen"),
+    });
+    await expect(desk.register("dave")).rejects.toMatchObject({ code: "RECOVERY" });
+    // A person may say that it was used elsewhere, of this wallet and no other.
+    await expect(apply("--accept-unseen", destination(1))).rejects.toMatchObject({ code: "USAGE" });
+    expect((await apply("--accept-unseen", second)).code).toBe(0);
+
+    // Put back once more, with its file in the home: what it paid is found, and not paid again.
+    await desk.useDatabase(again);
+    await desk.watch();
+    const { code, text } = await declare("--last-address-index", "0", "--apply");
+    expect([code, /book [1-9].*/.exec(text)?.[0]]).toEqual([0, expect.stringContaining("book 1 ")]);
+    const fields = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+    const { id } = await desk.request({ key: "k1", ...fields });
+    await desk.work(3, [desk.lane(), desk.laneOf(key)]);
+    expect((await desk.read(id)).status).toBe("frozen");
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
   });
 });
 

@@ -7,7 +7,11 @@ import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { listEvents } from "../../../ledger/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { beginWatch } from "../../../deposit-watcher/watch-start.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { createPatientClient } from "../../helpers/exchange/patient-node.js";
+import { silentLog } from "../../helpers/services/ledger.js";
 import { Desk, destination, derivation, TOKEN, WALLET } from "./desk.js";
 
 /** A second hot wallet. */
@@ -407,6 +411,17 @@ describe("an empty database", () => {
     desk.chain.mine();
     await desk.useEmptyDatabase();
     rmSync(`${desk.home}/data`, { recursive: true });
+    // Begun as the home of an attached network says: of what was paid before it knows nothing.
+    const node = createEvmClient(createPatientClient(desk.chain.url));
+    const identity = { genesisHash: desk.chain.genesisHash, chainId: FAKE_CHAIN_ID };
+    const { database, signal } = desk;
+    await beginWatch({ database, node, identity, startHeight: "head", log: silentLog, signal });
+    await desk.causeway("recover", "--declare", "both are gone");
+    await expect(desk.causeway("recover", "--apply")).rejects.toMatchObject({
+      code: "RECOVERY",
+      message: expect.stringContaining('watcher.start-height = "genesis"'),
+    });
+    await desk.useEmptyDatabase();
     await desk.causeway("recover", "--declare", "both are gone");
     const plan = await desk.causeway("recover", "--apply");
     expect(plan.text).toContain("register 1010 addresses without a customer, indexes 0 to 1009");
