@@ -11,6 +11,7 @@ import {
 } from "../../ledger/recovery/older-chain.js";
 import { applyRewind, type RewindResult } from "../../ledger/recovery/rewind.js";
 import type { SendOutcome } from "../../rpc-client/evm-client.js";
+import { isPruned } from "../../rpc-client/errors.js";
 import { submitRefusalOf } from "../../rpc-client/submit-refusal.js";
 import { amountText } from "../amount-text.js";
 import { heldUnits } from "../../rpc-client/tokens/held-units.js";
@@ -95,7 +96,14 @@ async function stoppedReason(
 function rewindChain({ signal }: LedgerCommand, { node }: OpenedLedger): RewindChain {
   return {
     headHeight: () => node.blockNumber({ signal }),
-    blockHash: async (height) => (await node.getBlockHeader(height, { signal }))?.hash,
+    async blockHash(height) {
+      try {
+        return (await node.getBlockHeader(height, { signal }))?.hash;
+      } catch (error) {
+        if (isPruned(error)) return "pruned";
+        throw error;
+      }
+    },
     areMined: async (hashes) => {
       const receipts = await node.getTransactionReceipts(hashes, { signal });
       return receipts.map((receipt) => receipt !== undefined);

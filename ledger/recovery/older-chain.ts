@@ -84,8 +84,8 @@ export interface RewindPlan {
 /** What is asked of the chain. */
 export interface RewindChain extends HoldingsChain {
   readonly headHeight: () => Promise<Height>;
-  /** Hash of a block; undefined above the head. */
-  readonly blockHash: (height: Height) => Promise<Hash32 | undefined>;
+  /** Hash of a block; undefined above the head, "pruned" where the node has it no more. */
+  readonly blockHash: (height: Height) => Promise<Hash32 | "pruned" | undefined>;
   /** Whether each transaction is mined. */
   readonly areMined: (hashes: readonly Hash32[]) => Promise<readonly boolean[]>;
   /** How many transactions of a wallet are mined. */
@@ -119,7 +119,8 @@ export async function paymentsFrom(
 /**
  * Compares what is booked with the chain, payments of all wallets.
  * @returns undefined when the chain has the last booked block and all payments
- * @throws RECOVERY when more is gone than one plan holds (`maxRows` of a kind)
+ * @throws RECOVERY when more is gone than one plan holds (`maxRows` of a kind), and where the node has
+ *   deleted the blocks that would have to be compared
  */
 export async function planRewind(
   database: SqlDatabase,
@@ -128,11 +129,12 @@ export async function planRewind(
 ): Promise<RewindPlan | undefined> {
   const cursor = await readCursor(database);
   const headHeight = await chain.headHeight();
-  const isCursorThere =
-    cursor.blockHash === undefined || (await chain.blockHash(cursor.height)) === cursor.blockHash;
+  const shown = cursor.blockHash && (await chain.blockHash(cursor.height));
+  if (shown === "pruned") throw await cutOff(chain, cursor.height, headHeight);
+  const isCursorThere = shown === cursor.blockHash;
   const to = isCursorThere
     ? { height: cursor.height, hash: cursor.blockHash }
-    : await findCommonBlock(database, chain, cursor.height);
+    : await findCommonBlock(database, chain, { belowHeight: cursor.height, headHeight });
   const limit = maxRows + 1;
   const mined = await readPayments(database, `height > $2`, [null, to.height, limit]);
   const unmined = await readUnmined(database, chain, limit);
@@ -244,11 +246,12 @@ interface KnownBlock {
  * looked at. Blocks that are there may lie below some that are not: halving would have the watcher go back
  * behind them, and what waits would be ended for deposits that are not gone. So some block that is there is
  * found from the newest on, in steps that grow, and then all above it are asked for.
+ * @throws RECOVERY where none is found, and the node has deleted some
  */
 async function findCommonBlock(
   database: SqlDatabase,
   chain: RewindChain,
-  belowHeight: Height,
+  { belowHeight, headHeight }: { readonly belowHeight: Height; readonly headHeight: Height },
 ): Promise<{ readonly height: Height; readonly hash: Hash32 | undefined }> {
   const rows = await database.query<{ height: string; hash: string }>(
     `SELECT DISTINCT height::text, hash FROM (
@@ -262,16 +265,20 @@ async function findCommonBlock(
   const known: KnownBlock[] = rows
     .map((row) => ({ height: storedHeight(row.height), hash: storedHash(row.hash) }))
     .toSorted((left, right) => left.height - right.height);
+  let pruned = -1;
   const isThere = async (index: number) => {
     const block = known[index];
-    return block !== undefined && (await chain.blockHash(block.height)) === block.hash;
+    const hash = block && (await chain.blockHash(block.height));
+    if (hash === "pruned") pruned = Math.max(pruned, index);
+    return hash !== undefined && hash === block?.hash;
   };
   let there = known.length - 1;
   for (let step = 1; there >= 0 && !(await isThere(there)); step *= 2) {
-    there = there === 0 ? -1 : Math.max(0, there - step);
+    // What lies below one that the node has deleted it has deleted, too.
+    there = there === 0 || pruned >= 0 ? -1 : Math.max(0, there - step);
   }
-  for (let end = known.length; end > there + 1; end -= BLOCKS_AT_ONCE) {
-    const start = Math.max(there + 1, end - BLOCKS_AT_ONCE);
+  for (let end = known.length; end > Math.max(there, pruned) + 1; end -= BLOCKS_AT_ONCE) {
+    const start = Math.max(there + 1, pruned + 1, end - BLOCKS_AT_ONCE);
     const indexes = Array.from({ length: end - start }, (_, place) => start + place);
     const areThere = await Promise.all(indexes.map(isThere));
     const last = areThere.lastIndexOf(true);
@@ -281,10 +288,36 @@ async function findCommonBlock(
   }
   const found = known[there];
   if (found !== undefined) return found;
+  const cut = known[pruned];
+  if (cut !== undefined) throw await cutOff(chain, cut.height, headHeight);
   // Which chain it is its genesis says: that block is never lost, nor booked a second time.
   const genesisHeight = Math.min(0, belowHeight - 1);
   const height = Math.max(genesisHeight, (await watchedFromHeight(database)) - 1);
-  return { height, hash: height < 0 ? undefined : await chain.blockHash(height) };
+  const hash = height < 0 ? undefined : await chain.blockHash(height);
+  // A node that has deleted others keeps the genesis: there would be nothing to go on with.
+  const isCut = hash === "pruned" || (await chain.blockHash(height + 1)) === "pruned";
+  if (isCut) throw await cutOff(chain, height, headHeight);
+  return { height, hash };
+}
+
+/** @param height of the block that would have to be compared, and that the node has deleted */
+async function cutOff(
+  chain: RewindChain,
+  height: Height,
+  headHeight: Height,
+): Promise<LedgerError> {
+  let [pruned, oldest] = [height, headHeight];
+  while (oldest - pruned > 1) {
+    const middle = Math.floor((pruned + oldest) / 2);
+    if ((await chain.blockHash(middle)) === "pruned") pruned = middle;
+    else oldest = middle;
+  }
+  return new LedgerError(
+    "RECOVERY",
+    `the last block of ours that can be compared is ${height}, and the node has none below ${oldest}: ` +
+      "ask a node with the whole chain",
+    { details: { height, oldest } },
+  );
 }
 
 /** @param parameters the wallet, or null for all; what the condition compares with; a limit */
