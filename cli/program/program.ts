@@ -404,6 +404,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--wallet <address>", "only this wallet (else all that sign)")
     .option("--accept-foreign", "acknowledge all that the release finds, each by its hash")
     .option("--reason <text>", "what you found, for the record")
+    .option("--operator <name>", "who decides, for the record (else the user)")
     .action((id: string | undefined, own: SharedOptions & Omit<ReleaseOptions, "id">) =>
       run<SharedOptions & Omit<ReleaseOptions, "id">>(async (context, { paidBy, ...rest }) => {
         const { runReleaseWithdrawals } = await import("../commands/withdrawals/release.js");

@@ -78,7 +78,8 @@ export const ENGLISH = {
   decided: "Decided by",
   decision: "Decision",
   decisions: "Decisions about the books",
-  decisionsText: "What persons decided about the books, with causeway ledger.",
+  decisionsText:
+    "What persons decided about the books, with causeway ledger, and about frozen withdrawals.",
   deliveries: "Deliveries",
   deposit: "Deposit",
   depositAddresses: "deposit addresses",

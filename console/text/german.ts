@@ -81,7 +81,9 @@ export const GERMAN: Catalogue = {
   decided: "Entschieden durch",
   decision: "Entscheidung",
   decisions: "Entscheidungen über die Bücher",
-  decisionsText: "Was Personen über die Bücher entschieden haben, mit causeway ledger.",
+  decisionsText:
+    "Was Personen über die Bücher entschieden haben, mit causeway ledger, und über eingefrorene " +
+    "Auszahlungen.",
   deliveries: "Zustellungen",
   deposit: "Einzahlung",
   depositAddresses: "Einzahlungsadressen",

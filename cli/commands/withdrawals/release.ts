@@ -8,6 +8,7 @@ import {
   type Acknowledgement,
   readRecorded,
 } from "../../../ledger/withdrawals/foreign-transactions.js";
+import { keepingWord, type ReleaseWord } from "../../../ledger/withdrawals/release/kept-word.js";
 import { releaseWallet, releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import type {
   ReleaseContext,
@@ -50,8 +51,10 @@ export interface ReleaseOptions {
   readonly acknowledge?: readonly string[];
   /** Acknowledge every such transaction that this release finds, each by its hash. */
   readonly acceptForeign?: boolean;
-  /** With `acknowledge` or `acceptForeign`: what the operator found, for the record. */
+  /** What the operator found, for the record. */
   readonly reason?: string;
+  /** Who decides, for the record; else the user. */
+  readonly operator?: string;
   /** Without `id`: only this wallet. */
   readonly wallet?: string;
 }
@@ -67,6 +70,7 @@ export async function runReleaseWithdrawals(
   refuseContradictions(options);
   // Before the first wallet: what is refused releases none.
   const reason = reasonOf(options);
+  const operator = operatorName(options.operator);
   const { id } = options;
   return withLedger(command, async (opened) => {
     // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
@@ -88,8 +92,18 @@ export async function runReleaseWithdrawals(
       };
       reports.push(
         id === undefined
-          ? await releaseAll(context, { ...options, acknowledge: hashesOf(wallet), reason })
-          : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options)),
+          ? await releaseAll(context, {
+              ...options,
+              acknowledge: hashesOf(wallet),
+              by: operator,
+              reason,
+            })
+          : await releaseOne(context, {
+              id: toWithdrawalId(id),
+              decision: decisionOf(options),
+              operator,
+              reason,
+            }),
       );
     }
     // What has no nonce is no wallet's: it is met with each of them, and told once.
@@ -185,15 +199,16 @@ async function releaseAll(
   {
     acknowledge,
     acceptForeign,
+    by,
     reason,
   }: {
     readonly acknowledge: readonly string[];
     readonly acceptForeign?: boolean;
+    readonly by: string;
     readonly reason: string;
   },
 ): Promise<ReleaseReport> {
   const steps: ReleaseStep[] = [];
-  const by = operatorName(undefined);
   let acknowledgement: Acknowledgement | undefined =
     acknowledge.length === 0
       ? undefined
@@ -210,14 +225,21 @@ async function releaseAll(
   }
 }
 
+/** What is done about it is kept with who said so. */
+function releaseOne(context: ReleaseContext, word: ReleaseWord): Promise<ReleaseReport> {
+  const database = keepingWord(context.database, word);
+  return releaseWithdrawal({ ...context, database }, word.id, word.decision);
+}
+
 function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {
   if (paidBy !== undefined) return { decision: "paid-by", hash: parseHash32(paidBy) };
   return { decision: notPaid === true ? "not-paid" : "look-again" };
 }
 
-/** What is written down with whatever is acknowledged. @throws USAGE */
-function reasonOf({ acknowledge = [], reason }: ReleaseOptions): string {
+/** What is written down with whatever is acknowledged or decided. @throws USAGE */
+function reasonOf({ id, acknowledge = [], reason }: ReleaseOptions): string {
   if (reason !== undefined) return readReason(reason);
+  if (id !== undefined) return "no reason was given";
   if (acknowledge.length === 0) {
     return "accepted with all others that were shown (--accept-foreign)";
   }

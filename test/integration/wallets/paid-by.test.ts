@@ -8,6 +8,7 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { signLegacy } from "../../../chain/transaction.js";
+import { operatorName } from "../../../cli/commands/ledger-decisions.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { freezeWithdrawals } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
@@ -90,6 +91,28 @@ it("says that the kill switch is in the way, and goes on once it is lifted", asy
   await desk.work(4);
   expect((await desk.read(id)).status).toBe("settled");
   await expectPaidOnce();
+});
+
+it("is kept with who said so and why, as is that a request was not paid, each time", async () => {
+  const { id } = await desk.request(WISH);
+  const other = (await desk.request({ ...WISH, key: "v" })).id;
+  const hash = await payByHand();
+  const notPaid = ["withdrawals", "release", other, "--not-paid"];
+  await desk.causeway(...notPaid, ...SAID);
+  await freezeWithdrawals(desk.workerDatabase, [{ id: other, reason: "looked at once more" }]);
+  await desk.causeway(...notPaid, "--operator", "ben");
+  expect((await desk.read(other)).status).toBe("accepted");
+  await adopt(id, hash);
+  // Nothing is done, and nothing is said of it.
+  await expect(desk.causeway(...notPaid, ...SAID)).rejects.toMatchObject({ code: "NOT_FROZEN" });
+  const { text } = await desk.causeway("ledger", "decisions");
+  const kept = [
+    `1 done release-withdrawal decision not-paid, withdrawalId ${other}; by ann: looked at the chain`,
+    `2 done release-withdrawal decision not-paid, withdrawalId ${other}; by ben: no reason was given`,
+    `3 done release-withdrawal hash ${hash}, decision paid-by, withdrawalId ${id}; by ` +
+      `${operatorName(undefined)}: no reason was given`,
+  ];
+  expect(text).toBe(kept.join("\n"));
 });
 
 it("says that approvals are missing, and how the request ends without them", async () => {
