@@ -14,7 +14,7 @@ import { storedInteger, storedTime } from "../stored-values.js";
 import { findRecovered, type RecoveredPayment } from "../requests/recovered-payments.js";
 import { findUnlooked } from "../withdrawals/foreign-transactions.js";
 import type { ForeignPayment } from "../requests/possible-payments.js";
-import type { ReleaseTerms } from "../withdrawals/release/kept-word.js";
+import type { ReleaseTerms } from "../withdrawals/release/release-word.js";
 import type { ShowPayment } from "../withdrawals/release/outcome.js";
 import { readInclusion } from "../withdrawals/recorded-inclusions.js";
 import { lockOpenSlot } from "../withdrawals/slot-outcomes.js";

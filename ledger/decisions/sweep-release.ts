@@ -3,6 +3,7 @@
  * latest step.
  */
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { keepWord } from "../kept-word.js";
 import { releaseSweep } from "../treasury/sweeps.js";
 import type { SweepReleaseTerms } from "./decision.js";
 
@@ -23,12 +24,7 @@ export function decideSweepRelease(database: SqlDatabase, release: SweepRelease)
   return database.transaction(async (tx) => {
     // The sweep's row is locked from here on: so is the number of its next decision.
     await releaseSweep(tx, sweepId, { isNonceUsed, reason });
-    await tx.query(
-      `INSERT INTO operator_decision
-         (kind, key, terms, reason, needs_second, status, proposed_by, decided_by, decided_at)
-       SELECT 'sweep', $1::text || ':' || count(*) + 1, $2::jsonb, $3, false, 'done', $4, $4, now()
-         FROM operator_decision WHERE kind = 'sweep' AND terms->>'sweepId' = $1::text`,
-      [sweepId.toString(), JSON.stringify(terms), reason, operator],
-    );
+    const subject = sweepId.toString();
+    await keepWord(tx, { kind: "sweep", subject, terms, reason, operator });
   });
 }

@@ -8,7 +8,7 @@ import {
   type Acknowledgement,
   readRecorded,
 } from "../../../ledger/withdrawals/foreign-transactions.js";
-import { keepingWord, type ReleaseWord } from "../../../ledger/withdrawals/release/kept-word.js";
+import { keepingWord, type ReleaseWord } from "../../../ledger/withdrawals/release/release-word.js";
 import { releaseWallet, releaseWithdrawal } from "../../../ledger/withdrawals/release/release.js";
 import type {
   ReleaseContext,

@@ -1,8 +1,6 @@
-/**
- * A person's word that lets a frozen withdrawal go on is kept among what persons decide, in the commit that
- * carries it out: `causeway ledger decisions` shows who said what, and why.
- */
-import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
+/** Releases of one withdrawal with the word of whoever decided: see `ledger/kept-word.ts`. */
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { keepWord } from "../../kept-word.js";
 import type { WithdrawalId } from "../../requests/withdrawal-id.js";
 import type { ReleaseDecision } from "./outcome.js";
 
@@ -27,6 +25,8 @@ export type ReleaseTerms = ReleaseDecision & {
  * the word along. What only looks, or finds a receipt, keeps none.
  */
 export function keepingWord(database: SqlDatabase, word: ReleaseWord): SqlDatabase {
+  const { id, decision, operator, reason } = word;
+  const terms: ReleaseTerms = { action: "release-withdrawal", withdrawalId: id, ...decision };
   return {
     url: database.url,
     query: (text, parameters) => database.query(text, parameters),
@@ -36,20 +36,10 @@ export function keepingWord(database: SqlDatabase, word: ReleaseWord): SqlDataba
       database.transaction(async (tx) => {
         const result = await work(tx);
         const isDone: unknown = result;
-        if (isDone === true) await keep(tx, word);
+        if (isDone === true) {
+          await keepWord(tx, { kind: "release", subject: id, terms, reason, operator });
+        }
         return result;
       }),
   };
-}
-
-/** Of one withdrawal that froze again there are several; whoever writes one holds its row. */
-async function keep(tx: Sql, { id, decision, operator, reason }: ReleaseWord): Promise<void> {
-  const terms: ReleaseTerms = { action: "release-withdrawal", withdrawalId: id, ...decision };
-  await tx.query(
-    `INSERT INTO operator_decision
-       (kind, key, terms, reason, needs_second, status, proposed_by, decided_by, decided_at)
-     SELECT 'release', $1 || '#' || count(*) + 1, $2::jsonb, $3, false, 'done', $4, $4, now()
-       FROM operator_decision WHERE kind = 'release' AND terms ->> 'withdrawalId' = $1`,
-    [id, JSON.stringify(terms), reason, operator],
-  );
 }
