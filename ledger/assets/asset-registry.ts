@@ -129,11 +129,9 @@ export async function storeTokens(tx: Sql, fresh: readonly TokenEntry[]): Promis
   if (fresh.length === 0) return;
   const { height } = await readCursor(tx);
   await tx.query(
-    // Behind the losses that there were, whatever the clock says: they do not move where it counts from.
-    `INSERT INTO asset (symbol, contract, decimals, from_height, registered_at)
-     SELECT symbol, contract, decimals, $4,
-            greatest(now(), (SELECT max(at) + interval '1 microsecond' FROM chain_rewind))
-       FROM unnest($1::text[], $2::text[], $3::integer[]) AS t (symbol, contract, decimals)`,
+    `INSERT INTO asset (symbol, contract, decimals, from_height)
+     SELECT symbol, contract, decimals, $4 FROM unnest($1::text[], $2::text[], $3::integer[])
+         AS t (symbol, contract, decimals)`,
     [
       fresh.map(({ symbol }) => symbol),
       fresh.map(({ contractAddress }) => contractAddress),

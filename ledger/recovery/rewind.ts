@@ -112,12 +112,9 @@ async function setCursorBack(
 ): Promise<void> {
   const { height, blockHash, rewinds, nextAddressIndex } = cursor;
   await tx.query(
-    // Of this moment, behind the locks: what was booked while they were waited for is of before. So is what
-    // is known of tokens, whose times this one is held against, where the clock has gone back since.
+    // Of this moment, behind the locks: what was booked while they were waited for is of before.
     `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator, at)
-     VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7,
-             greatest(clock_timestamp(), (SELECT max(registered_at) FROM asset),
-                      (SELECT max(at) FROM token_state_change)))`,
+     VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, clock_timestamp())`,
     [
       rewinds + 1,
       height,

@@ -1,16 +1,14 @@
 /** A token, and a wallet, that were taken in above the block that a chain came back to. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { readTokenAssets, registerTokens } from "../../../ledger/assets/asset-registry.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { WALLET } from "../../helpers/exchange/house.js";
 import { registerTestWallets } from "../../helpers/services/ledger.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
-import { callOf, TokenBench, TOKENS } from "./token-bench.js";
+import { callOf, TokenBench } from "./token-bench.js";
 
 /** A hot wallet that comes later. */
 const SECOND = testAddress(0x5ec);
@@ -231,39 +229,4 @@ async function unitsOf(account: string): Promise<string | undefined> {
     [account],
   );
   return row?.units;
-}
-
-it("is booked from where the chain came back to, whatever the database's clock said meanwhile", async () => {
-  const alice = await bench.register("alice");
-  await bench.mine([{ to: alice, value: 1_000n }]);
-  const { height: kept } = bench.chain.chain.view.head();
-  await bench.mine([send(alice, 40n)]);
-  await bench.mine([]);
-  await bench.caughtUp();
-  await bench.watch();
-  await bench.mine([]);
-  await bench.caughtUp();
-  await stamp("asset", "registered_at");
-
-  bench = await bench.without(kept);
-  await bench.mine([]);
-  for (let block = 0; block < 8; block += 1) await bench.mine([send(alice, 1n)]);
-  await bench.recover();
-  const plain = (await readTokenAssets(bench.database)).find(({ symbol }) => symbol === "PLAIN");
-  expect(plain?.fromHeight).toBe(kept + 1);
-  await assertEven();
-
-  await stamp("chain_rewind", "at");
-  const later = { symbol: "LATER", contractAddress: testAddress(0x1a7e), decimals: 0 };
-  const known = await registerTokens(bench.ledger.owner, [...TOKENS, later]);
-  const { height } = await readCursor(bench.database);
-  expect(known.find(({ symbol }) => symbol === "LATER")?.fromHeight).toBe(height + 1);
-});
-
-/** As written by a database whose clock was ahead of the present one's. */
-async function stamp(table: string, column: string): Promise<void> {
-  await bench.ledger.owner.transaction(async (tx) => {
-    await tx.query("SET LOCAL session_replication_role = replica");
-    await tx.query(`UPDATE ${table} SET ${column} = ${column} + interval '20 minutes'`);
-  });
 }
