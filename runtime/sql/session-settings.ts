@@ -31,8 +31,10 @@ export function sessionSettings(idleInTransactionMs: number): string {
 
 const FIXED = ["SET jit = off", "SET search_path = public", "SET datestyle = ISO"];
 
+/** Asked by its name: a list of all settings is a millisecond's work for the server. */
 const LOOKS_FOR_ITS_CLIENT =
-  "SELECT set_config(name, '10s', false) FROM pg_settings WHERE name = 'client_connection_check_interval'";
+  "SELECT set_config('client_connection_check_interval', '10s', false) " +
+  "WHERE current_setting('client_connection_check_interval', true) IS NOT NULL";
 
 const COMMITS_ON_DISK =
   "SELECT set_config('synchronous_commit', 'on', false) " +
