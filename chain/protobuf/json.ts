@@ -24,6 +24,34 @@ export type Pause = () => Promise<void> | undefined;
 /** Elements of a list that are written between two pauses. */
 const SLICE_ELEMENTS = 8;
 
+/** Characters of a piece that is worth a write. */
+const PIECE_CHARACTERS = 32 * 1024;
+
+/** Text that grows: what is written by the million is put together as it comes, not at the end. */
+class Pieces {
+  readonly #whole: string[] = [];
+  #parts: string[] = [];
+  #characters = 0;
+
+  add(text: string): void {
+    this.#parts.push(text);
+    this.#characters += text.length;
+    if (this.#characters >= PIECE_CHARACTERS) this.#close();
+  }
+
+  /** All of it; nothing is added any more. */
+  whole(): string[] {
+    if (this.#characters > 0) this.#close();
+    return this.#whole;
+  }
+
+  #close(): void {
+    this.#whole.push(this.#parts.join(""));
+    this.#parts = [];
+    this.#characters = 0;
+  }
+}
+
 /**
  * Types that the SDK writes with Go's own JSON instead (x/staking `RedelegationResponse.MarshalJSON`):
  * 64-bit integers are numbers there, and clients are typed accordingly. Where they are zero Go leaves them
@@ -51,15 +79,17 @@ export class JsonWriter {
     }
   }
 
-  /** The same in pieces, with pauses between the elements of lists, however deep these lie. */
+  /**
+   * The same in pieces of some 32 KiB, with pauses between the elements of lists, however deep these lie.
+   */
   async pieces(type: MessageType, message: ProtoMessage, pause: Pause): Promise<string[]> {
-    const pieces: string[] = [];
+    const pieces = new Pieces();
     await this.addPieces(pieces, type, message, pause);
-    return pieces;
+    return pieces.whole();
   }
 
   private async addPieces(
-    pieces: string[],
+    pieces: Pieces,
     type: MessageType,
     message: ProtoMessage,
     pause: Pause,
@@ -67,26 +97,26 @@ export class JsonWriter {
     if (type.name === ANY) {
       await this.addAny(pieces, message, pause);
     } else if (isFlat(type)) {
-      pieces.push(this.text(type, message));
+      pieces.add(this.text(type, message));
     } else {
-      pieces.push("{");
+      pieces.add("{");
       await this.addMembers(pieces, "", type, message, pause);
     }
   }
 
-  private async addAny(pieces: string[], message: ProtoMessage, pause: Pause): Promise<void> {
+  private async addAny(pieces: Pieces, message: ProtoMessage, pause: Pause): Promise<void> {
     const { url, type, bytes } = this.heldBy(message);
     if (type === undefined || type.name === ANY || isFlat(type)) {
-      pieces.push(this.any(message));
+      pieces.add(this.any(message));
       return;
     }
-    pieces.push(`{"@type":${JSON.stringify(url)}`);
+    pieces.add(`{"@type":${JSON.stringify(url)}`);
     await this.addMembers(pieces, ",", type, decodeShown(type, bytes), pause);
   }
 
   /** @param before what separates the first member from what is there already */
   private async addMembers(
-    pieces: string[],
+    pieces: Pieces,
     before: "" | ",",
     type: MessageType,
     message: ProtoMessage,
@@ -96,21 +126,21 @@ export class JsonWriter {
     for (const field of type.fields) {
       const value = message[field.name];
       if (field.isOptional && value === undefined) continue;
-      pieces.push(`${separator}"${field.name}":`);
+      pieces.add(`${separator}"${field.name}":`);
       separator = ",";
       if (value !== undefined && field.isRepeated) {
         await this.addList(pieces, field, value, pause);
       } else if (value !== undefined && field.message !== undefined) {
         await this.addPieces(pieces, field.message, contentOf(field, field.message, value), pause);
       } else {
-        pieces.push(this.value(field, value));
+        pieces.add(this.value(field, value));
       }
     }
-    pieces.push("}");
+    pieces.add("}");
   }
 
   private async addList(
-    pieces: string[],
+    pieces: Pieces,
     field: FieldType,
     value: ProtoValue,
     pause: Pause,
@@ -119,7 +149,7 @@ export class JsonWriter {
     const { message } = field;
     const inner = message === undefined || isFlat(message) ? undefined : message;
     let texts: string[] = [];
-    pieces.push("[");
+    pieces.add("[");
     for (const [index, one] of value.entries()) {
       const isLast = index + 1 === value.length;
       if (inner !== undefined) {
@@ -127,13 +157,13 @@ export class JsonWriter {
       } else {
         texts.push(this.one(field, one));
         if (texts.length < SLICE_ELEMENTS && !isLast) continue;
-        pieces.push(texts.join(","));
+        pieces.add(texts.join(","));
         texts = [];
       }
-      if (!isLast) pieces.push(",");
+      if (!isLast) pieces.add(",");
       await pause();
     }
-    pieces.push("]");
+    pieces.add("]");
   }
 
   private members(type: MessageType, message: ProtoMessage): string {

@@ -181,7 +181,7 @@ class Rest {
         const { answer, height: told } = await served.run(message, { height, signal });
         const pieces = await this.writer.pieces(served.output, answer, () => breathe(signal));
         if (response.destroyed) return;
-        sendPieces(exchanged, 200, joined(pieces), {
+        sendPieces(exchanged, 200, pieces, {
           ...cors,
           [HEIGHT_HEADER]: told.toString(),
           "Grpc-Metadata-X-Cosmos-Block-Height": told.toString(),
@@ -235,21 +235,4 @@ const PREFLIGHT: Headers = {
 function moduleFault(service: string, fault: QueryFault): QueryFault {
   if (fault.code !== "NOT_FOUND" || !service.endsWith(".Query")) return fault;
   return new QueryFault(fault.code, `${statusText(fault)}: key not found`);
-}
-
-/** Characters of a piece that is worth a write. */
-const PIECE_CHARACTERS = 32 * 1024;
-
-/** Small pieces put together. */
-function joined(pieces: readonly string[]): string[] {
-  const out: string[] = [];
-  let text = "";
-  for (const piece of pieces) {
-    text += piece;
-    if (text.length < PIECE_CHARACTERS) continue;
-    out.push(text);
-    text = "";
-  }
-  if (text !== "" || out.length === 0) out.push(text);
-  return out;
 }
