@@ -3,12 +3,13 @@
  * the last one before a crash.
  */
 import { existsSync } from "node:fs";
-import { readdir, rename, rm, stat, statfs } from "node:fs/promises";
+import { readdir, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { readHeight } from "../../chain/encoding/height-bytes.js";
 import { syncFolder } from "../../runtime/files/folder.js";
 import { openDatabase, StoreError, storeKey } from "../store/database.js";
 import { restoredHeight } from "./snapshot/snapshot-restore.js";
+import { type DiskRoom, diskRoomOf } from "./snapshot/snapshot-room.js";
 
 /** Names in the node's `data` folder. */
 const NAMES = {
@@ -24,7 +25,11 @@ const NAMES = {
 
 /** The folders of a node that state sync touches. */
 export class StateSyncFolders {
-  constructor(private readonly data: string) {}
+  /** @param disk room on the folder's disk; the system's word by default */
+  constructor(
+    private readonly data: string,
+    private readonly disk: (folder: string) => Promise<DiskRoom> = diskRoomOf,
+  ) {}
 
   /** Where a store is restored. */
   get restoring(): string {
@@ -38,11 +43,12 @@ export class StateSyncFolders {
 
   /**
    * Whether a snapshot may take so many bytes: those that are free, and those of chunks that are here,
-   * which it goes on with or deletes. Else one that was cut off would lack the room that it has taken.
+   * which it goes on with or deletes. Else one that was cut off would lack the room that it has taken. A disk
+   * that does not tell its room is taken to have it.
    */
   async hasRoom(neededBytes: number): Promise<boolean> {
-    const { bavail, bsize } = await statfs(this.data);
-    const freeBytes = bavail * bsize;
+    const { freeBytes, totalBytes } = await this.disk(this.data);
+    if (totalBytes === 0) return true;
     return neededBytes <= freeBytes || neededBytes <= freeBytes + (await this.chunkBytes());
   }
 

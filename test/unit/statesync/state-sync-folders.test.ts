@@ -134,4 +134,9 @@ describe("room for a snapshot", () => {
     expect(await folders.hasRoom(neededBytes)).toBe(true);
     expect(await folders.hasRoom(neededBytes + 2 ** 31)).toBe(false);
   });
+
+  it("is taken to be there where the disk does not tell", async () => {
+    const untold = new StateSyncFolders(data, async () => ({ freeBytes: 0, totalBytes: 0 }));
+    expect(await untold.hasRoom(Number.MAX_SAFE_INTEGER)).toBe(true);
+  });
 });
