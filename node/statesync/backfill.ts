@@ -36,7 +36,7 @@ const MIN_HEADERS = 257;
 /** Pages asked for at once: the way to a server is longer than its work. */
 const PAGES_AT_ONCE = 4;
 
-/** Tries of a page, and the pauses between them. */
+/** Tries of a page or a set of validators, and the pauses between them. */
 const PAGE_RETRY = { attempts: 3, minDelayMs: 500, maxDelayMs: 2_000 };
 
 /** How often progress is logged. */
@@ -175,7 +175,7 @@ function nextRanges(from: Height): Range[] {
   return ranges;
 }
 
-/** The validators of a proven header, from whichever server has the right ones. */
+/** The validators of a proven header, from whichever server has the right ones; tried again as a page is. */
 function setOf(
   header: ConsensusHeader,
   { providers }: BackfillOptions,
@@ -188,5 +188,5 @@ function setOf(
       details: { height: header.height },
     });
   };
-  return fromAny(providers, ask, signal);
+  return retry(() => fromAny(providers, ask, signal), { ...PAGE_RETRY, signal });
 }

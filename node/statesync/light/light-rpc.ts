@@ -140,7 +140,8 @@ async function ask<T>(
 ): Promise<T> {
   const { method, params, maxBytes = MAX_ANSWER_BYTES } = call;
   const limit = limitedSignal([signal], ANSWER_TIMEOUT_MS);
-  const text = await post(server, { method, params, maxBytes }, limit).catch((cause: unknown) => {
+  const posting = post(server, { method, params, maxBytes }, limit);
+  const { text, status, isOk } = await posting.catch((cause: unknown) => {
     signal.throwIfAborted();
     throw cause instanceof StateSyncError
       ? cause
@@ -154,15 +155,26 @@ async function ask<T>(
     return parse(result);
   } catch (cause) {
     if (cause instanceof StateSyncError) throw cause;
+    // The page of a proxy whose server is busy or starts again: not what the server says.
+    if (!isOk) throw unavailable(server.name, `${method}: status ${status}`, cause);
     throw invalidAnswer(server.name, `${method} is not what it should be`, cause);
   }
+}
+
+/** An answer as it came. */
+interface Answer {
+  readonly text: string;
+  /** Of HTTP. CometBFT's own faults have one of failure too, and are JSON all the same. */
+  readonly status: number;
+  /** Whether the status is one of success. */
+  readonly isOk: boolean;
 }
 
 async function post(
   { url, name }: Server,
   { method, params, maxBytes }: Required<Call>,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<Answer> {
   const response = await fetch(url, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
@@ -178,7 +190,8 @@ async function post(
     if (sizeBytes > maxBytes) throw invalidAnswer(name, `${method} is too large`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  const text = Buffer.concat(chunks).toString("utf8");
+  return { text, status: response.status, isOk: response.ok };
 }
 
 /** A server's own words are bounded before they go to a log. */

@@ -15,6 +15,8 @@ export class FakeLightServer implements LightProvider {
   readonly pages: number[] = [];
   /** What a height is answered with the first time. */
   readonly early = new Map<number, LightBlock>();
+  /** Heights whose validators it does not give the first time. */
+  readonly busy = new Set<number>();
   /** Replaces what a block is answered with. */
   extras: Partial<BlockExtras> = {};
 
@@ -31,6 +33,7 @@ export class FakeLightServer implements LightProvider {
   }
 
   async validators(height: number) {
+    if (this.busy.delete(height)) throw unavailable("it is busy");
     return this.need(height).validators;
   }
 
@@ -47,6 +50,10 @@ export class FakeLightServer implements LightProvider {
   private need(height: number): LightBlock {
     const block = this.blocks.get(height);
     if (block !== undefined) return block;
-    throw new StateSyncError("SERVER_UNAVAILABLE", `no height ${height}`, { retriable: true });
+    throw unavailable(`no height ${height}`);
   }
+}
+
+function unavailable(reason: string): StateSyncError {
+  return new StateSyncError("SERVER_UNAVAILABLE", reason, { retriable: true });
 }

@@ -352,6 +352,15 @@ describe("the backfill", () => {
     const found = await fetchBackfill(at(changing, 5).header, oneLies, signal);
     expect(found.sets).toHaveLength(4);
   });
+
+  it("asks again for validators that no server gave for a moment", async () => {
+    const changing = lightChain(5, { validators: 3, change: 1 });
+    const servers = twice(changing);
+    for (const server of servers) server.busy.add(3);
+    const { sets } = await fetchBackfill(at(changing, 5).header, options(servers, 10, 1n), signal);
+    expect(sets.map(({ height }) => height)).toEqual([4, 3, 2, 1]);
+    expect(servers.flatMap(({ busy }) => [...busy])).toEqual([]);
+  });
 });
 
 describe("the backfill's evidence", () => {

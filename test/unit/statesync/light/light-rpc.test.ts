@@ -27,13 +27,14 @@ afterEach(() => {
 });
 
 /** A server that answers calls with a result, or with a raw text. */
-async function serve(answer: (call: Call) => unknown): Promise<string> {
+async function serve(answer: (call: Call) => unknown, status = 200): Promise<string> {
   const server = createServer((request, response) => {
     let body = "";
     request.on("data", (chunk: Buffer) => (body += chunk.toString()));
     request.on("end", () => {
       const found = answer(JSON.parse(body) as Call);
       const isRaw = typeof found === "string";
+      response.statusCode = status;
       response.end(isRaw ? found : JSON.stringify({ jsonrpc: "2.0", id: 1, result: found }));
     });
   });
@@ -111,6 +112,32 @@ describe("a server", () => {
     });
     await expect(rpcProvider("127.0.0.1:1").lightBlock(9, signal)).rejects.toMatchObject({
       code: "SERVER_UNAVAILABLE",
+    });
+  });
+
+  const refusals: readonly (readonly [number, string])[] = [
+    [503, "<html>Service Unavailable</html>"],
+    [502, ""],
+    [429, '{"message":"too many requests"}'],
+    [429, '{"error":"too many requests"}'],
+  ];
+
+  it.each(refusals)("that is busy, %i with %j, may answer later", async (status, text) => {
+    const provider = rpcProvider(await serve(() => text, status));
+    await expect(provider.lightBlock(9, signal)).rejects.toMatchObject({
+      code: "SERVER_UNAVAILABLE",
+      retriable: true,
+      message: expect.stringContaining(`status ${status}`),
+      details: { server: provider.name },
+    });
+  });
+
+  it("is heard where its words come with a status of failure, as CometBFT's do", async () => {
+    const error = { code: -32603, message: "Internal error", data: "height 9 must be less" };
+    const address = await serve(() => JSON.stringify({ jsonrpc: "2.0", id: 1, error }), 500);
+    await expect(rpcProvider(address).lightBlock(9, signal)).rejects.toMatchObject({
+      code: "SERVER_UNAVAILABLE",
+      message: expect.stringContaining("height 9 must be less"),
     });
   });
 
