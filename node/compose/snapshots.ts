@@ -33,6 +33,7 @@ export async function openSnapshots(parts: {
   const folder = await SnapshotFolder.open({
     folder: path.join(home, "data", "snapshots"),
     genesisHash,
+    headHeight: view.head().height,
     log,
   });
   const service = new SnapshotService({

@@ -72,6 +72,8 @@ export interface SnapshotFolderOptions {
   readonly folder: string;
   /** Block 0 of this node's chain. */
   readonly genesisHash: Hash32;
+  /** Newest block of it when the folder is opened. */
+  readonly headHeight: Height;
   readonly log: Logger;
   /** Crash points; the runtime's own by default. */
   readonly failpoint?: (name: (typeof SNAPSHOT_FAILPOINTS)[number]) => void;
@@ -87,8 +89,8 @@ export class SnapshotFolder implements SnapshotLibrary {
   private constructor(private readonly options: SnapshotFolderOptions) {}
 
   /**
-   * Opens the folder, which may be missing: removes what is half there, damaged, or of another
-   * chain. What cannot be read now stays where it is.
+   * Opens the folder, which may be missing: removes what is half there, damaged, of another chain, or above
+   * the head. What cannot be read now stays where it is.
    */
   static async open(options: SnapshotFolderOptions): Promise<SnapshotFolder> {
     const { folder } = options;
@@ -96,7 +98,7 @@ export class SnapshotFolder implements SnapshotLibrary {
     for (const name of await namesIn(folder)) {
       const isHalf = name.startsWith(WRITING) || name.startsWith(RETIRED);
       if (isHalf) await rm(path.join(folder, name), { recursive: true, force: true });
-      else if (HEIGHT_NAME.test(name)) await opened.load(Number(name));
+      else if (HEIGHT_NAME.test(name)) await opened.loadKnown(Number(name));
     }
     return opened;
   }
@@ -245,6 +247,15 @@ export class SnapshotFolder implements SnapshotLibrary {
     await rm(retired, { recursive: true, force: true });
   }
 
+  /**
+   * What lies above the head was written before the chain was put back older, and may be of blocks that will
+   * never be: who offers such a one is taken for an attacker, and the right one would not be written.
+   */
+  private async loadKnown(height: Height): Promise<void> {
+    if (height <= this.options.headHeight) await this.load(height);
+    else await this.removeUseless(height, "above the newest block");
+  }
+
   private async load(height: Height): Promise<void> {
     const { genesisHash, log } = this.options;
     let bytes: Uint8Array | undefined;
@@ -267,7 +278,11 @@ export class SnapshotFolder implements SnapshotLibrary {
     } catch (err) {
       log.warn({ height, err }, "a snapshot on disk is damaged");
     }
-    log.warn({ height }, "a snapshot of no use is removed");
+    await this.removeUseless(height, "damaged, or of another chain");
+  }
+
+  private async removeUseless(height: Height, reason: string): Promise<void> {
+    this.options.log.warn({ height, reason }, "a snapshot of no use is removed");
     await this.remove(height);
   }
 

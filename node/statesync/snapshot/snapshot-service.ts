@@ -81,9 +81,13 @@ export class SnapshotService {
       return;
     }
     this.isRoomMissed = false;
+    if (manifest === undefined) {
+      log.info({ height }, "snapshot left out: its height has one");
+      return;
+    }
     const durationMs = Math.round(performance.now() - startedAtMs);
-    const chunks = manifest?.chunkHashes.length;
-    log.info({ height, chunks, ...manifest?.counts, durationMs }, "snapshot written");
+    const chunks = manifest.chunkHashes.length;
+    log.info({ height, chunks, ...manifest.counts, durationMs }, "snapshot written");
     await folder.prune(keepRecent);
   }
 

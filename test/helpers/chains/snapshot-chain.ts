@@ -197,6 +197,7 @@ export class SnapshotChain {
       const files = await SnapshotFolder.open({
         folder,
         genesisHash: this.hash(0),
+        headHeight: this.node.height,
         log: quietLog,
         disk: roomyDisk,
       });

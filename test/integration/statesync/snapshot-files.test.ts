@@ -49,10 +49,11 @@ afterAll(() => chain.close());
 
 type Failpoint = (name: (typeof SNAPSHOT_FAILPOINTS)[number]) => void;
 
-const open = (failpoint?: Failpoint) =>
+const open = (failpoint?: Failpoint, headHeight = chain.node.height) =>
   SnapshotFolder.open({
     folder,
     genesisHash,
+    headHeight,
     log: quietLog,
     disk: roomyDisk,
     ...(failpoint === undefined ? {} : { failpoint }),
@@ -63,6 +64,7 @@ const withFree = (free: () => number) =>
   SnapshotFolder.open({
     folder,
     genesisHash,
+    headHeight: chain.node.height,
     log: quietLog,
     disk: async () => ({ freeBytes: free(), totalBytes: 1_000 * RESERVED_BYTES }),
   });
@@ -150,7 +152,14 @@ describe("a disk that does not tell its room", () => {
     const { freeBytes, totalBytes } = await diskRoomOf(folder);
     expect(freeBytes).toBeLessThanOrEqual(totalBytes);
     const disk = async () => ({ freeBytes: 0, totalBytes: 0 });
-    const files = await SnapshotFolder.open({ folder, genesisHash, log: quietLog, disk });
+    const headHeight = chain.node.height;
+    const files = await SnapshotFolder.open({
+      folder,
+      genesisHash,
+      headHeight,
+      log: quietLog,
+      disk,
+    });
     await chain.addTo(files);
     expect(heightsOf(files)).toEqual([chain.node.height]);
   });
@@ -289,6 +298,26 @@ describe("the service", () => {
     }
   });
 
+  it("says of a height that has a snapshot already that it is left out", async () => {
+    const lines: string[] = [];
+    const log = Object.assign(Object.create(quietLog) as Logger, {
+      info: (_fields: unknown, text: string) => void lines.push(text),
+    });
+    const files = await open();
+    await chain.take();
+    await chain.addTo(files);
+    const running = service(files, 1, 0, log);
+    try {
+      const committed = chain.node.view.block(chain.node.height);
+      if (committed === undefined) throw new Error("no block");
+      chain.node.bus.emit("block", committed);
+      await until(() => lines.length > 0, WAIT);
+    } finally {
+      await running.close();
+    }
+    expect(lines).toEqual(["snapshot left out: its height has one"]);
+  });
+
   it("leaves out a height while the last one is being written, and nothing when it is closed", async () => {
     const files = await open();
     const running = service(files, 1, 0);
@@ -418,11 +447,26 @@ describe("the folder", () => {
     const foreign = await SnapshotFolder.open({
       folder,
       genesisHash: ZERO_HASH,
+      headHeight: chain.node.height,
       log: quietLog,
       disk: roomyDisk,
     });
     expect(foreign.list()).toEqual([]);
     expect(fs.readdirSync(folder)).toEqual(["notes.txt"]);
+  });
+
+  it("throws away what is above the head of a chain that was put back older", async () => {
+    await chain.addTo(await open());
+    const kept = chain.node.height;
+    await chain.take();
+    await chain.addTo(await open());
+    expect(heightsOf(await open())).toEqual([kept + 1, kept]);
+    const older = await open(undefined, kept);
+    expect(heightsOf(older)).toEqual([kept]);
+    expect(fs.readdirSync(folder)).toEqual([`${kept}`]);
+    // The height's own one is written once the chain comes to it again.
+    await chain.addTo(older);
+    expect(heightsOf(older)).toEqual([kept + 1, kept]);
   });
 
   it.each(SNAPSHOT_FAILPOINTS)("is whole after a crash at %s", async (name) => {

@@ -41,6 +41,7 @@ beforeAll(async () => {
   library = await SnapshotFolder.open({
     folder,
     genesisHash: chain.hash(0),
+    headHeight: chain.node.height,
     log: quietLog,
     disk: roomyDisk,
   });

@@ -304,7 +304,13 @@ describe("state sync", () => {
   afterAll(() => chain.close());
 
   const openSnapshots = (folder: string) =>
-    SnapshotFolder.open({ folder, genesisHash: chain.hash(0), log: quietLog, disk: roomyDisk });
+    SnapshotFolder.open({
+      folder,
+      genesisHash: chain.hash(0),
+      headHeight: chain.node.height,
+      log: quietLog,
+      disk: roomyDisk,
+    });
 
   it("offers the snapshot that was taken, with every chunk", async () => {
     fs.mkdirSync(path.join(root, "data"));
