@@ -9,6 +9,8 @@ export interface StatusOutput {
   readonly isTty: boolean;
   /** Columns of the terminal, 0 if unknown; longer lines would wrap and stay on the screen. */
   readonly columns: number;
+  /** Whether something written before is not taken yet: the reader pauses. */
+  readonly isBehind: boolean;
   write(text: string): void;
 }
 
@@ -55,6 +57,8 @@ export function createStatusLine(probe: KitProbe, output: StatusOutput): StatusL
     shown = "";
   };
   const show = (line: string): void => {
+    // It is of this second only: a reader that pauses for days finds one line, not all of them.
+    if (output.isBehind) return;
     if (!output.isTty) {
       output.write(`${line}\n`);
       return;
@@ -68,7 +72,7 @@ export function createStatusLine(probe: KitProbe, output: StatusOutput): StatusL
       const kept = shown;
       clear();
       output.write(`${message}\n`);
-      if (output.isTty && kept !== "") {
+      if (output.isTty && kept !== "" && !output.isBehind) {
         shown = kept;
         output.write(kept);
       }

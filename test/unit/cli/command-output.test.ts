@@ -11,12 +11,13 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { createAuditNode } from "../../../cli/audit/audit-node.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { createStandardOutput } from "../../../cli/standard-output.js";
+import { createKitOutput, type StandardStream } from "../../../cli/supervisor/kit-output.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { sentenceOf } from "../../../cli/errors.js";
 import { runWaitTx } from "../../../cli/queries/run-wait.js";
@@ -73,6 +74,53 @@ describe("the standard output of a command", () => {
     await new Promise<void>((resolve) => socket.once("close", () => resolve()));
     output.print("nobody reads this");
     await output.end();
+  });
+});
+
+describe("the output of the kit", () => {
+  /** Both streams of a process, and what its reader has taken; it takes nothing before `read`. */
+  const pausing = () => {
+    const waiting: (() => void)[] = [];
+    const taken: string[] = [];
+    let isReading = false;
+    const take = (chunk: unknown, done: () => void): void => {
+      taken.push(String(chunk));
+      done();
+    };
+    const stream = new Writable({
+      write: (chunk, _encoding, done) => {
+        if (isReading) take(chunk, done);
+        else waiting.push(() => take(chunk, done));
+      },
+    });
+    const read = (): void => {
+      isReading = true;
+      for (const go of waiting.splice(0)) go();
+    };
+    const standard = Object.assign(stream, { fd: 1 }) as unknown as StandardStream;
+    return { kit: createKitOutput(standard, standard), taken, read };
+  };
+
+  it("is whole for a reader that goes on after a pause", async () => {
+    const { kit, taken, read } = pausing();
+    kit.print("one");
+    kit.print("two");
+    expect(kit.output.isBehind).toBe(true);
+    const ended = kit.end(new AbortController().signal);
+    read();
+    await ended;
+    expect([kit.output.isBehind, taken.join("")]).toEqual([false, "one\ntwo\n"]);
+  });
+
+  it("keeps no process that has to stop, now or while it waits", async () => {
+    const stopping = new AbortController();
+    const { kit, taken } = pausing();
+    kit.print("one");
+    const ended = kit.end(stopping.signal);
+    stopping.abort();
+    await ended;
+    await kit.end(stopping.signal);
+    expect(taken).toEqual([]);
   });
 });
 

@@ -101,7 +101,7 @@ async function start(
       onLine?.();
     },
     printError: (line) => err.push(line),
-    output: { isTty: false, columns: 80, write: (text) => out.push(text) },
+    output: { isTty: false, columns: 80, isBehind: false, write: (text) => out.push(text) },
     signal: signal ?? new AbortController().signal,
   });
   return { exitCode, out: out.join("\n"), err: err.join("\n") };

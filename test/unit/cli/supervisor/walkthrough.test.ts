@@ -6,6 +6,7 @@ import { privateKeyToAddress } from "../../../../chain/signing/account-key.js";
 import { hexToBytes, type Hash32 } from "../../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../../chain/transaction.js";
 import { createExchangeClient } from "../../../../cli/probe/exchange-client.js";
+import { until } from "../../../helpers/until.js";
 import { createStatusLine, formatStatusLine } from "../../../../cli/supervisor/status-line.js";
 import { parseMetricsPage, readKitStatus } from "../../../../cli/probe/kit-status.js";
 import { waitFor } from "../../../../cli/probe/waiting.js";
@@ -422,23 +423,28 @@ function endpointsAt(url: string) {
   };
 }
 
+const clock = { nowMs: () => 1_000, monotonicMs: () => 0 };
+const probe = {
+  endpoints: endpointsAt("http://127.0.0.1:1"),
+  treasury: undefined,
+  evm: EVM,
+  clock,
+};
+
 /** First thing that the line writes on a terminal whose kit does not answer. */
 async function shownOn(columns: number): Promise<string> {
   const written: string[] = [];
   const stopping = new AbortController();
-  const endpoints = endpointsAt("http://127.0.0.1:1");
   const output = {
     isTty: true,
     columns,
+    isBehind: false,
     write: (text: string) => {
       written.push(text);
       stopping.abort();
     },
   };
-  const clock = { nowMs: () => 1_000, monotonicMs: () => 0 };
-  await createStatusLine({ endpoints, treasury: undefined, evm: EVM, clock }, output).run(
-    stopping.signal,
-  );
+  await createStatusLine(probe, output).run(stopping.signal);
   return written[0] ?? "";
 }
 
@@ -447,5 +453,28 @@ describe("the live line on a terminal", () => {
     expect(await shownOn(30)).toHaveLength(29);
     expect(await shownOn(0)).toHaveLength(79);
     expect(await shownOn(500)).toContain("deposit-watcher NOT READY");
+  });
+
+  it("is left out while its reader pauses; what happened is not", async () => {
+    const written: string[] = [];
+    const stopping = new AbortController();
+    const write = (text: string) => void written.push(text);
+    let asked = 0;
+    const output = {
+      isTty: true,
+      columns: 80,
+      get isBehind() {
+        asked += 1;
+        return true;
+      },
+      write,
+    };
+    const line = createStatusLine(probe, output);
+    const ended = line.run(stopping.signal);
+    await until(() => asked > 0, { timeoutMs: 60_000, what: "the line is to be shown" });
+    line.interrupt("node was started again");
+    stopping.abort();
+    await ended;
+    expect(written).toEqual(["node was started again\n"]);
   });
 });
