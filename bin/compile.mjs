@@ -18,6 +18,7 @@ import { isAlive, withLock } from "./lock.mjs";
 import { joinPackages } from "./packages.mjs";
 import { SetupError } from "./setup-error.mjs";
 import { withSignsOfLife } from "./signs-of-life.mjs";
+import { isWhole, markWhole } from "./whole-folder.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
 
@@ -53,8 +54,8 @@ export async function build({ target = PRODUCT, say }) {
 }
 
 /**
- * Whether the build is of the present sources. Every command asks this, so files that look as they
- * did at the last answer (name, size, time of change) are not read again.
+ * Whether the build is of the present sources, and whole. Every command asks this, so files that look as they
+ * did at the last answer (name, size, time of change) are not read again while the machine runs.
  * @param {typeof PRODUCT} target
  */
 export function isBuilt(target) {
@@ -63,6 +64,7 @@ export function isBuilt(target) {
     const look = lookOf(target);
     if (readIfPresent(join(folder, ".look")) === look) return true;
     if (readFileSync(join(folder, ".stamp"), "utf8") !== stampOf(target)) return false;
+    if (!isWhole(folder)) return false;
     writeLook(folder, look);
     return true;
   } catch {
@@ -89,14 +91,19 @@ function stampOf(target) {
   return hash.digest("hex");
 }
 
-/** Hash over names, sizes and times of change, which cannot be set. */
+/** Hash over names, sizes and times of change, which cannot be set, in one run of the machine. */
 function lookOf(target) {
-  const hash = createHash("sha256");
+  // What a build loses without a word, it loses at a power cut.
+  const hash = createHash("sha256").update(`${bootId()}\0`);
   for (const path of inputs(target)) {
     const { size, mtimeMs, ctimeMs, ino } = statSync(join(ROOT, path));
     hash.update(`${path}\0${size} ${mtimeMs} ${ctimeMs} ${ino}\0`);
   }
   return hash.digest("hex");
+}
+
+function bootId() {
+  return readIfPresent("/proc/sys/kernel/random/boot_id") ?? ""; // Only Linux tells.
 }
 
 function readIfPresent(path) {
@@ -122,6 +129,7 @@ async function buildNow(target) {
   const final = join(ROOT, target.folder);
   removeLeftovers(final);
   // Taken first: a file that is edited meanwhile makes the next start build again.
+  const look = lookOf(target);
   const stamp = stampOf(target);
   const draft = `${final}.${process.pid}`;
   try {
@@ -129,6 +137,8 @@ async function buildNow(target) {
     await copyAssets(ROOT, draft);
     await joinPackages(draft);
     writeFileSync(join(draft, ".stamp"), stamp);
+    markWhole(draft);
+    writeLook(draft, look);
     const old = `${draft}.old`;
     if (existsSync(final)) {
       renameSync(final, old);

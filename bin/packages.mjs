@@ -19,6 +19,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { sourceFiles } from "./assets.mjs";
 import { isAlive } from "./lock.mjs";
+import { isWhole, markWhole } from "./whole-folder.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
 const CACHE = join(ROOT, ".cache", "packages");
@@ -63,24 +64,25 @@ const READ_SLOWLY = {
 
 /**
  * Puts the joined packages into `folder`/node_modules; made once for each state of the lock file.
+ * @param {string} cache where they are kept; other than the clone's own for tests
  * @returns false where the program that joins them is not installed for this machine
  * @throws the program's faults
  */
-export async function joinPackages(folder) {
-  const joined = await joinedPackages();
+export async function joinPackages(folder, cache = CACHE) {
+  const joined = await joinedPackages(cache);
   if (joined === undefined) return false;
   cpSync(joined, join(folder, "node_modules"), { recursive: true });
   return true;
 }
 
 /** Folder that holds the joined packages, made when it is missing; undefined where none can be. */
-async function joinedPackages() {
+async function joinedPackages(cache) {
   const wanted = importedPackages();
-  const final = join(CACHE, stampOf(wanted));
-  if (existsSync(final)) return final;
+  const final = join(cache, stampOf(wanted));
+  if (isWhole(final)) return final;
   const esbuild = await import("esbuild").catch(() => undefined);
   if (esbuild === undefined) return undefined;
-  removeOthers();
+  removeOthers(cache);
   const draft = `${final}.${process.pid}`;
   try {
     const entries = wanted.map(entryOf);
@@ -94,23 +96,24 @@ async function joinedPackages() {
       await joinCommon(esbuild, draft, entry, wanted);
     }
     writeManifests(draft, entries);
+    markWhole(draft);
     renameSync(draft, final);
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
-    if (!existsSync(final)) throw error;
+    if (!isWhole(final)) throw error;
   } finally {
     await esbuild.stop();
   }
   return final;
 }
 
-/** Removes what was joined from other states of the lock file, and drafts of who was killed. */
-function removeOthers() {
-  mkdirSync(CACHE, { recursive: true });
-  for (const name of readdirSync(CACHE)) {
+/** Removes what was joined from another lock file or is not whole, and drafts of who was killed. */
+function removeOthers(cache) {
+  mkdirSync(cache, { recursive: true });
+  for (const name of readdirSync(cache)) {
     const pid = /\.([0-9]+)$/.exec(name)?.[1];
     if (pid !== undefined && isAlive(Number(pid))) continue;
-    rmSync(join(CACHE, name), { recursive: true, force: true });
+    rmSync(join(cache, name), { recursive: true, force: true });
   }
 }
 

@@ -34,16 +34,22 @@ async function exportsSeenFrom(place: string, names: readonly string[]) {
   }
 }
 
+/** What the build does, in a process of its own; with a cache of its own where one is named. */
+async function joinInto(place: string, ...cache: readonly string[]): Promise<void> {
+  const words = [place, ...cache].map((word) => JSON.stringify(word)).join();
+  const script = `import(${JSON.stringify(path.resolve("bin/packages.mjs"))})
+    .then(({ joinPackages }) => joinPackages(${words}))
+    .then((isDone) => console.log(isDone));`;
+  const { stdout } = await run(process.execPath, ["-e", script]);
+  expect(stdout.trim()).toBe("true");
+}
+
 describe("joined packages", () => {
   afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 
   it("export what the usual ones do, from few files", async () => {
     const place = path.join(folder, "product");
-    const script = `import(${JSON.stringify(path.resolve("bin/packages.mjs"))})
-      .then(({ joinPackages }) => joinPackages(${JSON.stringify(place)}))
-      .then((isDone) => console.log(isDone));`;
-    const { stdout } = await run(process.execPath, ["-e", script]);
-    expect(stdout.trim()).toBe("true");
+    await joinInto(place);
     // Not below the clone: here are only the joined ones and, for native code, a way to the clone.
     const joined = path.join(place, "node_modules");
     const names = packageNames(joined);
@@ -56,6 +62,19 @@ describe("joined packages", () => {
     expect(await exportsSeenFrom(place, names)).toEqual(usual);
     const files = fs.readdirSync(joined, { recursive: true, withFileTypes: true });
     expect(files.filter((file) => /\.[cm]?js$/.test(file.name)).length).toBeLessThan(200);
+  });
+
+  it("are made anew where a power cut has left their names and not their content", async () => {
+    const cache = path.join(folder, "cache");
+    fs.cpSync(path.resolve(".cache/packages"), cache, { recursive: true });
+    // Of the present sources, also where this test runs alone.
+    await joinInto(path.join(folder, "before-the-cut"), cache);
+    for (const file of fs.readdirSync(cache, { recursive: true, withFileTypes: true })) {
+      if (file.isFile()) fs.truncateSync(path.join(file.parentPath, file.name));
+    }
+    const place = path.join(folder, "after-the-cut");
+    await joinInto(place, cache);
+    expect(packageNames(path.join(place, "node_modules"))).toContain("express");
   });
 });
 

@@ -11,6 +11,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -255,6 +256,14 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     await runCommand();
     expect(countOf("tsc-calls")).toBe(2);
     expect(readdirSync(clone).filter((name) => name.startsWith("dist"))).toEqual(["dist"]);
+  });
+
+  it("builds again where a power cut has left names of files and not their content", async () => {
+    await runCommand();
+    truncateSync(join(clone, "dist", "cli", "main.js"));
+    rmSync(join(clone, "dist", ".look"), { force: true });
+    await runCommand();
+    expect(countOf("tsc-calls")).toBe(2);
   });
 
   it("installs again when a package is missing, damaged or of another version", async () => {
