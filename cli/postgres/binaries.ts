@@ -53,10 +53,7 @@ export function preparePostgresBinaries(options: {
     return binariesIn(folder, installed.version);
   }
   if (options.account !== undefined) openSharedFolder(options.account);
-  if (!existsSync(copy)) {
-    options.notice(`PostgreSQL's programs are copied to ${copy}, where they can be used.`);
-    copyPrograms(installed.native, copy);
-  }
+  ensureCopy(installed.native, copy, options.notice);
   return binariesIn(copy, installed.version);
 }
 
@@ -154,9 +151,36 @@ function withNativeName(path: string, native: string): string[] {
   return [basename(native), ...path.split("/").slice(1)];
 }
 
+/**
+ * Makes the copy of the programs where it is missing, or where a power cut has left names of files in it
+ * and not their content.
+ * @throws BINARIES_UNUSABLE, FOLDER_UNUSABLE
+ */
+export function ensureCopy(native: string, copy: string, notice: (sentence: string) => void): void {
+  if (isWhole(native, copy)) return;
+  notice(`PostgreSQL's programs are copied to ${copy}, where they can be used.`);
+  copyPrograms(native, copy);
+}
+
+/**
+ * Whether the copy is there and nothing is missing in it. A file may be longer: of two clones that share the
+ * copy it may be the package of this one that a power cut has emptied. Links are made without content.
+ */
+function isWhole(native: string, copy: string): boolean {
+  if (!existsSync(copy)) return false;
+  return readdirSync(native, { withFileTypes: true }).every((entry) => {
+    const [from, to] = [join(native, entry.name), join(copy, entry.name)];
+    if (entry.isSymbolicLink()) return true;
+    if (entry.isDirectory()) return isWhole(from, to);
+    const found = lstatSync(to, { throwIfNoEntry: false });
+    return found !== undefined && found.size >= lstatSync(from).size;
+  });
+}
+
 /** Copies all programs into a new folder that appears complete or not at all. */
 function copyPrograms(native: string, copy: string): void {
   const draft = `${copy}.${process.pid}.new`;
+  const broken = `${copy}.${process.pid}.old`;
   try {
     mkdirSync(dirname(copy), { recursive: true, mode: 0o711 });
     rmSync(draft, { recursive: true, force: true });
@@ -165,13 +189,22 @@ function copyPrograms(native: string, copy: string): void {
       throw new EmbeddedPostgresError("BINARIES_UNUSABLE", `links in ${draft} cannot be made`);
     }
     openTree(draft);
+    if (!isWhole(native, copy)) moveAside(copy, broken);
     renameSync(draft, copy);
   } catch (error) {
-    rmSync(draft, { recursive: true, force: true });
-    // ENOTEMPTY, EEXIST: another start has just made the same copy.
-    if (!["ENOTEMPTY", "EEXIST"].includes(errorCode(error))) {
-      throw folderError(copy, error);
-    }
+    // Else another start has just made the same copy.
+    if (!isWhole(native, copy)) throw folderError(copy, error);
+  } finally {
+    for (const left of [draft, broken]) rmSync(left, { recursive: true, force: true });
+  }
+}
+
+/** Where another start has moved it, there is nothing to move. */
+function moveAside(folder: string, aside: string): void {
+  try {
+    renameSync(folder, aside);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
   }
 }
 
