@@ -27,7 +27,7 @@ import { type PostgresAccount, accountFor, canEnter, giveTree } from "./account.
 import { openSharedFolder, type PostgresBinaries } from "./binaries.js";
 import { claimCluster, sharedPlaceOf } from "./cluster-owner.js";
 import { EmbeddedPostgresError, folderError, folderErrorFromOutput } from "./errors.js";
-import { assertInitRunsIn } from "./init-paths.js";
+import { assertInitRunsIn, assertLoadable } from "./init-paths.js";
 
 /** Where the cluster of a home is, or is going to be. */
 export interface ClusterPlace {
@@ -88,6 +88,7 @@ export async function createCluster(options: {
 }): Promise<void> {
   const { place, binaries, signal } = options;
   assertInitRunsIn(dirname(binaries.initdb));
+  assertLoadable(binaries.initdb);
   const password = ensurePassword(options.home);
   const draft = `${place.folder}.init-${process.pid}`;
   try {
