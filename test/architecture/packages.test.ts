@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { z } from "zod";
+import { homePaths } from "../../cli/home/home.js";
 import { productSources } from "../helpers/source-tree.js";
 
 const names = z.record(z.string(), z.string());
@@ -137,6 +138,12 @@ describe("package-lock.json", () => {
   });
 });
 
+/** Lines of a file that are neither comments nor empty. */
+function linesOf(file: string): string[] {
+  const lines = fs.readFileSync(file, "utf8").split("\n");
+  return lines.filter((line) => line !== "" && !line.startsWith("#"));
+}
+
 describe("the project", () => {
   it.each(["LICENSE", "SECURITY.md", "CONTRIBUTING.md", "README.md", "CHANGELOG.md"])(
     "has %s",
@@ -144,4 +151,54 @@ describe("the project", () => {
       expect(fs.readFileSync(file, "utf8").length).toBeGreaterThan(200);
     },
   );
+
+  /** Patterns without comments, as .gitignore writes them: one without a slash is of every folder. */
+  const gitPatterns = linesOf(".gitignore");
+
+  /** Whether git leaves a file out, by the few forms of patterns that .gitignore has. */
+  function isLeftOut(file: string): boolean {
+    const folders = file.split("/").map((_name, depth, all) => all.slice(0, depth + 1).join("/"));
+    return gitPatterns.some((pattern) => {
+      const isOfRoot = pattern.startsWith("/");
+      const words = pattern
+        .replace(/^\/|\/$/g, "")
+        .replaceAll(".", "\\.")
+        .replaceAll("*", "[^/]*");
+      const wanted = new RegExp(`${isOfRoot ? "^" : "(^|/)"}${words}$`);
+      return folders.some((name) => wanted.test(name));
+    });
+  }
+
+  it("keeps secrets out of git, wherever in the clone a home or a guide's file lies", () => {
+    const home = homePaths("/net2/node0");
+    const secrets = [
+      home.faucetKey,
+      home.apiKey,
+      home.hotWallet,
+      home.hotWalletPassphrase,
+      home.depositSeed,
+      home.postgresPassword,
+      home.validatorKey,
+      home.operatorKey,
+      home.nodeKey,
+      "/net/faucet.key",
+      "/net/node0/data/anything",
+      "/hook.secret",
+      "/ann.password",
+      "/ann.pem",
+    ];
+    expect(secrets.filter((file) => !isLeftOut(file.slice(1)))).toEqual([]);
+    expect(["README.md", "net.ts", "test/fixtures/tls/key.pem"].filter(isLeftOut)).toEqual([]);
+  });
+
+  it("keeps out of images what it keeps out of git", () => {
+    const docker = linesOf(".dockerignore");
+    // Of the first folder: nothing of the product makes them elsewhere in a clone.
+    const made = ["node_modules", "dist/", "dist.*/", ".causeway/", ".cache/", "*.log"];
+    const wanted = gitPatterns.map((pattern) => {
+      const words = pattern.replace(/^\/|\/$/g, "");
+      return pattern.startsWith("/") || made.includes(pattern) ? words : `**/${words}`;
+    });
+    expect(docker).toEqual(expect.arrayContaining(wanted));
+  });
 });
