@@ -29,6 +29,7 @@ import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
 import { freeOf, sendVanished } from "./lost-sweeps.js";
 import { maySend, payableWallets } from "./may-send.js";
+import { remembered } from "./remembered.js";
 import { firstAttempt, nextAttempt, type SeenSweep, storeAttempts } from "./sweep-attempts.js";
 import { attendGas, gasPlaces, giveMore, GIVEN_UP_DELAY_MS, PATIENCE_MS } from "./sweep-gas.js";
 import { readAddressStates } from "./sweep-node.js";
@@ -70,7 +71,7 @@ interface Round {
 export class Sweeper {
   readonly #context: TreasuryContext;
   #lastHeight = 0;
-  /** Bounded by the open sweeps: when their bytes were last sent, and since when a receipt is missing. */
+  /** Bounded by `remembered`: when bytes were last sent, and since when a receipt is missing. */
   #sentMs = new Map<number, number>();
   #missingSinceMs = new Map<number, number>();
   /** Bounded likewise: how many attempts each has, and the height at which the newest was first seen. */
@@ -165,7 +166,7 @@ export class Sweeper {
     const window = { assets: [...round.rules.assets.keys()], limit: settings.sweepsAtOnce };
     const sweeps = await readMovingSweeps(database, window);
     const seen = await this.#see(sweeps, round);
-    this.#forgetEnded(sweeps);
+    this.#forgetOthers(sweeps);
     await sendVanished(
       this.#context,
       seen
@@ -238,13 +239,11 @@ export class Sweeper {
     });
   }
 
-  #forgetEnded(open: readonly Sweep[]): void {
-    const ids = new Set(open.map(({ id }) => id));
-    const kept = <T>(known: ReadonlyMap<number, T>) =>
-      new Map([...known].filter(([id]) => ids.has(id)));
-    this.#sentMs = kept(this.#sentMs);
-    this.#missingSinceMs = kept(this.#missingSinceMs);
-    this.#newest = kept(this.#newest);
+  #forgetOthers(ofRound: readonly Sweep[]): void {
+    const ids = new Set(ofRound.map(({ id }) => id));
+    this.#sentMs = remembered(this.#sentMs, ids);
+    this.#missingSinceMs = remembered(this.#missingSinceMs, ids);
+    this.#newest = remembered(this.#newest, ids);
   }
 
   /** Height at which a sweep's newest attempt was first seen; of a chain that came back shorter, anew. */
@@ -291,6 +290,8 @@ export class Sweeper {
       if (verdict !== "freeze") continue;
       const reason = `nonce ${gas?.nonce} was used by a transaction that this kit did not sign`;
       if (await freezeSweep(database, id, reason)) {
+        // Once a person lets it go on it is waited for anew.
+        this.#missingSinceMs.delete(id);
         log.error({ sweep: id, address, reason }, "a sweep is frozen");
       }
     }

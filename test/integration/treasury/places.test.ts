@@ -300,3 +300,47 @@ it("is made no dearer while the chain stands still: no price is paid where nobod
   for (let round = 0; round < 3; round += 1) await treasury.round(signal);
   expect(await attempts()).toBe(2);
 });
+
+it("of which more are late than are looked at together is made dearer in its turn, or freezes", async () => {
+  const from = registered;
+  const late = [await coins(), await coins(), await coins()];
+  const looked = new Set<unknown>();
+  const { rpc } = bench.bench;
+  const batch: typeof rpc.batch = (calls, options) => {
+    for (const { params } of calls) looked.add(params[0]);
+    return rpc.batch(calls, options);
+  };
+  const deaf = { ...bench.node, send: async () => [] };
+  for (let round = 0; round < 2; round += 1) await bench.sweeper({ node: deaf }).round(signal);
+  expect(await Promise.all(late.map(statesOf))).toEqual([["signed"], ["signed"], ["signed"]]);
+  await anHourLater();
+  const { settings } = oneAtOnce();
+  const treasury = bench.sweeper({
+    settings: { ...settings, repriceAfterMs: 0 },
+    node: deaf,
+    rpc: { ...rpc, batch },
+  });
+  /** One of them is looked at in a round, whichever: rounds until something holds, or for long. */
+  const roundsUntil = async (holds: () => boolean | Promise<boolean>) => {
+    for (let round = 0; round < 60 && !(await holds()); round += 1) await treasury.round(signal);
+    return holds();
+  };
+  const each = (isMeant: (sweep: Sweep) => boolean) => async () =>
+    (await Promise.all(late.map(sweepsOf))).flat().every(isMeant);
+  const eachIsLooked = each(({ address }) => looked.has(address));
+  looked.clear();
+  expect(await roundsUntil(eachIsLooked)).toBe(true);
+  for (let block = 0; block < 2; block += 1) await bench.mine();
+  expect(await roundsUntil(each(({ attempts }) => attempts.length === 2))).toBe(true);
+  await bench.bench.mine(
+    late.map((_, index) => {
+      return { from: depositKey(from + index), to: depositKey(50_001).address, value: 1n };
+    }),
+  );
+  await bench.bench.caughtUp();
+  await anHourLater();
+  looked.clear();
+  expect(await roundsUntil(eachIsLooked)).toBe(true);
+  bench.clock.ms += 4_000;
+  expect(await roundsUntil(each(({ state }) => state === "frozen"))).toBe(true);
+});
