@@ -220,7 +220,7 @@ export class Sweeper {
     this.#context.log.warn({ count: others.length, addresses }, what);
   }
 
-  /** Once of each, as above. */
+  /** Once of each, as above; of what the policy has swept alone. */
   #tellUnlisted(others: readonly { readonly entry: Pick<DueSweep, "asset"> }[]): void {
     for (const { entry } of others) {
       const { asset } = entry;
@@ -372,7 +372,7 @@ export class Sweeper {
     const later: (DueSweep & { readonly delayMs: number })[] = [];
     const looked = await this.#look(due, wallet, round);
     this.#tellOtherSeed(looked.filter(({ facts: { hasKey } }) => !hasKey));
-    this.#tellUnlisted(looked.filter(({ facts: { isListed } }) => !isListed));
+    this.#tellUnlisted(looked.filter(({ facts }) => facts.rules !== undefined && !facts.isListed));
     const vanished = await sendVanished(
       this.#context,
       looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {

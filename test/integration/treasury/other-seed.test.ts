@@ -2,14 +2,15 @@
  * What the treasury cannot sign for: addresses of another seed, those of a deposit key that was exchanged, or of
  * another home; and tokens that its home's list lacks.
  */
-import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
 import { HDNodeWallet } from "ethers";
 import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { registerAddress } from "../../helpers/services/watcher.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
-import { TreasuryBench } from "./treasury-bench.js";
+import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
 const former = createAddressDerivation(
   HDNodeWallet.fromPhrase(
@@ -21,12 +22,21 @@ const former = createAddressDerivation(
 
 let bench: TreasuryBench;
 
+const moves = () => bench.bench.ledger.owner.query(`SELECT 1 FROM treasury_move`);
+
+const lookNow = () =>
+  bench.bench.ledger.owner.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+
 beforeAll(async () => {
   bench = await TreasuryBench.open();
   await bench.bench.mine([{ to: WALLET, value: 10n ** 18n }]);
   await bench.bench.caughtUp();
 });
 afterAll(() => bench.close());
+
+beforeEach(() => {
+  bench.files.policy = bench.policyOf({});
+});
 
 it("addresses of another seed take no place of a sweep and no gas: nothing could be signed for them", async () => {
   const sweeper = bench.sweeper({ settings: { ...bench.settings, sweepsAtOnce: 2 } });
@@ -62,11 +72,33 @@ it("tokens of no list, and of one that says otherwise, take no place and no gas 
     const signer = bench.signer({ contractOf: () => contract });
     await bench.rounds(3, bench.sweeper({ signer }));
   }
-  const moves = await bench.bench.ledger.owner.query(`SELECT 1 FROM treasury_move`);
-  expect([(await bench.sweeps()).length - before, moves]).toEqual([0, []]);
-  await bench.bench.ledger.owner.query(
-    `UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`,
-  );
+  expect([(await bench.sweeps()).length - before, await moves()]).toEqual([0, []]);
+  await lookNow();
+  await bench.rounds(5);
+  expect(await bench.units(address, "PLAIN")).toBe(0n);
+});
+
+it("tokens of no list are told of once, and only where the policy has them swept", async () => {
+  const told: string[] = [];
+  const write = (line: string) => {
+    const { msg, asset } = JSON.parse(line);
+    if (msg === "a token is not swept") told.push(asset);
+  };
+  const log = createLogger({ component: "test", level: "warn", destination: { write } });
+  const treasury = bench.sweeper({ signer: bench.signer({ contractOf: () => undefined }), log });
+  const address = await bench.bench.register("dave");
+  await bench.bench.mine([callOf("PlainToken", "mint", [address, 5n])]);
+  await bench.mine();
+  bench.files.policy = bench.policyOf({ assets: { TOKEN: ANY_SWEEP } });
+  await bench.rounds(1, treasury);
+  expect(told).toEqual([]);
+  bench.files.policy = bench.policyOf({});
+  for (let round = 0; round < 2; round += 1) {
+    await lookNow();
+    await bench.rounds(1, treasury);
+  }
+  expect(told).toEqual(["PLAIN"]);
+  await lookNow();
   await bench.rounds(5);
   expect(await bench.units(address, "PLAIN")).toBe(0n);
 });
