@@ -8,6 +8,7 @@ import { readySweep, type Sweep, voidSweep } from "../../ledger/treasury/sweeps.
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, lower, raisePrice } from "../gas.js";
+import { unlisted } from "../signers/signer-port.js";
 import type { SeenSweep, SigningRound } from "./sweep-attempts.js";
 import { missingGas, topUpOf } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
@@ -77,11 +78,11 @@ async function attend(
   { sweep, state }: SeenSweep,
   round: GasRound,
 ): Promise<void> {
-  const { database, settings } = context;
-  const { id, gasLimit, topUp, ageMs, nextNonce, isPaused } = sweep;
+  const { database, settings, signer } = context;
+  const { id, asset, contract, gasLimit, topUp, ageMs, nextNonce, isPaused } = sweep;
   const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, settings.gas);
   const gas = { gasLimit, gasPriceAtoken };
-  const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
+  const max = round.rules.assets.get(asset)?.sweepFeeMaxAtoken ?? 0n;
   const isDear = feeOf(gas) > max;
   const givenAtoken = topUpOf(state.balanceAtoken, gas);
   if (topUp === "void" || topUp === "stranded") {
@@ -91,9 +92,10 @@ async function attend(
     await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   } else if (topUp === "open" || isUnseen(sweep, round)) {
     // A hot wallet pays it, or the move ends; what came is there at the next look.
-  } else if (isPaused) {
+  } else if (isPaused || !signer.isListed(asset, contract)) {
     if (ageMs <= PATIENCE_MS) return;
-    const reason = "its token stands still";
+    // An intent may be older than the list that this process was started with.
+    const reason = isPaused ? "its token stands still" : unlisted(asset);
     await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   } else if (state.nonce < nextNonce) {
     // What the chain has lost of this address is made again first.
@@ -142,19 +144,19 @@ function isUnseen({ gasHeight }: Sweep, { view }: GasRound): boolean {
 
 /** What a late sweep lacks to be signed at the price that is suggested; 0 where that is not what it needs. */
 function moreGas(
-  { settings }: TreasuryContext,
+  { settings, signer }: TreasuryContext,
   { sweep, state }: SeenSweep,
   round: GasRound,
 ): bigint {
   const { rules, view } = round;
-  const { gas, gasLimit, contract, attempts, isLate, topUp, givenAtoken } = sweep;
+  const { asset, gas, gasLimit, contract, attempts, isLate, topUp, givenAtoken } = sweep;
   const formerAtoken = attempts.at(-1)?.gasPriceAtoken;
   if (gas === undefined || contract === undefined || formerAtoken === undefined) return 0n;
   if (!isLate || topUp === "open" || state.nonce !== gas.nonce) return 0n;
-  if (sweep.isPaused || isUnseen(sweep, round)) return 0n;
+  if (sweep.isPaused || !signer.isListed(asset, contract) || isUnseen(sweep, round)) return 0n;
   const { suggestedPriceAtoken: suggestedAtoken } = view;
   if (suggestedAtoken <= formerAtoken) return 0n;
-  const max = rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
+  const max = rules.assets.get(asset)?.sweepFeeMaxAtoken ?? 0n;
   const dearestAtoken = lower(settings.gas.priceCapAtoken, max / gasLimit);
   const gasPriceAtoken = raisePrice(formerAtoken, { suggestedAtoken }, dearestAtoken);
   if (gasPriceAtoken === undefined || gasPriceAtoken < suggestedAtoken) return 0n;

@@ -36,7 +36,7 @@ beforeEach(() => {
 /** A treasury whose node suggests a price and takes none of its bytes. @param happens behind its look */
 function atPrice(
   suggestedPriceAtoken: bigint,
-  over: Partial<Pick<TreasuryContext, "database">> = {},
+  over: Partial<Pick<TreasuryContext, "database" | "signer">> = {},
   happens: () => Promise<unknown> = async () => undefined,
 ): Sweeper {
   return bench.sweeper({
@@ -133,6 +133,14 @@ it("is not given where the fee would be above the policy's, nor before the sweep
   expect(await gasOf(address)).toEqual(["arrived"]);
   await bench.worker.query(`UPDATE sweep SET state = state WHERE address = $1`, [address]);
   await bench.rounds(2, atPrice(2n * PRICE));
+  expect(await gasOf(address)).toEqual(["arrived"]);
+  await expectSettled(address);
+});
+
+it("is not given for a token of which no list here says that its sweep can be signed", async () => {
+  const address = await stuck();
+  const signer = bench.signer({ contractOf: () => undefined });
+  await bench.rounds(2, atPrice(2n * PRICE, { signer }));
   expect(await gasOf(address)).toEqual(["arrived"]);
   await expectSettled(address);
 });

@@ -12,6 +12,8 @@ import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
+const { signal } = new AbortController();
+
 const former = createAddressDerivation(
   HDNodeWallet.fromPhrase(
     "legal winner thank year wave sausage worth useful legal winner thank yellow",
@@ -101,4 +103,27 @@ it("tokens of no list are told of once, and only where the policy has them swept
   await lookNow();
   await bench.rounds(5);
   expect(await bench.units(address, "PLAIN")).toBe(0n);
+});
+
+it("a token's sweep that was begun by another list gets no gas, and ends for the time being", async () => {
+  const address = await bench.bench.register("erin");
+  await bench.bench.mine([callOf("PlainToken", "mint", [address, 5n])]);
+  await bench.mine();
+  await bench.sweeper().round(signal);
+  const states = async () =>
+    (await bench.sweeps()).filter((each) => each.address === address).map(({ state }) => state);
+  const before = (await moves()).length;
+  const other = bench.sweeper({ signer: bench.signer({ contractOf: () => undefined }) });
+  await bench.rounds(3, other);
+  expect([await states(), (await moves()).length - before]).toEqual([["needs-gas"], 0]);
+  await bench.bench.ledger.owner.transaction(async (tx) => {
+    await tx.query(`ALTER TABLE sweep DISABLE TRIGGER sweep_guard`);
+    await tx.query(`UPDATE sweep SET changed_at = changed_at - interval '1 hour'`);
+    await tx.query(`ALTER TABLE sweep ENABLE TRIGGER sweep_guard`);
+  });
+  await bench.rounds(1, other);
+  expect(await states()).toEqual(["void"]);
+  await lookNow();
+  await bench.rounds(5);
+  expect([await states(), await bench.units(address, "PLAIN")]).toEqual([["void", "settled"], 0n]);
 });
