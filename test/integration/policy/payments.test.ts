@@ -528,6 +528,29 @@ describe("a signer before a ledger that lies", () => {
     }
     expect(await statusOf(behind)).toBe("settled");
   });
+
+  it("gives up what its total does not cover any more with the payment before it that no block takes", async () => {
+    house.files.policy = policyOf({ signerDayMaxUnits: 3n * TOKEN });
+    const lane = house.lane();
+    const shop = freshAddress();
+    house.chain.withCode.add(shop);
+    house.chain.gasOf.set(shop, 50_000n);
+    house.chain.unmined.add(shop);
+    const toShop = { destination: shop, destinationText: shop, amountUnits: 2n * TOKEN };
+    const stuck = await house.accept(toShop);
+    await lane.runRound(house.signal);
+    // Looked at while the first one is not counted yet, which leaves room for neither of them.
+    const amountUnits = (12n * TOKEN) / 10n;
+    const beyond = [await house.accept({ amountUnits }), await house.accept({ amountUnits })];
+    await house.pass(lane, { rounds: 2 });
+    const all = [stuck, ...beyond];
+    expect(await Promise.all(all.map(statusOf))).toEqual(["broadcast", "slotted", "slotted"]);
+    // One wait is over for all of them.
+    await house.pass(lane, { stepMs: 300_000 });
+    await house.pass(lane);
+    expect(await Promise.all(all.map(statusOf))).toEqual(["failed", "rejected", "rejected"]);
+    expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
+  });
 });
 
 describe("a signer that answers wrongly", () => {
