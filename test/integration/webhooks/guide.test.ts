@@ -4,6 +4,7 @@
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
@@ -79,7 +80,7 @@ describe("the guide's receiver", () => {
   };
 
   /** As it stands in the chapter, in a process of its own. */
-  async function startReceiver() {
+  async function startReceiver(settings: Readonly<Record<string, string>> = {}) {
     const folder = folders.make("webhooks");
     const source = guideFiles("webhooks.md").get("receiver.ts") ?? "";
     const { code } = transformSync(source, {
@@ -88,7 +89,7 @@ describe("the guide's receiver", () => {
     writeFileSync(join(folder, "receiver.mjs"), code);
     const port = await freePort();
     const child = spawn(process.execPath, [join(folder, "receiver.mjs")], {
-      env: { ...process.env, WEBHOOK_SECRET: SECRET, PORT: `${port}` },
+      env: { ...process.env, ...settings, WEBHOOK_SECRET: SECRET, PORT: `${port}` },
       stdio: ["ignore", "pipe", "inherit"],
     });
     const lines: string[] = [];
@@ -146,6 +147,41 @@ describe("the guide's receiver", () => {
       expect(lines.slice(1)).toEqual(['42 deposit.credited {"depositId":"7-0-3","note":"\u00fc"}']);
     } finally {
       child.kill();
+    }
+  });
+
+  it("takes back what a new epoch makes void before it counts what is told again", async () => {
+    const told = (epoch: number, seq: number) => ({ ...event, epoch, seq });
+    const pages = new Map([
+      ["0", { events: [told(1, 41)], next: "41" }],
+      ["41", { events: [told(2, 43)], next: null }],
+    ]);
+    const api = createPlainServer((request, response) => {
+      const after = new URL(request.url ?? "", "http://api").searchParams.get("after") ?? "";
+      const isOpen = request.headers.authorization === "Bearer key";
+      response.writeHead(isOpen ? 200 : 401).end(JSON.stringify(pages.get(after)));
+    });
+    await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
+    const { port } = api.address() as AddressInfo;
+    const settings = { DEPOSIT_API: `http://127.0.0.1:${port}`, API_KEY: "key" };
+    const { child, lines, post } = await startReceiver(settings);
+    try {
+      // The last two were on their way when the ledger was lost: one of them still stands.
+      for (const [epoch, seq] of [
+        [1, 42],
+        [2, 43],
+        [2, 43],
+        [1, 40],
+        [1, 41],
+      ] as const) {
+        const message = createMessage(told(epoch, seq), { secrets: [SECRET], nowMs: Date.now() });
+        expect(await post(message)).toBe(204);
+      }
+      const brief = lines.slice(1).map((line) => line.replace(/ deposit.credited.*/, ""));
+      expect(brief).toEqual(["42", "take back 42", "43", "41"]);
+    } finally {
+      child.kill();
+      api.close();
     }
   });
 
