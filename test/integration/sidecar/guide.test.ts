@@ -1,0 +1,126 @@
+/** Programs of the guide against servers that answer what a chain seldom does. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, it } from "@jest/globals";
+import { AbiCoder, getAddress, id, zeroPadValue } from "ethers";
+import { parseJournaledBlock } from "../../../rpc-client/journal-codec.js";
+import { ERROR_TABLE } from "../../../sidecar/rosetta/errors.js";
+import { toRosettaBlock } from "../../../sidecar/rosetta/operations.js";
+import { tokenMovesOf } from "../../../sidecar/rosetta/token-operations.js";
+import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
+import { ALICE, BOB, change, hashOf, transaction } from "../../helpers/chains/journal-chain.js";
+import { CURRENCY, GOLD, SILVER, tokenEntry } from "../../helpers/chains/known-tokens.js";
+import { guideFiles, layOut, outputOf, temporaryFolders } from "../../helpers/guide.js";
+import {
+  KEY,
+  RECIPIENT,
+  transferData,
+  WALLET,
+} from "../../unit/sidecar/construction-api/construction-steps.js";
+import { offlineServer } from "../../unit/sidecar/servers.js";
+
+const FILES = new Map([...guideFiles("custodians.md"), ...guideFiles("integrators.md")]);
+
+const folders = temporaryFolders();
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close().closeAllConnections();
+});
+afterAll(() => folders.removeAll());
+
+async function listen(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const read = (folder: string, name: string) => readFileSync(join(folder, name), "utf8");
+
+/** What these programs name in their requests. */
+interface Fields {
+  readonly offset?: number;
+  readonly block_identifier?: { readonly index: number };
+  readonly signed_transaction?: string;
+}
+
+/** A server that answers each request with what is given for its path, or refuses it with its error. */
+function answering(answer: (path: string, fields: Fields) => object): Promise<string> {
+  return listen((request, response) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    request.on("end", () => {
+      const reply = answer(request.url ?? "", JSON.parse(text));
+      response.writeHead("code" in reply ? 500 : 200, { "content-type": "application/json" });
+      response.end(JSON.stringify(reply));
+    });
+  });
+}
+
+/** The chapters' files in a folder of their own, with others beside them. */
+function openFolder(files: Readonly<Record<string, unknown>> = {}): string {
+  const folder = folders.make("guide");
+  layOut(folder, FILES);
+  for (const [name, value] of Object.entries(files)) {
+    writeFileSync(join(folder, name), typeof value === "string" ? value : JSON.stringify(value));
+  }
+  return folder;
+}
+
+describe("deposits.mjs", () => {
+  /** One transaction that brings both tokens, as a server with a list of them tells it. */
+  function blockUnder(list: readonly (typeof GOLD)[]) {
+    const log = ({ metadata }: typeof GOLD, units: bigint) => ({
+      address: metadata.contractAddress.toLowerCase(),
+      topics: [
+        id("Transfer(address,address,uint256)"),
+        zeroPadValue(ALICE, 32),
+        zeroPadValue(BOB, 32),
+      ],
+      data: AbiCoder.defaultAbiCoder().encode(["uint256"], [units]),
+    });
+    const block = parseJournaledBlock({
+      blockHash: hashOf("block"),
+      blockNumber: "0x7",
+      parentHash: hashOf("parent"),
+      timestampMs: 1_790_000_000_000,
+      transactions: [
+        transaction("tx", 0, {
+          logs: [log(SILVER, 1n), log(GOLD, 2n), log(SILVER, 3n), log(GOLD, 4n)],
+          changes: [change({ reason: "CALL", from: ALICE, to: BOB, amount: 5n })],
+        }),
+      ],
+      blockChanges: [],
+      minted: "0x0",
+      burned: "0x0",
+    });
+    const registry = new TokenRegistry(list.map(tokenEntry));
+    const moves = tokenMovesOf(block, registry, () => false);
+    return toRosettaBlock(block, { moves: moves.byTransaction, leftOut: [] });
+  }
+
+  /** What the program prints of it: key by value. */
+  async function keysUnder(list: readonly (typeof GOLD)[]): Promise<Record<string, string>> {
+    const block = blockUnder(list);
+    const { block_identifier } = block;
+    const ONLINE = await answering((path, fields) => {
+      if (path === "/block") return { block };
+      const event = { sequence: 7, block_identifier, type: "block_added" };
+      const events = (fields.offset ?? 0) > 7 ? [] : [event];
+      return { max_sequence: 8, events };
+    });
+    const run = [process.execPath, "deposits.mjs", BOB];
+    const lines = (await outputOf(run, openFolder(), { ONLINE })).trim().split("\n");
+    return Object.fromEntries(lines.map((line) => [JSON.parse(line).value, JSON.parse(line).key]));
+  }
+
+  it("gives a deposit the same key, whichever other tokens the server knows", async () => {
+    const alone = await keysUnder([GOLD]);
+    const both = await keysUnder([GOLD, SILVER]);
+    expect(Object.keys(alone)).toEqual(["2", "4", "5"]);
+    expect(both).toMatchObject(alone);
+    expect(new Set(Object.values(both)).size).toBe(5);
+  });
+});
