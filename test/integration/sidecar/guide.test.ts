@@ -124,3 +124,87 @@ describe("deposits.mjs", () => {
     expect(new Set(Object.values(both)).size).toBe(5);
   });
 });
+
+describe("prepare.mjs", () => {
+  it("writes addresses as they are read back, however the wish has them", async () => {
+    const OFFLINE = await listen(offlineServer().app);
+    const contractAddress = GOLD.metadata.contractAddress.toLowerCase();
+    const gold = { ...GOLD, metadata: { contractAddress } };
+    const to = RECIPIENT.toLowerCase();
+    const wish = { to, value: "7", currency: gold, metadata: { max_fee: "90000" } };
+    const facts = { chain_id: "6940", nonce: "7", gas_price: "1", gas_limit: "90000" };
+    const folder = openFolder({
+      "wish.json": wish,
+      "facts.json": { metadata: { ...facts, data: transferData(to, 7n) } },
+      "public-key.txt": KEY.compressedPublicKey.slice(2),
+      "private-key.txt": WALLET.privateKey,
+    });
+    await outputOf([process.execPath, "prepare.mjs"], folder, { OFFLINE });
+    await outputOf([process.execPath, "sign.mjs"], folder, { OFFLINE });
+    expect(JSON.parse(read(folder, "signed.json"))).toHaveProperty("signed_transaction");
+  });
+});
+
+describe("send.mjs", () => {
+  const transaction_identifier = { hash: hashOf("paid") };
+  const side = (address: string, value: string) => ({
+    type: "CALL",
+    account: { address: getAddress(address) },
+    amount: { value, currency: CURRENCY },
+  });
+  const wanted = [side(ALICE, "-7"), side(BOB, "7")];
+
+  /** Runs it against a chain whose block 3 has these operations, and whose head is 4. */
+  async function send(
+    operations: readonly object[],
+    options: { readonly status?: string; readonly resubmitted?: object } = {},
+  ) {
+    const { status = "SUCCESS", resubmitted = { transaction_identifier } } = options;
+    const submitted: string[] = [];
+    const paid = { transaction_identifier, operations, metadata: { status } };
+    const ONLINE = await answering((path, fields) => {
+      if (path === "/construction/submit") {
+        submitted.push(fields.signed_transaction ?? "");
+        return submitted.length === 1 ? { transaction_identifier } : resubmitted;
+      }
+      const { index = 0 } = fields.block_identifier ?? {};
+      if (index > 4) return { code: 202, message: "block above tip", retriable: true };
+      return { block: { transactions: index === 3 && operations.length > 0 ? [paid] : [] } };
+    });
+    const folder = openFolder({
+      "prepared.json": { operations: wanted },
+      "facts.json": { height: 0 },
+      "signed.json": { signed_transaction: "0xf8", transaction_identifier },
+    });
+    const run = outputOf([process.execPath, "send.mjs"], folder, { ONLINE });
+    return { run, submitted };
+  }
+
+  const told = (list: readonly object[], status = "SUCCESS") =>
+    list.map((operation) => ({ ...operation, status }));
+
+  it("sends the same bytes again after each block without them", async () => {
+    const { run, submitted } = await send(told(wanted));
+    expect(JSON.parse(await run)).toEqual({ settled: transaction_identifier.hash, block: 3 });
+    expect(submitted).toEqual(["0xf8", "0xf8", "0xf8"]);
+  });
+
+  it("ends where another transaction has the nonce by then", async () => {
+    const resubmitted = { code: 401, message: "nonce too low", retriable: false };
+    const { run } = await send([], { resubmitted });
+    await expect(run).rejects.toThrow(/401 nonce too low/);
+  });
+
+  it("asks for the approved operations alone: what a recipient's code undid is its own", async () => {
+    const undone = told([side(BOB, "-1"), side(ALICE, "1")], "FAILURE");
+    const { run } = await send([...told(wanted), ...undone]);
+    expect(JSON.parse(await run)).toMatchObject({ block: 3 });
+  });
+
+  it("takes nothing for paid that was undone", async () => {
+    const undone = await send(told(wanted, "FAILURE"));
+    await expect(undone.run).rejects.toThrow(/missing/);
+    const failed = await send(told(wanted), { status: "FAILURE" });
+    await expect(failed.run).rejects.toThrow(/FAILURE/);
+  });
+});
