@@ -208,3 +208,29 @@ describe("send.mjs", () => {
     await expect(failed.run).rejects.toThrow(/FAILURE/);
   });
 });
+
+describe("the custodians' table of refusals", () => {
+  it("has each that the node's answer to signed bytes may become", () => {
+    const source = readFileSync("sidecar/construction-api/submit.ts", "utf8");
+    const [, list = ""] = /const SUBMIT_ERRORS[^{]*\{([^}]*)\}/.exec(source) ?? [];
+    const codes = [...list.matchAll(/: "([A-Z_]+)"/g)].map(([, code]) => code);
+    // Bytes that are known are sent; another type is refused before the node is asked.
+    const never = ["INTERNAL", "TRANSACTION_TYPE_NOT_SUPPORTED"];
+    const needed = [...codes, "NODE_FAULT", "NODE_BUSY"].filter(
+      (code) => !never.includes(`${code}`),
+    );
+    const chapter = readFileSync("docs/guide/custodians.md", "utf8");
+    const rows = [...chapter.matchAll(/^\| ([0-9, -]+) \|/gm)].map(([, numbers = ""]) => numbers);
+    const listed = rows
+      .join(", ")
+      .split(", ")
+      .map((text) => text.split("-").map(Number));
+    const missing = Object.entries(ERROR_TABLE)
+      .filter(([code]) => needed.includes(code))
+      .filter(([, { number }]) => {
+        return !listed.some(([first = 0, last = first]) => first <= number && number <= last);
+      });
+    expect(needed.length).toBeGreaterThan(10);
+    expect(missing.map(([code]) => code)).toEqual([]);
+  });
+});
