@@ -142,7 +142,7 @@ async function play() {
     [plain, TOKEN.toString(), COIN],
   ] as const;
   const expected = paid.map(([receipt, value, currency]) => ({
-    key: `${receipt?.blockNumber}/${receipt?.hash}/`,
+    key: `${receipt?.blockNumber}/${receipt?.hash}/${currency === COIN ? "TOKEN" : HONEST}/`,
     address: to,
     value,
     currency,
@@ -426,7 +426,7 @@ describe("the integrators' guide", () => {
     const text = await program(["deposits.mjs", address], env);
     return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
   };
-  /** What was printed in the order of what was expected, the operation's index left out. */
+  /** What was printed in the order of what was expected, which operation of its currency left out. */
   const withoutIndex = (printed: readonly Printed[]) =>
     printed.map(({ key, ...rest }) => ({ ...rest, key: key.replace(/[0-9]+$/, "") }));
 
