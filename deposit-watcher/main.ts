@@ -121,7 +121,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     clock: systemClock,
     log,
   });
-  registerReconcileFigures(metrics, { database });
+  registerReconcileFigures(metrics, { database, clock: systemClock });
   const ours = { owner, node };
   const opened = { database, guard, derivation, chain, tokens, watcher };
   const common = { config, ...opened, apiKey, metrics, context, ...ours };

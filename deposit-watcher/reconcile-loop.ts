@@ -135,25 +135,48 @@ async function findingsOf(
   ];
 }
 
-/** Figures about the last run of whichever process, read when a page is asked for. */
+/**
+ * Figures about the last run of whichever process, read when a page is asked for. While the database does not
+ * tell there are none: a number would be taken for what it says.
+ */
 export function registerReconcileFigures(
   metrics: Metrics,
-  { database }: { readonly database: SqlDatabase },
+  parts: { readonly database: SqlDatabase; readonly clock: Pick<Clock, "monotonicMs"> },
 ): void {
+  const { database, clock } = parts;
+  const sinceMs = clock.monotonicMs();
   // A page is served without the database, too.
-  const read = sharedRead(() => lastRun(database).catch(() => undefined));
-  const show = (suffix: string, help: string, valueOf: (last: LastRun) => number) => {
+  const read = sharedRead(async () => {
+    try {
+      return { last: await lastRun(database) };
+    } catch {
+      return undefined;
+    }
+  });
+  const show = (suffix: string, help: string, valueOf: (last: LastRun | undefined) => number) => {
     metrics.gauge(`causeway_reconcile_${suffix}`, help, [], async (gauge) => {
-      const last = await read();
-      gauge.set(last === undefined ? -1 : valueOf(last));
+      const found = await read();
+      if (found === undefined) gauge.remove();
+      else gauge.set(valueOf(found.last));
     });
   };
   show(
     "age_seconds",
-    "Time since ledger and chain were compared; -1, as all of these, before the first time.",
-    ({ ageMs }) => Math.max(0, ageMs) / 1_000,
+    "Time since ledger and chain were compared; before the first time, since this process's start.",
+    // It grows where comparisons never work, so that an alarm on it rings there, too.
+    (last) => Math.max(0, last?.ageMs ?? clock.monotonicMs() - sinceMs) / 1_000,
   );
-  show("clean", "1 when ledger and chain matched the last time.", ({ clean }) => (clean ? 1 : 0));
-  show("height", "Block at which they were compared.", ({ height }) => height);
-  show("findings", "What did not match the last time.", ({ findings }) => findings.length);
+  show("clean", "1 when ledger and chain matched the last time; -1 before the first.", (last) =>
+    last === undefined ? -1 : Number(last.clean),
+  );
+  show(
+    "height",
+    "Block at which they were compared; -1 before the first time.",
+    (last) => last?.height ?? -1,
+  );
+  show(
+    "findings",
+    "What did not match the last time; -1 before the first.",
+    (last) => last?.findings.length ?? -1,
+  );
 }
