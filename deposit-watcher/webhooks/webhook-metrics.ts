@@ -16,12 +16,12 @@ export function createWebhookMetrics(metrics: Metrics, database: SqlDatabase): W
     "outcome",
   ]);
   // A page is served without the database, too.
-  const read = sharedRead(() => listWebhooks(database).catch(() => []));
+  const read = sharedRead(() => listWebhooks(database).catch(() => undefined));
   const show = (suffix: string, help: string, valueOf: (webhook: Webhook) => number) => {
     metrics.gauge(name(suffix), help, ["webhook"], async (gauge) => {
       const webhooks = await read();
       gauge.reset();
-      for (const webhook of webhooks) gauge.set({ webhook: webhook.id }, valueOf(webhook));
+      for (const webhook of webhooks ?? []) gauge.set({ webhook: webhook.id }, valueOf(webhook));
     });
   };
   show("backlog_events", "Events that a webhook waits for.", (webhook) => {

@@ -46,17 +46,33 @@ export interface Metrics {
   page(): Promise<string>;
 }
 
+/** Whoever collects pages gives up after some ten seconds, and all of the page is lost to him then. */
+const READ_BOUND_MS = 2_000;
+
 /**
  * Makes figures of one page share one read: a page collects all its gauges at once, and one that is
- * set by another's `collect` would show what it was on the page before.
+ * set by another's `collect` would show what it was on the page before. A read that takes longer than
+ * the bound, as of a database that is silent, holds up no page: it goes on, and is not begun once more.
+ * @returns undefined where the read has not ended within `boundMs`
  */
-export function sharedRead<T>(read: () => Promise<T>): () => Promise<T> {
+export function sharedRead<T>(
+  read: () => Promise<T>,
+  boundMs = READ_BOUND_MS,
+): () => Promise<T | undefined> {
   let pending: Promise<T> | undefined;
-  return () => {
+  return async () => {
     pending ??= read().finally(() => {
       pending = undefined;
     });
-    return pending;
+    let timer: NodeJS.Timeout | undefined;
+    const bound = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), boundMs);
+    });
+    try {
+      return await Promise.race([pending, bound]);
+    } finally {
+      clearTimeout(timer);
+    }
   };
 }
 

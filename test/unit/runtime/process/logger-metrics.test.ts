@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { createLogger } from "../../../../runtime/process/logger.js";
-import { createMetrics } from "../../../../runtime/process/metrics.js";
+import { createMetrics, sharedRead } from "../../../../runtime/process/metrics.js";
 import { RareLine } from "../../../../runtime/process/rare-line.js";
 
 describe("createLogger", () => {
@@ -65,5 +65,33 @@ describe("createMetrics", () => {
     expect(page).toContain('causeway_credits_total{asset="TOKEN"} 2');
     expect(page).toContain("causeway_lag_blocks 3");
     expect(page).toContain("causeway_wait_seconds_count 1");
+  });
+});
+
+describe("a read that figures of a page share", () => {
+  it("is waited for so long and not longer, and goes on meanwhile, once", async () => {
+    let begun = 0;
+    let answer: (value: number) => void = () => undefined;
+    const slow = async () => {
+      begun += 1;
+      return new Promise<number>((resolve) => (answer = resolve));
+    };
+    const metrics = createMetrics({ processMetrics: false });
+    const read = sharedRead(slow, 20);
+    for (const name of ["causeway_one", "causeway_two"]) {
+      metrics.gauge(name, "Of a table.", [], async (gauge) => {
+        const found = await read();
+        if (found === undefined) gauge.remove();
+        else gauge.set(found);
+      });
+    }
+    for (let page = 0; page < 2; page += 1) {
+      expect(await metrics.page()).not.toMatch(/^causeway_/m);
+    }
+    expect(begun).toBe(1);
+    const asked = metrics.page();
+    answer(7);
+    expect(await asked).toMatch(/^causeway_one 7$[^]*^causeway_two 7$/m);
+    expect(begun).toBe(1);
   });
 });
