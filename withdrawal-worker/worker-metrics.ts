@@ -39,8 +39,9 @@ export function registerWorkerFigures(metrics: Metrics, database: Sql): void {
     [],
     async (gauge) => {
       const figures = await readOpen();
-      gauge.reset();
-      if (figures !== undefined) gauge.set(figures.oldestAgeSeconds);
+      // Resetting would make it 0, which says that none is open.
+      if (figures === undefined) gauge.remove();
+      else gauge.set(figures.oldestAgeSeconds);
     },
   );
   let lastSeq: number | undefined;

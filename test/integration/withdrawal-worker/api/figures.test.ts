@@ -125,6 +125,7 @@ describe("the metrics", () => {
     isDown = true;
     const later = await metrics.page();
     expect(later).not.toContain('status="accepted"');
+    expect(later).not.toMatch(/^causeway_withdrawals_oldest_open_age_seconds /m);
     expect(later).toContain(`causeway_signing_frozen{wallet="${WALLET}"} 1`);
   });
 
