@@ -172,7 +172,10 @@ export class Lane {
     this.#lease = await this.#holdLease(askedMs);
     this.#isOnOffer = false;
     if (this.#lease === undefined) {
+      // Whoever works for the wallet tells of it: what was seen here last grows old.
       this.#blockedReason = undefined;
+      this.#openSlots = 0;
+      this.#isFrozen = false;
       return false;
     }
     const lease = this.#lease;

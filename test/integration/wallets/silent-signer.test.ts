@@ -116,7 +116,11 @@ it("leaves its wallet to another worker, who can sign for it", async () => {
     house.chain.mine();
   }
   expect((await house.read(id)).status).toBe("settled");
-  expect(lanes[0]?.status()).toMatchObject({ holdsLease: false, blockedReason: undefined });
+  expect(lanes[0]?.status()).toMatchObject({
+    holdsLease: false,
+    blockedReason: undefined,
+    openSlots: 0,
+  });
 });
 
 it("lets a customer take back at once what waits for it, where it is the only wallet", async () => {
