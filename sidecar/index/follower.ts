@@ -387,6 +387,8 @@ export class IndexFollower {
     this.logFault(error, told);
     this.lastFault = isWrite ? told.message : faultText(error);
     this.waiters.rejectAll(told);
+    // A look at what halts the index ends before the head: how far it stays behind is told all the same.
+    if (error instanceof IndexError) await this.noteHead();
     this.isNodeKnown = false;
     // A full disk says nothing about the node, and what halts the index says all of it.
     if (!isWrite && !(error instanceof IndexError)) this.isMet = false;
@@ -401,6 +403,16 @@ export class IndexFollower {
       }
     } catch (next) {
       log.debug({ reason: errorMessage(next) }, "the index cannot be written yet");
+    }
+  }
+
+  /** Takes the node's head for what is told of it; a node that does not answer leaves what was seen. */
+  private async noteHead(): Promise<void> {
+    const { log } = this.options;
+    try {
+      this.nodeHeight = await this.ticker.get();
+    } catch (error) {
+      log.debug({ reason: errorMessage(error) }, "the node does not tell its head");
     }
   }
 

@@ -104,7 +104,10 @@ describe("a node that contradicts the index", () => {
     const tip = await call(online.server, "/block", { block_identifier: {} });
     expect([tip.status, tip.body.code]).toEqual([500, 106]);
     expect((await block(online, 3)).body.code).toBe(106);
-    blocks.splice(2, 2, ...own);
+    // How far it stays behind is told all the while.
+    extend(blocks, 20, "other");
+    await until(() => online.index.follower.nodeHead() === 23, { timeoutMs: 10_000 });
+    blocks.splice(2, blocks.length, ...own);
     await until(() => online.index.follower.halted() === undefined, { timeoutMs: 10_000 });
     expect((await call(online.server, "/block", { block_identifier: {} })).text).toBe(known.text);
   });
