@@ -1,8 +1,10 @@
 /** The first page: lights of every part, what waits for persons, and the charts. */
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Verdict } from "../../chain/consensus/block-age.js";
+import type { Clock } from "../../runtime/process/clock.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, section } from "../../web/html/parts.js";
+import { momentText } from "../html/amounts.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
 import {
   figures,
@@ -17,6 +19,12 @@ import { readHeadLight, readPartLights } from "../sources/part-lights.js";
 import type { Texts } from "../text/catalogue.js";
 import { decimalsOf, type PageContext, warning } from "./context.js";
 import { durationChart, floatChart } from "./figures.js";
+
+/**
+ * Older than this a comparison tells nothing of now: three intervals of the watcher as it is delivered, on
+ * which the manual sets the alarm. The console does not know another interval of the watcher's.
+ */
+const MAX_COMPARISON_AGE_MS = 900_000;
 
 /** Withdrawals that wait for persons, counted up to here. */
 const MAX_COUNTED = 1_000;
@@ -37,7 +45,7 @@ async function overview(context: PageContext, request: ConsoleRequest): Promise<
   const [parts, head, lights, charts] = await Promise.all([
     readPartLights(context.parts, signal),
     readHeadLight(context.evm, context.clock, signal),
-    ledgerLights(request),
+    ledgerLights(context, request),
     chartsOf(request),
   ]);
   const all: readonly Light[] = [
@@ -81,12 +89,15 @@ function lightParts({ name, verdict, text }: Light, t: Texts): Content {
 }
 
 /** Lights that come from the APIs; where one does not answer, that is the light. */
-async function ledgerLights(request: ConsoleRequest): Promise<readonly Light[]> {
+async function ledgerLights(
+  { clock }: PageContext,
+  request: ConsoleRequest,
+): Promise<readonly Light[]> {
   const { t } = request;
   const found = await Promise.all([
     lightOf(t("incidents"), "/incidents", () => incidentLight(request)),
     lightOf(t("killSwitch"), "/policy", () => switchLight(request)),
-    lightOf(t("reconciliation"), "/reconciliation", () => reconciliationLight(request)),
+    lightOf(t("reconciliation"), "/reconciliation", () => reconciliationLight(request, clock)),
     lightOf(t("wallets"), "/wallets", () => walletLight(request)),
     lightOf(t("pendingApprovals"), "/approvals", () => approvalLight(request)),
   ]);
@@ -126,16 +137,20 @@ async function switchLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
     : { verdict: "fail", text: level };
 }
 
-async function reconciliationLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
+async function reconciliationLight(
+  { api, signal, t }: ConsoleRequest,
+  clock: Clock,
+): Promise<Found> {
   const path = "/v1/reconciliations";
   const query = { order: "newest", limit: 1 };
   const question = { api: "deposit", path, query, schema: reconciliationPage } as const;
   const { reconciliations } = await api.get(question, signal);
   const [last] = reconciliations;
   if (last === undefined) return { verdict: "warn", text: t("noReconciliations") };
-  return last.clean
-    ? { verdict: "pass", text: `${t("clean")}, ${t("block")} ${last.blockNumber}` }
-    : { verdict: "fail", text: t("notClean") };
+  const where = `${t("block")} ${last.blockNumber}, ${momentText(last.at)}`;
+  if (!last.clean) return { verdict: "fail", text: `${t("notClean")}, ${where}` };
+  const isOld = clock.nowMs() - Date.parse(last.at) > MAX_COMPARISON_AGE_MS;
+  return { verdict: isOld ? "warn" : "pass", text: `${t("clean")}, ${where}` };
 }
 
 async function walletLight({ api, signal, t }: ConsoleRequest): Promise<Found> {

@@ -1,0 +1,40 @@
+/** The light of the last comparison of books and chain on the console's first page. */
+import { expect, it } from "@jest/globals";
+import { overviewRoutes } from "../../../console/pages/overview.js";
+import type { PageContext } from "../../../console/pages/context.js";
+import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
+import { PageError } from "../../../web/errors.js";
+import { shownPage } from "../../helpers/pages/console-page.js";
+import { all, textOf } from "../../helpers/pages/html.js";
+
+const AT = "2026-01-01T00:00:00.000Z";
+
+/** The light's words so long after the last comparison. */
+async function lightAfter(seconds: number, clean: boolean): Promise<string | undefined> {
+  const nowMs = () => Date.parse(AT) + seconds * 1_000;
+  const context = {
+    parts: [],
+    evm: { getBlockHeader: async () => undefined },
+    clock: { nowMs, monotonicMs: nowMs },
+  } as unknown as PageContext;
+  const run = { id: 1, at: AT, blockNumber: 7, clean, findings: [], assets: [] };
+  const answer = ({ path }: ApiQuestion<unknown>) => {
+    if (path !== "/v1/reconciliations") throw new PageError("UNAVAILABLE", "no answer");
+    return { reconciliations: [run], next: null };
+  };
+  const { root } = await shownPage(overviewRoutes(context), "/", { role: "viewer", answer });
+  return all(root, "li")
+    .map((light) => textOf(light))
+    .find((text) => text.startsWith("Reconciliation"));
+}
+
+it("says when it was, and warns where that is as long ago as the alarm on its age has it", async () => {
+  const words = "block 7, 2026-01-01 00:00:00 UTC";
+  expect(await lightAfter(900, true)).toMatch(new RegExp(`well ?They match, ${words}$`, "i"));
+  expect(await lightAfter(901, true)).toMatch(new RegExp(`look at it ?They match, ${words}$`, "i"));
+  for (const seconds of [1, 901]) {
+    expect(await lightAfter(seconds, false)).toMatch(
+      new RegExp(`failed ?They do not match, ${words}$`, "i"),
+    );
+  }
+});
