@@ -41,11 +41,17 @@ export async function runLinkLoop(parts: LinkLoopParts, signal: AbortSignal): Pr
     "causeway_chain_complete_timestamp_seconds",
     "When every row had its link, as Unix time.",
   );
+  // Whoever links tells of it; 0 and what was seen here last would both be taken for what is.
+  const onStandby = () => {
+    links.remove();
+    linkedAt.remove();
+  };
+  onStandby();
   let witnessedMs = Number.NEGATIVE_INFINITY;
   let thoroughMs = Number.NEGATIVE_INFINITY;
   let areSumsBehind = true;
   const settledKeys = new SettledKeys();
-  const loop = { database, task: "link-chain" as const, owner, log };
+  const loop = { database, task: "link-chain" as const, owner, log, onStandby };
   const round = async (): Promise<boolean> => {
     // A few rows at a time would cost more than their links: what is written now waits for the next.
     if ((await linkRows(database, "recent")).hasMore) return true;

@@ -14,6 +14,8 @@ export interface LeasedLoop extends LeaseHolder {
   /** Time after which another process may begin a round; while one lasts the lease is renewed. */
   readonly leaseMs: number;
   readonly log: Logger;
+  /** Called whenever another process is found to hold the lease. */
+  readonly onStandby?: () => void;
 }
 
 /**
@@ -36,7 +38,8 @@ export async function runLeased(
   while (!signal.aborted) {
     let isMore = false;
     try {
-      isMore = (await holding.renew()) && (await whileHolding(holding, round));
+      if (await holding.renew()) isMore = await whileHolding(holding, round);
+      else loop.onStandby?.();
     } catch (error) {
       if (!signal.aborted) log.warn({ task, reason: errorMessage(error) }, "background work waits");
     }
