@@ -240,6 +240,6 @@ export class TaskGroup {
 }
 
 /** Default of `retry`: an `AppError` that says trying again can help. */
-function isMarkedRetriable(error: unknown): boolean {
+export function isMarkedRetriable(error: unknown): boolean {
   return error instanceof AppError && error.retriable;
 }

@@ -22,6 +22,7 @@ import { errorCode } from "../../../chain/errors.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import { isMarkedRetriable } from "../../../runtime/process/task.js";
 import { HEADERS_PER_PAGE } from "./light-json.js";
 import type { LightProvider } from "./light-rpc.js";
 import { hasSamePriorities } from "./light-validators.js";
@@ -251,7 +252,10 @@ export async function headersBelow(
   return fromAny(servers, ask, signal);
 }
 
-/** The first answer that a server gives. Throws the last server's fault, or the signal's reason. */
+/**
+ * The first answer that a server gives. Throws a fault that may pass, where a server had one, else the last
+ * server's; or the signal's reason.
+ */
 export async function fromAny<Server, T>(
   servers: readonly Server[],
   ask: (server: Server) => Promise<T>,
@@ -263,7 +267,8 @@ export async function fromAny<Server, T>(
       return await ask(server);
     } catch (error) {
       signal.throwIfAborted();
-      fault = error;
+      // Another one may be false: it says nothing about the one that is busy.
+      if (!isMarkedRetriable(fault)) fault = error;
     }
   }
   throw fault;

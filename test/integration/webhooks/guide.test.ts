@@ -154,10 +154,16 @@ describe("the guide's receiver", () => {
     const told = (epoch: number, seq: number) => ({ ...event, epoch, seq });
     const pages = new Map([
       ["0", { events: [told(1, 41)], next: "41" }],
+      // Of one event: what was written under its number since, if anything.
+      ["39", { events: [told(1, 41)], next: "41" }],
+      ["40", { events: [told(1, 41)], next: "41" }],
       ["41", { events: [told(2, 43)], next: null }],
     ]);
+    const asked: string[] = [];
     const api = createPlainServer((request, response) => {
-      const after = new URL(request.url ?? "", "http://api").searchParams.get("after") ?? "";
+      const { searchParams } = new URL(request.url ?? "", "http://api");
+      const after = searchParams.get("after") ?? "";
+      asked.push(`${after} ${searchParams.get("limit")}`);
       const isOpen = request.headers.authorization === "Bearer key";
       response.writeHead(isOpen ? 200 : 401).end(JSON.stringify(pages.get(after)));
     });
@@ -173,12 +179,14 @@ describe("the guide's receiver", () => {
         [2, 43],
         [1, 40],
         [1, 41],
+        [1, 41],
       ] as const) {
         const message = createMessage(told(epoch, seq), { secrets: [SECRET], nowMs: Date.now() });
         expect(await post(message)).toBe(204);
       }
       const brief = lines.slice(1).map((line) => line.replace(/ deposit.credited.*/, ""));
       expect(brief).toEqual(["42", "take back 42", "43", "41"]);
+      expect(asked).toEqual(["0 1000", "41 1000", "39 1", "40 1"]);
     } finally {
       child.kill();
       api.close();

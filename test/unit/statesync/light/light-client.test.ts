@@ -2,7 +2,7 @@
  * From a trusted hash to any height over servers that need not be trusted: tables of CometBFT
  * 0.38.17's light/client_test.go and detector_test.go, with the rule that every answer is compared.
  */
-import { describe, expect, it } from "@jest/globals";
+import { describe, expect, it, jest } from "@jest/globals";
 import { COMMIT_FLAG } from "../../../../chain/consensus/commit.js";
 import { hashConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
 import type { DuplicateVoteEvidence } from "../../../../chain/consensus/evidence.js";
@@ -360,6 +360,19 @@ describe("the backfill", () => {
     const { sets } = await fetchBackfill(at(changing, 5).header, options(servers, 10, 1n), signal);
     expect(sets.map(({ height }) => height)).toEqual([4, 3, 2, 1]);
     expect(servers.flatMap(({ busy }) => [...busy])).toEqual([]);
+  });
+
+  it("asks a busy server again, whatever another one gives in its place", async () => {
+    const changing = lightChain(5, { validators: 3, change: 1 });
+    const honest = new FakeLightServer("honest", changing);
+    const liar = new FakeLightServer("liar", changing);
+    honest.busy.add(3);
+    const told = jest.spyOn(liar, "validators");
+    told.mockImplementation(async (height) => at(changing, height === 3 ? 2 : height).validators);
+    const asked = options([honest, liar], 10, 1n);
+    const { sets } = await fetchBackfill(at(changing, 5).header, asked, signal);
+    expect(sets.map(({ height }) => height)).toEqual([4, 3, 2, 1]);
+    expect(told.mock.calls.map(([height]) => height)).toContain(3);
   });
 });
 
