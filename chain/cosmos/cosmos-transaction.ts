@@ -66,6 +66,8 @@ export interface CosmosTransaction {
   readonly bodyBytes: Uint8Array;
   readonly authInfoBytes: Uint8Array;
   readonly messages: readonly AnyMessage[];
+  /** All messages, those that lie in others included. */
+  readonly messageCount: number;
   readonly memo: string;
   /** 0 where there is none. */
   readonly timeoutHeight: bigint;
@@ -122,7 +124,7 @@ export function decodeCosmosTransaction(
   const reader = new ProtoReader(bytes, [1, 2], { 3: MAX_LIST });
   const [bodyBytes, authInfoBytes] = [reader.bytes(1), reader.bytes(2)];
   const signatures = reader.repeated(3);
-  const room = options.isTaken === true ? undefined : new MessageRoom(MAX_MESSAGES_INSIDE);
+  const room = new MessageRoom(options.isTaken === true ? Infinity : MAX_MESSAGES_INSIDE);
   const body = decodeBody(bodyBytes, room);
   const auth = decodeAuthInfo(authInfoBytes);
   const [signature, ...otherSignatures] = signatures;
@@ -136,6 +138,7 @@ export function decodeCosmosTransaction(
     bodyBytes,
     authInfoBytes,
     messages: body.messages,
+    messageCount: room.taken,
     memo: body.memo,
     timeoutHeight: body.timeoutHeight,
     timeoutTimestamp: body.timeoutTimestamp,
@@ -197,7 +200,7 @@ function bodyReader(bytes: Uint8Array): ProtoReader {
   });
 }
 
-function decodeBody(bytes: Uint8Array, room: MessageRoom | undefined): Body {
+function decodeBody(bytes: Uint8Array, room: MessageRoom): Body {
   const reader = bodyReader(bytes);
   const critical = reader.repeated(EXTENSION_OPTIONS);
   const nonCritical = reader.repeated(NON_CRITICAL_OPTIONS);

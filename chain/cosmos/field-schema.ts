@@ -85,21 +85,25 @@ const MAX_DEPTH = 8;
  * a hundred times as long to read, and ten times that to be signed over JSON; nobody has paid for it yet.
  */
 export class MessageRoom {
-  private left: number;
+  private count = 0;
 
-  constructor(private readonly most: number) {
-    this.left = most;
+  /** @param most may be Infinity: then they are only counted */
+  constructor(private readonly most: number) {}
+
+  /** How many there were. */
+  get taken(): number {
+    return this.count;
   }
 
   /** Throws INVALID_MESSAGE for one too many. */
   take(): void {
-    this.left -= 1;
+    this.count += 1;
     if (this.isExceeded) throw invalidMessage(`more than ${this.most} messages in each other`);
   }
 
   /** Whether there was one too many. */
   get isExceeded(): boolean {
-    return this.left < 0;
+    return this.count > this.most;
   }
 }
 

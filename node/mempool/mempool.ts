@@ -12,14 +12,13 @@ import type { BlockLimits, BlockPool, HeadChange } from "../blocks/block-pool.js
 import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import { type PoolRules, type StateAtHead, waitReason } from "./admission/admission.js";
-import { decodeStored, storedFault } from "./admission/stored-transactions.js";
 import { Intakes } from "./admission/intake.js";
 import { MinedBlock } from "./mined-block.js";
 import { BlockSelection } from "./order/ordering.js";
 import { OutcomeHistory } from "./outcome-history.js";
 import { PoolContents } from "./pool-contents.js";
 import { type DroppedEntry, PoolDraft, UNDERPRICED } from "./pool-draft.js";
-import { bySender, createPoolEntry, type PoolEntry } from "./order/pool-entry.js";
+import { bySender, type PoolEntry } from "./order/pool-entry.js";
 import type { PoolStats } from "./pool-stats.js";
 import { alreadyKnown, nodeHalted, PoolError, poolFull, underpriced } from "./pool-error.js";
 import {
@@ -32,6 +31,7 @@ import { DEFAULT_POOL_LIMITS, PEER_SHARE, type PoolLimits } from "./pool-limits.
 import type { NetworkPool, PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
 import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
+import { beyondRoom, readStoredPool, type StoredEntry, wholeEntry } from "./stored-pool.js";
 import { InlineRecovery, type SenderRecovery } from "./recovery/sender-recovery.js";
 
 /** What the pool needs from the node. */
@@ -454,45 +454,40 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   }
 
   private async load(): Promise<void> {
-    // By hash, because one that was dropped and came back may have been written twice.
-    const entries = new Map<Hash32, PoolEntry>();
-    for await (const { hash, raw, from, receivedAtMs, sequence } of this.ports.journal.load()) {
-      const tx = decodeStored(raw);
-      if (tx.hash !== hash) {
-        throw new PoolError("INVALID_TRANSACTION", "the pool's journal is damaged", {
-          details: { hash },
-        });
-      }
-      this.intakes.startAfter(sequence);
-      const known = entries.get(hash);
-      if (known === undefined || known.sequence < sequence) {
-        entries.set(hash, createPoolEntry(tx, from, { sequence, receivedAtMs }));
-      }
-    }
-    for (const [hash, outcome] of this.ports.journal.outcomes()) {
-      if (!entries.has(hash)) this.history.set(hash, outcome);
-    }
-    const inOrder = [...entries.values()].toSorted((left, right) => left.sequence - right.sequence);
-    const valid = inOrder.filter((entry) => !this.refuseStored(entry) && !this.isForgotten(entry));
+    const stored = await this.takeStored();
     const draft = this.newDraft();
-    for (const [from, own] of bySender(valid)) draft.restore(from, own);
+    for (const [from, own] of bySender(stored)) draft.restore(from, own.map(wholeEntry));
     this.apply(draft);
   }
 
+  /** What of the journal comes back, in order of receipt; what becomes of the rest is noted. */
+  private async takeStored(): Promise<readonly StoredEntry[]> {
+    const { journal, rules, state } = this.ports;
+    const { totalBytes } = this.limits;
+    const { entries, refused } = await readStoredPool(journal, { rules, totalBytes });
+    this.intakes.startAfter(entries.at(-1)?.sequence ?? -1);
+    const held = new Set(entries.map(({ tx }) => tx.hash));
+    for (const [hash, outcome] of journal.outcomes()) {
+      if (!held.has(hash)) this.history.set(hash, outcome);
+    }
+    for (const [hash, outcome] of refused) this.dropStored(hash, outcome);
+    const valid = entries.filter((one) => !refused.has(one.tx.hash) && !this.isForgotten(one));
+    const gone = beyondRoom(valid, { state, totalBytes });
+    for (const [hash, outcome] of gone) this.dropStored(hash, outcome);
+    return valid.filter(({ tx }) => !gone.has(tx.hash));
+  }
+
   /** Its nonce is used, maybe by itself: in a block that is deleted, or that never came. Nobody knows. */
-  private isForgotten({ tx, from }: PoolEntry): boolean {
+  private isForgotten({ tx, from }: StoredEntry): boolean {
     if (this.ports.oldestHeight() <= 1 || tx.nonce >= this.ports.state.nonce(from)) return false;
     this.account.noteGone(tx.hash);
     return true;
   }
 
-  /** An older version may have taken what no block can hold. */
-  private refuseStored({ tx }: PoolEntry): boolean {
-    const reason = storedFault(tx, this.ports.rules);
-    if (reason === undefined) return false;
-    this.history.set(tx.hash, { status: "dropped", reason });
-    this.droppedTotal++;
-    this.account.noteGone(tx.hash);
-    return true;
+  /** Of what does not come back; the outcome is undefined where it is not known. */
+  private dropStored(hash: Hash32, outcome: PoolOutcome | undefined): void {
+    if (outcome !== undefined) this.history.set(hash, outcome);
+    if (outcome !== undefined) this.count(outcome);
+    this.account.noteGone(hash);
   }
 }

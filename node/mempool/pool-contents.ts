@@ -26,6 +26,7 @@ export class PoolContents {
   private readonly queuedByAge = new Map<PoolEntry, QueuedSince>();
   private readonly deadlines = new Deadlines();
   private bytes = 0;
+  private weight = 0;
   /** Of all transactions, as the one draft that is being worked out changes them. */
   readonly prices = new PriceIndex();
 
@@ -34,8 +35,14 @@ export class PoolContents {
     return this.byHash.size;
   }
 
+  /** Raw bytes of all. */
   get totalBytes(): number {
     return this.bytes;
+  }
+
+  /** Sum of their weights: what the bound counts. */
+  get totalWeightBytes(): number {
+    return this.weight;
   }
 
   get queuedCount(): number {
@@ -121,6 +128,7 @@ export class PoolContents {
       }
     }
     this.bytes += draft.bytesDelta;
+    this.weight += draft.weightDelta;
     if (base.count === 0) this.senders.delete(base.address);
     else this.senders.set(base.address, base);
   }

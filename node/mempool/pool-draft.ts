@@ -42,7 +42,10 @@ export interface DroppedEntry {
 export const UNDERPRICED: PoolOutcome = { status: "dropped", reason: "underpriced" };
 
 /** What becomes of what makes room because it is behind a gap. */
-const DISPLACED: PoolOutcome = { status: "dropped", reason: "displaced by newer transactions" };
+export const DISPLACED: PoolOutcome = {
+  status: "dropped",
+  reason: "displaced by newer transactions",
+};
 
 /** A sender may have one part in so many of the places that are left to it. */
 const SHARE_DIVISOR = 4;
@@ -55,13 +58,13 @@ export class PoolDraft {
   /** Gapped ones that come before the next of these, the last one first. */
   private readonly stillOldest: QueuedSince[] = [];
   private totalCount: number;
-  private totalBytes: number;
+  private totalWeight: number;
   private queuedCount: number;
 
   constructor(private readonly basis: PoolDraftBasis) {
     const { contents } = basis;
     this.totalCount = contents.totalCount;
-    this.totalBytes = contents.totalBytes;
+    this.totalWeight = contents.totalWeightBytes;
     this.queuedCount = contents.queuedCount;
     this.oldestQueued = contents.queuedOldestFirst();
   }
@@ -182,7 +185,7 @@ export class PoolDraft {
     const base = contents.sender(address) ?? new SenderQueue(address, account.nonce);
     const draft = new SenderDraft(base, account, limits, contents.prices);
     this.totalCount += draft.countDelta;
-    this.totalBytes += draft.bytesDelta;
+    this.totalWeight += draft.weightDelta;
     this.queuedCount += draft.queuedCount - base.queuedCount;
     this.senders.set(address, draft);
     return draft;
@@ -190,10 +193,10 @@ export class PoolDraft {
 
   /** Runs a change of one sender and keeps the totals in step. */
   private change<T>(sender: SenderDraft, work: () => T): T {
-    const { countDelta, bytesDelta, queuedCount } = sender;
+    const { countDelta, weightDelta, queuedCount } = sender;
     const result = work();
     this.totalCount += sender.countDelta - countDelta;
-    this.totalBytes += sender.bytesDelta - bytesDelta;
+    this.totalWeight += sender.weightDelta - weightDelta;
     this.queuedCount += sender.queuedCount - queuedCount;
     return result;
   }
@@ -212,21 +215,21 @@ export class PoolDraft {
       return accountLimit(sender.pendingCount);
     }
     const addedCount = isNew ? 1 : 0;
-    const addedBytes = entry.sizeBytes - (isNew ? 0 : replaced.sizeBytes);
+    const addedWeight = entry.weightBytes - (isNew ? 0 : replaced.weightBytes);
     const excess = (): PoolPart => ({
       count: addedCount === 0 ? 0 : this.totalCount + addedCount - limits.totalCount,
-      sizeBytes: addedBytes <= 0 ? 0 : this.totalBytes + addedBytes - limits.totalBytes,
+      weightBytes: addedWeight <= 0 ? 0 : this.totalWeight + addedWeight - limits.totalBytes,
     });
     const overflows = (): boolean => {
-      const { count, sizeBytes } = excess();
-      return count > 0 || sizeBytes > 0 || (isGapped && this.queuedCount >= limits.queuedCount);
+      const { count, weightBytes } = excess();
+      return count > 0 || weightBytes > 0 || (isGapped && this.queuedCount >= limits.queuedCount);
     };
     const steps: TakeBack[] = [];
     let refused: PoolError | undefined;
     while (refused === undefined && overflows()) {
       if (this.displaceOldestQueued(entry.from, steps)) continue;
       // What cannot be mined now never displaces what can, whatever it says that it would pay.
-      refused = isGapped ? poolFull() : this.displaceCheapest(entry, excess().sizeBytes, steps);
+      refused = isGapped ? poolFull() : this.displaceCheapest(entry, excess().weightBytes, steps);
     }
     if (refused !== undefined) for (const takeBack of steps.toReversed()) takeBack();
     return refused;
@@ -254,7 +257,7 @@ export class PoolDraft {
    */
   private displaceCheapest(
     entry: PoolEntry,
-    excessBytes: number,
+    excessWeight: number,
     steps: TakeBack[],
   ): PoolError | undefined {
     const { prices } = this.basis.contents;
@@ -265,7 +268,7 @@ export class PoolDraft {
     const paysMore = own === 0 && entry.priceAtoken > level.priceAtoken;
     const isFairer = entry.priceAtoken >= level.priceAtoken && 2 * (own + 1) <= level.countOf(from);
     if (!paysMore && !isFairer) return underpriced(level.priceAtoken + 1n);
-    if (excessBytes > prices.cheaperThan(entry.priceAtoken).sizeBytes && !isFairer) {
+    if (excessWeight > prices.cheaperThan(entry.priceAtoken).weightBytes && !isFairer) {
       return underpriced(level.priceAtoken + 1n);
     }
     const sender = this.sender(from);

@@ -8,7 +8,10 @@ export interface PoolLimits {
   readonly guaranteedPerSender: number;
   /** Executable and queued together. */
   readonly totalCount: number;
-  /** Raw bytes, executable and queued together. */
+  /**
+   * Memory of what they hold, executable and queued together (`weightBytes`): raw bytes, and what lists take
+   * once they are read. What every entry takes whatever it holds is bounded by their number.
+   */
   readonly totalBytes: number;
   /** All senders' gapped transactions; the oldest make room for newer ones. */
   readonly queuedCount: number;
@@ -28,9 +31,9 @@ export const DEFAULT_POOL_LIMITS: PoolLimits = {
   queuedPerSender: 1_024,
   // geth's account slots.
   guaranteedPerSender: 16,
-  // About 20 s of full blocks; at some 1.5 KiB each the entries stay below 400 MB of heap.
+  // About 20 s of full blocks; at some 1.5 KiB each plain transfers stay below 400 MB of heap.
   totalCount: 200_000,
-  // 4,096 of the largest transactions.
+  // 4,096 of the largest transactions whose bytes are calldata; of those that are lists, fewer.
   totalBytes: 512 * 1024 * 1024,
   // A tenth of the pool: what cannot be mined now must not crowd out what can.
   queuedCount: 20_000,

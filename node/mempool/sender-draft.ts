@@ -45,9 +45,10 @@ export class SenderDraft {
   readonly removed: RemovedEntry[] = [];
   /** Entries that became executable, in order. */
   readonly executable: PoolEntry[] = [];
-  /** Change of the number of entries and of their raw bytes. */
+  /** Change of the number of entries, of their raw bytes and of their weights. */
   countDelta = 0;
   bytesDelta = 0;
+  weightDelta = 0;
 
   private firstNonce: bigint;
   private pendingEnd: bigint;
@@ -221,6 +222,7 @@ export class SenderDraft {
       this.prices.add(entry);
       this.countDelta++;
       this.bytesDelta += entry.sizeBytes;
+      this.weightDelta += entry.weightBytes;
       if (wasChanged) this.changes.set(nonce, entry);
       else this.changes.delete(nonce);
       // What became queued after it may stay noted as moved: that is looked at once more.
@@ -272,12 +274,14 @@ export class SenderDraft {
     this.moved.add(entry);
     this.countDelta++;
     this.bytesDelta += entry.sizeBytes;
+    this.weightDelta += entry.weightBytes;
   }
 
   private discard(entry: PoolEntry, outcome: RemovedEntry["outcome"]): void {
     this.prices.remove(entry);
     this.countDelta--;
     this.bytesDelta -= entry.sizeBytes;
+    this.weightDelta -= entry.weightBytes;
     this.moved.delete(entry);
     this.removed.push({ entry, outcome });
   }

@@ -7,6 +7,7 @@ import type {
   AnyTransaction,
   CosmosTransaction,
 } from "../../../chain/cosmos/cosmos-transaction.js";
+import { decodedBytes } from "../../../chain/cosmos/decoded-bytes.js";
 import { type Deadline, deadlineOf } from "../../../chain/cosmos/timeout-time.js";
 import { effectiveGasPriceAtoken } from "../../../chain/transaction.js";
 import { mostCostAtoken } from "../../../chain/transaction-rules.js";
@@ -26,6 +27,8 @@ export interface PoolEntry {
   readonly stakeAtoken: Atoken;
   /** Length of the raw bytes. */
   readonly sizeBytes: number;
+  /** About the memory that it holds beside what every entry takes: what the pool's bytes count. */
+  readonly weightBytes: number;
   /** Order of receipt; breaks price ties. */
   readonly sequence: number;
   /** Unix milliseconds. */
@@ -59,6 +62,7 @@ export function createPoolEntry(
     costAtoken: isCosmos ? mostCosmosCostAtoken(tx) : mostCostAtoken(tx),
     stakeAtoken: isCosmos ? mostStakedAtoken(tx) : 0n,
     sizeBytes: tx.raw.length,
+    weightBytes: decodedBytes(tx),
     sequence: receipt.sequence,
     receivedAtMs: receipt.receivedAtMs,
     heldSinceMs: receipt.heldSinceMs ?? Number.NEGATIVE_INFINITY,
@@ -73,10 +77,10 @@ function cosmosPriceAtoken({ gasLimit, feeAtoken }: CosmosTransaction): Atoken {
 }
 
 /** Entries by their senders, each sender's in the order given. */
-export function bySender(
-  entries: readonly PoolEntry[],
-): ReadonlyMap<Address, readonly PoolEntry[]> {
-  const senders = new Map<Address, PoolEntry[]>();
+export function bySender<Entry extends Pick<PoolEntry, "from">>(
+  entries: readonly Entry[],
+): ReadonlyMap<Address, readonly Entry[]> {
+  const senders = new Map<Address, Entry[]>();
   for (const entry of entries) {
     const own = senders.get(entry.from);
     if (own === undefined) senders.set(entry.from, [entry]);

@@ -10,13 +10,13 @@ import type { Atoken } from "../../../chain/units.js";
 import type { PoolEntry } from "./pool-entry.js";
 
 /** What the index needs of an entry. */
-export type PricedEntry = Pick<PoolEntry, "priceAtoken" | "from" | "sizeBytes">;
+export type PricedEntry = Pick<PoolEntry, "priceAtoken" | "from" | "weightBytes">;
 
 /** A part of the pool. */
 export interface PoolPart {
   readonly count: number;
-  /** Raw bytes. */
-  readonly sizeBytes: number;
+  /** Sum of their weights. */
+  readonly weightBytes: number;
 }
 
 /** Most levels of a run; a longer one is divided. */
@@ -24,7 +24,7 @@ const MAX_RUN_LEVELS = 256;
 
 interface Run extends PoolPart {
   count: number;
-  sizeBytes: number;
+  weightBytes: number;
   /** Ascending, never empty. */
   levels: PriceLevel[];
 }
@@ -42,7 +42,7 @@ class PriceLevel {
   /** The run that the level is in. */
   run: Run;
   count = 0;
-  sizeBytes = 0;
+  weightBytes = 0;
   private readonly senders = new Map<Address, SenderCount>();
   /** Senders with 2^n to 2^(n+1) - 1 transactions here, at place n. */
   private readonly bySize: SenderCount[][] = [];
@@ -142,7 +142,7 @@ export class PriceIndex {
     ];
     return {
       count: parts.reduce((sum, part) => sum + part.count, 0),
-      sizeBytes: parts.reduce((sum, part) => sum + part.sizeBytes, 0),
+      weightBytes: parts.reduce((sum, part) => sum + part.weightBytes, 0),
     };
   }
 
@@ -170,12 +170,12 @@ export class PriceIndex {
 
   /** Makes a run of levels that leave theirs. */
   private addRun(index: number, levels: PriceLevel[]): Run {
-    const run: Run = { levels, count: 0, sizeBytes: 0 };
+    const run: Run = { levels, count: 0, weightBytes: 0 };
     for (const level of levels) {
       level.run.count -= level.count;
-      level.run.sizeBytes -= level.sizeBytes;
+      level.run.weightBytes -= level.weightBytes;
       run.count += level.count;
-      run.sizeBytes += level.sizeBytes;
+      run.weightBytes += level.weightBytes;
       level.run = run;
     }
     this.runs.splice(index, 0, run);
@@ -192,13 +192,13 @@ export class PriceIndex {
   }
 }
 
-function change(level: PriceLevel, { from, sizeBytes }: PricedEntry, by: 1 | -1): void {
+function change(level: PriceLevel, { from, weightBytes }: PricedEntry, by: 1 | -1): void {
   level.change(from, by);
   const { run } = level;
   level.count += by;
   run.count += by;
-  level.sizeBytes += by * sizeBytes;
-  run.sizeBytes += by * sizeBytes;
+  level.weightBytes += by * weightBytes;
+  run.weightBytes += by * weightBytes;
 }
 
 /** Index of the first item that does not pass; a passing one never follows one that does not. */

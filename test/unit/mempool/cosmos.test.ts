@@ -108,6 +108,32 @@ describe("Cosmos transactions", () => {
     expect(turns).toBeGreaterThanOrEqual(asked.length);
   });
 
+  it("count with what their messages take once they are read", async () => {
+    const [plain] = base.messages;
+    const coins = [{ denom: "atoken", amount: "1" }];
+    const message = {
+      typeUrl: "/cosmos.bank.v1beta1.MsgMultiSend",
+      value: {
+        inputs: [{ address: plain?.value.fromAddress, coins: [{ ...coins[0], amount: "150" }] }],
+        outputs: Array.from({ length: 150 }, () => ({ address: receiver, coins })),
+      },
+    };
+    const asked = [0, 1].map((sequence) => {
+      return { messages: [message], chainId: base.chainId, gas: 5_000_000, sequence };
+    });
+    const [one, other] = signWithCosmJs(
+      MNEMONIC,
+      asked.map((each) => ({ ...each, fee: fee(500_000_000) })),
+    ).map(({ raw }) => raw);
+    if (!one || !other) throw new Error("nothing was signed");
+    const { pool, state } = await createFixture({ limits: { totalBytes: 10 * one.length } });
+    state.balances.set(address, 10n ** 18n);
+    const answers = await pool.submit([one, other]);
+    expect(answers[0]).toBe(hashOf(one));
+    expect(refusal(answers[1]).code).toBe("UNDERPRICED");
+    expect(pool.stats().sizeBytes).toBe(one.length);
+  });
+
   it("are refused with a memo of more bytes than 256, however few characters these are", async () => {
     const { pool } = await fixture();
     const [answer] = await pool.submit([wordy]);

@@ -9,8 +9,8 @@ console.log(`price-index: seed ${SEED} (CAUSEWAY_TEST_SEED)`);
 
 const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}` as Address;
 
-const entryOf = (priceAtoken: bigint, sender: number, sizeBytes = 100): PricedEntry => {
-  return { priceAtoken, from: address(sender), sizeBytes };
+const entryOf = (priceAtoken: bigint, sender: number, weightBytes = 100): PricedEntry => {
+  return { priceAtoken, from: address(sender), weightBytes };
 };
 
 describe("the price index", () => {
@@ -35,7 +35,7 @@ describe("the price index", () => {
       }
       for (const entry of list) index.remove(entry);
       expect(index.cheapest()).toBeUndefined();
-      expect(index.cheaperThan(10n ** 30n)).toEqual({ count: 0, sizeBytes: 0 });
+      expect(index.cheaperThan(10n ** 30n)).toEqual({ count: 0, weightBytes: 0 });
     }
   });
 
@@ -66,7 +66,7 @@ function check(index: PriceIndex, list: readonly PricedEntry[], priceAtoken: big
   const cheaper = list.filter((entry) => entry.priceAtoken < priceAtoken);
   expect(index.cheaperThan(priceAtoken)).toEqual({
     count: cheaper.length,
-    sizeBytes: cheaper.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    weightBytes: cheaper.reduce((sum, { weightBytes }) => sum + weightBytes, 0),
   });
   const level = index.cheapest();
   expect(level === undefined).toBe(list.length === 0);

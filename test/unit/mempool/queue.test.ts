@@ -11,6 +11,7 @@ import {
   CountedRecovery,
   createFixture,
   drain,
+  listing,
   RECIPIENT,
   refusal,
   submit,
@@ -313,6 +314,58 @@ describe("bounds", () => {
     const smaller = transfer(alice, 0, { priceAtoken: 20n, to: RECIPIENT });
     expect(await submit(pool, smaller)).toEqual([smaller.hash]);
     expect(pool.stats().sizeBytes).toBe(smaller.raw.length);
+  });
+
+  it("bounds what lists take once they are read, not what they take on the wire", async () => {
+    const [first, second] = [await listing(alice, 1), await listing(bob, 1)];
+    const { pool } = await createFixture({ limits: { totalBytes: 8 * first.raw.length } });
+    expect(await submit(pool, first)).toEqual([first.hash]);
+    expect(await submit(pool, second)).toEqual([second.hash]);
+    expect(pool.status(first.hash).status).toBe("dropped");
+    expect(pool.stats()).toMatchObject({ queuedCount: 1, sizeBytes: second.raw.length });
+    // What costs no more than its bytes has the room that they leave.
+    const plain = transfer(carol, 1, { gasLimit: 50_000n, data: new Uint8Array(1_000) });
+    expect(await submit(pool, plain)).toEqual([plain.hash]);
+    expect(pool.counts()).toEqual({ pending: 0, queued: 2 });
+  });
+
+  it("takes no more out of the journal than there is room for, the newest gapped ones", async () => {
+    const [oldest, newest] = [await listing(alice, 1), await listing(bob, 1)];
+    const inTurn = [transfer(carol, 0), transfer(carol, 1)];
+    const before = await createFixture();
+    await submit(before.pool, oldest, newest, ...inTurn);
+    const { journal, restart } = await createFixture({
+      limits: { totalBytes: 8 * oldest.raw.length },
+    });
+    for (const [hash, entry] of before.journal.entries) journal.entries.set(hash, entry);
+    const pool = await restart();
+    expect(pool.counts()).toEqual({ pending: 2, queued: 1 });
+    expect(pool.get(newest.hash)?.tx).toEqual(newest);
+    expect(pool.status(oldest.hash)).toEqual({
+      status: "dropped",
+      reason: "displaced by newer transactions",
+    });
+    await submit(pool, transfer(carol, 2));
+    await pool.close();
+    expect(journal.entries.has(oldest.hash)).toBe(false);
+    expect((await restart()).counts()).toEqual({ pending: 3, queued: 1 });
+  });
+
+  it("takes the dearest out of the journal where those in turn alone are too much", async () => {
+    const chain = [20n, 5n, 30n].map((priceAtoken, n) => transfer(alice, n, { priceAtoken }));
+    const [dear, same] = [
+      transfer(bob, 0, { priceAtoken: 9n }),
+      transfer(carol, 0, { priceAtoken: 9n }),
+    ];
+    const before = await createFixture();
+    await submit(before.pool, ...chain, dear, same);
+    const totalBytes = 2 * same.raw.length + 50;
+    const { journal, restart } = await createFixture({ limits: { totalBytes } });
+    for (const [hash, entry] of before.journal.entries) journal.entries.set(hash, entry);
+    const pool = await restart();
+    const kept = [...chain, dear, same].map(({ hash }) => pool.status(hash).status);
+    expect(kept).toEqual(["pending", "dropped", "dropped", "pending", "dropped"]);
+    expect(pool.stats().evictedTotal).toBe(3);
   });
 
   it("bounds what waits for admission", async () => {

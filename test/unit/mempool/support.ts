@@ -6,7 +6,8 @@ import { type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
 import { type Address } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import type { Hash32 } from "../../../chain/hex.js";
+import { Wallet } from "ethers";
+import { bytesToHex, type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import {
   decodeTransaction,
   type SignedTransaction,
@@ -60,6 +61,22 @@ export function transfer(
     data: changes.data ?? new Uint8Array(0),
   };
   return decodeTransaction(signLegacy(intent, from.key));
+}
+
+/** A signed transaction of type 2 at price 10 with an access list of 500 addresses: 12 KB, 80 KB decoded. */
+export async function listing(from: Account, nonce: number): Promise<SignedTransaction> {
+  const accessList = Array.from({ length: 500 }, () => ({ address: RECIPIENT, storageKeys: [] }));
+  const signed = await new Wallet(bytesToHex(from.key)).signTransaction({
+    type: 2,
+    chainId: CHAIN_ID,
+    nonce,
+    maxFeePerGas: 10n,
+    maxPriorityFeePerGas: 10n,
+    gasLimit: 2_000_000n,
+    to: RECIPIENT,
+    accessList,
+  });
+  return decodeTransaction(parseHexBytes(signed));
 }
 
 /** Committed state that tests write directly. */
