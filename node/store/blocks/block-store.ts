@@ -1,6 +1,7 @@
 /** Blocks, receipts, journals and their indexes, by height and by hash. */
 import type { BlockRecordBytes } from "../../../chain/records/block-records.js";
 import { LRUCache } from "lru-cache";
+import { decodedBytes } from "../../../chain/cosmos/decoded-bytes.js";
 import { heightBytes, readHeight } from "../../../chain/encoding/height-bytes.js";
 import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
 import { BLOOM_BYTES, type Receipt } from "../../../chain/receipt.js";
@@ -375,11 +376,11 @@ export function* memorySteps({ block, receipts, journal }: CommittedBlock): Step
   let sizeBytes = TRANSACTION_BYTES;
   sizeBytes += (journal.moduleEvents?.length ?? 0) * LOG_BYTES;
   for (const { tx, changes, result } of block.cosmos ?? []) {
-    sizeBytes += 4 * TRANSACTION_BYTES + 2 * tx.raw.length + changes.length * CHANGE_BYTES;
+    sizeBytes += 4 * TRANSACTION_BYTES + decodedBytes(tx) + changes.length * CHANGE_BYTES;
     sizeBytes += result.events.length * LOG_BYTES;
   }
   yield* eachInSteps(block.transactions.entries(), ([index, { tx }]) => {
-    sizeBytes += TRANSACTION_BYTES + tx.raw.length;
+    sizeBytes += TRANSACTION_BYTES + decodedBytes(tx);
     for (const { data } of receipts[index]?.logs ?? []) sizeBytes += LOG_BYTES + data.length;
     sizeBytes += (journal.transactions[index]?.changes.length ?? 0) * CHANGE_BYTES;
   });

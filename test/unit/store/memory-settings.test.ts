@@ -8,8 +8,11 @@ import { serverConnections } from "../../../node/compose/connection-room.js";
 import { mostPeerFiles } from "../../../node/p2p/peers/peer-connections.js";
 import { APP_FILE, CONFIG_FILE } from "../../../node/settings/config.js";
 import { databaseSettings, memoryBytes } from "../../../node/settings/memory-config.js";
+import { memorySteps } from "../../../node/store/blocks/block-store.js";
 import { openDatabase } from "../../../node/store/database.js";
 import { type ConnectionBounds, connectionBounds } from "../../../node/rpc/connection-bounds.js";
+import { allAtOnce } from "../../../chain/steps/steps.js";
+import { account, listing } from "../mempool/support.js";
 import { loadConfig } from "../../../runtime/config/config.js";
 
 const MIB = 1024 * 1024;
@@ -42,6 +45,14 @@ describe("memory and files of a node", () => {
       fileBytes: 64 * MIB,
       openFiles: 10_000,
     });
+  });
+
+  it("count with what the lists of the newest blocks take once they are read", async () => {
+    const tx = await listing(account(1), 0);
+    const block = { transactions: [{ tx, from: account(1).address }] };
+    const committed = { block, receipts: [], journal: { transactions: [] } };
+    // Measured: 140 bytes for an address, 23 on the wire.
+    expect(allAtOnce(memorySteps(committed as never))).toBeGreaterThan(6 * tx.raw.length);
   });
 
   it("make files of the size that is set", async () => {
