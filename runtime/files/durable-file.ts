@@ -62,7 +62,8 @@ export async function writeNewFile(file: string, content: Uint8Array): Promise<v
 
 /**
  * Creates a file whole if the name is free, on disk when it returns; an existing file is never
- * touched, and of two processes at once one wins. What pieces throw is thrown, with nothing left.
+ * touched, and of two processes at once one wins. What pieces throw is thrown, with nothing left. In a
+ * folder that may not be listed its name cannot be forced to disk, and is there all the same.
  * @param options `isPassing`: not forced to disk, for what says nothing after a power cut, as a
  *   lock; after one it may be gone or empty
  * @returns false where a file was there already; throws the system's fault otherwise
@@ -87,13 +88,24 @@ export function createFileOnce(
     }
     // A hard link fails when the target exists, so two starts at once cannot overwrite a key.
     linkSync(draft, file);
-    if (!isPassing) syncFolderSync(dirname(file));
+    if (!isPassing) forceName(file);
     return true;
   } catch (error) {
     if (errorCode(error) === "EEXIST") return false;
     throw error;
   } finally {
     rmSync(draft, { force: true });
+  }
+}
+
+/** Puts the name of a new file on disk, or takes it away again. Throws the system's fault. */
+function forceName(file: string): void {
+  try {
+    syncFolderSync(dirname(file));
+  } catch (error) {
+    // Whoever is told of a fault has nothing, and a secret that nobody has must not be found later.
+    rmSync(file, { force: true });
+    throw error;
   }
 }
 

@@ -18,20 +18,11 @@ export function ensureFolder(folder: string): void {
   if (dirname(folder) !== folder) ensureFolder(dirname(folder));
   try {
     mkdirSync(folder, { mode: 0o700 });
-    syncFolderAbove(folder);
+    syncFolderSync(dirname(folder));
   } catch (cause) {
     if (errorCode(cause) === "EEXIST") return;
     const message = `cannot create the folder ${folder}: ${errorMessage(cause)}`;
     throw new FolderError("FOLDER_UNUSABLE", message, { cause, details: { folder } });
-  }
-}
-
-function syncFolderAbove(folder: string): void {
-  try {
-    syncFolderSync(dirname(folder));
-  } catch (error) {
-    // A folder that may be entered but not read cannot be opened, and so not be forced.
-    if (errorCode(error) !== "EACCES") throw error;
   }
 }
 
@@ -51,15 +42,26 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** The same at once, where nobody can wait. */
+/** The same at once, where nobody can wait; a folder that may not be listed stays unforced. */
 export function syncFolderSync(folder: string): void {
-  const handle = openSync(folder, "r");
+  const handle = openIfListable(folder);
+  if (handle === undefined) return;
   try {
     fsyncSync(handle);
   } catch (error) {
     if (!NEEDLESS_CODES.has(errorCode(error))) throw error;
   } finally {
     closeSync(handle);
+  }
+}
+
+/** Undefined for a folder that may be entered but not read: it cannot be opened, and so not be forced. */
+function openIfListable(folder: string): number | undefined {
+  try {
+    return openSync(folder, "r");
+  } catch (error) {
+    if (errorCode(error) === "EACCES") return undefined;
+    throw error;
   }
 }
 
