@@ -165,7 +165,7 @@ export async function checkCluster(options: {
     throw folderError(place.folder, error);
   }
   const passwordPath = postgresPasswordPath(options.home);
-  if (!existsSync(passwordPath)) {
+  if (!hasPassword(passwordPath)) {
     const password = makePassword();
     await runSingleUser(place.folder, options, [
       `ALTER ROLE ${EMBEDDED_POSTGRES_DATABASE} PASSWORD '${password}'`,
@@ -178,7 +178,7 @@ export async function checkCluster(options: {
 /** The password of the home, made on first use: 32 random bytes as hex, mode 600. */
 function ensurePassword(home: string): string {
   const path = postgresPasswordPath(home);
-  if (!existsSync(path)) keepPassword(path, makePassword());
+  if (!hasPassword(path)) keepPassword(path, makePassword());
   const password = readSecretFile(path);
   // It becomes part of an SQL text and of a URL.
   if (!/^[0-9a-f]{64}$/.test(password)) {
@@ -191,9 +191,27 @@ function makePassword(): string {
   return randomBytes(32).toString("hex");
 }
 
+/** Whether the file is there. @throws START_FAILED for a link to nothing: no new file could take its name */
+function hasPassword(path: string): boolean {
+  if (existsSync(path)) return true;
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return false;
+  throw new EmbeddedPostgresError(
+    "START_FAILED",
+    `${path} links to a file that is gone: bring that back, or remove the link, and a new password ` +
+      "is made",
+    { details: { path } },
+  );
+}
+
+/** @throws START_FAILED where a file is there by now, which says another password */
 function keepPassword(path: string, password: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeNewSecretFile(path, password);
+  if (writeNewSecretFile(path, password)) return;
+  throw new EmbeddedPostgresError(
+    "START_FAILED",
+    `somebody else wrote ${path} while it was made: remove it and start again`,
+    { details: { path } },
+  );
 }
 
 function findCluster(path: string, isLink: boolean): ClusterPlace {

@@ -113,10 +113,12 @@ export async function startEmbeddedPostgres(
     await checkCluster(context);
   }
   await assertPortFree(options.port);
+  // Before there is a server: a fault must leave none behind.
+  const served = { ...options, url: embeddedDatabaseUrl(options) };
   const guardian = options.guardian ?? startGuardian({ log: options.log });
   const giveUpAtMs = performance.now() + LEFTOVER_TIMEOUT_MS;
   for (;;) {
-    const server = new ServerProcess(options, place, binaries, guardian);
+    const server = new ServerProcess(served, place, binaries, guardian);
     try {
       await server.ready(signal);
       return server;
@@ -146,11 +148,12 @@ class ServerProcess implements EmbeddedPostgres {
   #stopping: Promise<void> | undefined;
 
   constructor(
-    options: EmbeddedPostgresOptions,
+    options: EmbeddedPostgresOptions & Pick<EmbeddedPostgres, "url">,
     place: ClusterPlace,
     binaries: PostgresBinaries,
     guardian: Guardian,
   ) {
+    this.url = options.url;
     this.#options = options;
     this.#place = place;
     this.#guardian = guardian;
@@ -171,7 +174,6 @@ class ServerProcess implements EmbeddedPostgres {
     if (this.pid !== 0) {
       guardian.watch({ pid: this.pid, stopSignal: "SIGINT" });
     }
-    this.url = embeddedDatabaseUrl(options);
   }
 
   /** True when the start failed because backends of a killed server had not left yet. */

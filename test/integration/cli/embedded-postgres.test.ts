@@ -273,6 +273,17 @@ describe("embedded PostgreSQL", () => {
     expect(await queryOne(second.url, "SELECT 1 AS value")).toBe(1);
   });
 
+  it("leaves no server behind where the password file cannot be used", async () => {
+    const first = await start();
+    await first.stop();
+    const file = join(home, "config", "postgres.password");
+    const password = readFileSync(file);
+    writeFileSync(file, "");
+    await expect(start()).rejects.toMatchObject({ code: "SECRET_FILE_UNREADABLE" });
+    expect(programsIn(home)).toEqual([]);
+    writeFileSync(file, password);
+  });
+
   it("makes it anew also behind a start that was cut off while it did", async () => {
     const first = await start();
     await first.stop();
