@@ -8,7 +8,9 @@ import {
   createUser,
   hasUsers,
   isUserName,
+  listUnreadableUsers,
   listUsers,
+  lookForUser,
   readUser,
   removeUser,
   replaceUser,
@@ -89,32 +91,49 @@ export async function runResetConsoleUser(
   });
 }
 
-/** `console user remove NAME`. */
+/** `console user remove NAME`; of a user whose file cannot be used the key stays, which is told. */
 export async function runRemoveConsoleUser(
   command: LedgerCommand,
   options: ConsoleUserOptions & { readonly name: string },
 ): Promise<number> {
   const home = homeOf(command, options);
-  const { name, keyId } = knownUser(home, options.name);
+  const { name } = options;
+  const isUnreadable = lookForUser(home, name) === "unreadable";
+  const keyId = isUnreadable ? undefined : knownUser(home, name).keyId;
   return withLedgerAlone(command, async ({ database }) => {
     // What the user may do ends with the key, also in sessions that are open.
-    await revokeIfThere(database, keyId);
+    if (keyId !== undefined) await revokeIfThere(database, keyId);
     await written(home, () => removeUser(home, name));
-    if (command.json) command.print(toJson({ name, keyId, status: "removed" }));
+    if (command.json) command.print(toJson({ name, keyId: keyId ?? null, status: "removed" }));
+    else if (keyId === undefined) command.print(keyLeft(name));
     else command.print(`${name} is removed; open sessions end within a second.`);
     return 0;
   });
 }
 
+/** What is left to do where nobody knows which key a removed user had. */
+function keyLeft(name: string): string {
+  return (
+    `${name} is removed; its file did not tell the key, which opens something still: causeway keys ` +
+    `list shows it as "${keyNameOf(name)}", causeway keys revoke ends it, and open sessions with it.`
+  );
+}
+
 /** `console user list`. */
 export function runListConsoleUsers(command: LedgerCommand, options: ConsoleUserOptions): number {
-  const users = listUsers(homeOf(command, options)).map(({ key: _key, ...user }) => user);
-  if (command.json) command.print(toJson({ users }));
-  else if (users.length === 0) command.print("There is no user yet: causeway console user add.");
+  const home = homeOf(command, options);
+  const users = listUsers(home).map(({ key: _key, ...user }) => user);
+  const unreadable = listUnreadableUsers(home);
+  if (command.json) command.print(toJson({ users, unreadable }));
+  else if (users.length + unreadable.length === 0)
+    command.print("There is no user yet: causeway console user add.");
   else {
     for (const { name, role, keyId, mustChange } of users) {
       const first = mustChange ? ", has not chosen a password yet" : "";
       command.print(`${name}  ${role}  key ${keyId}${first}`);
+    }
+    for (const name of unreadable) {
+      command.print(`${name}  the file cannot be used: causeway console user remove, then add`);
     }
   }
   return 0;
@@ -172,12 +191,17 @@ interface NewUser extends Pick<ConsoleUserOptions, "cost"> {
 async function makeKey(database: SqlDatabase, { name, role, cost = PASSWORD_COST }: NewUser) {
   const password = newPassword();
   const { key, stored } = await createApiKey(database, {
-    name: `console ${name}`,
+    name: keyNameOf(name),
     scopes: scopesOf(role),
     callsPerSecond: undefined,
     expiresAt: undefined,
   });
   return { password, fields: { keyId: stored.id, key: await sealKey(key, password, name, cost) } };
+}
+
+/** How `causeway keys list` shows a user's key. */
+function keyNameOf(name: string): string {
+  return `console ${name}`;
 }
 
 /** A ledger that was made anew does not know the keys of before. */

@@ -67,10 +67,19 @@ export function hasUsers(home: string): boolean {
   return existsSync(folderOf(home)) && userNames(home).length > 0;
 }
 
-/** All users by name. @throws USER_FILE_UNREADABLE */
+/** All users by name, but for those whose file cannot be used. */
 export function listUsers(home: string): readonly ConsoleUser[] {
   if (!existsSync(folderOf(home))) return [];
-  return userNames(home).flatMap((name) => readUser(home, name) ?? []);
+  return userNames(home).flatMap((name) => {
+    const user = lookForUser(home, name);
+    return user === "unreadable" ? [] : (user ?? []);
+  });
+}
+
+/** Names under which there is a file that cannot be used: what role and key it had, nobody knows. */
+export function listUnreadableUsers(home: string): readonly string[] {
+  if (!existsSync(folderOf(home))) return [];
+  return userNames(home).filter((name) => lookForUser(home, name) === "unreadable");
 }
 
 function userNames(home: string): readonly string[] {
@@ -95,8 +104,19 @@ export function readUser(home: string, name: string): ConsoleUser | undefined {
   throw unreadable(file);
 }
 
+/** As `readUser`, for whoever can do something about a file that cannot be used. */
+export function lookForUser(home: string, name: string): ConsoleUser | "unreadable" | undefined {
+  try {
+    return readUser(home, name);
+  } catch (error) {
+    if (error instanceof UserFileError) return "unreadable";
+    throw error;
+  }
+}
+
 function unreadable(file: string, cause?: unknown): UserFileError {
-  const message = `${file} is no user of the console: make the user anew with causeway console user`;
+  const commands = "causeway console user remove, then add";
+  const message = `${file} is no user of the console: make the user anew with ${commands}`;
   return new UserFileError("USER_FILE_UNREADABLE", message, { details: { file }, cause });
 }
 

@@ -2,7 +2,12 @@
 import { cpSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
-import { runAddConsoleUser, runResetConsoleUser } from "../../../cli/commands/console-users.js";
+import {
+  runAddConsoleUser,
+  runListConsoleUsers,
+  runRemoveConsoleUser,
+  runResetConsoleUser,
+} from "../../../cli/commands/console-users.js";
 import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import { readUser } from "../../../console/users/user-files.js";
 import { listApiKeys } from "../../../ledger/access/api-keys.js";
@@ -86,4 +91,25 @@ it("leaves no key at all where the home fails behind the former key's end", asyn
     code: "HOME_UNUSABLE",
   });
   expect(await goodKeys("cleo")).toEqual([]);
+});
+
+it("lets a user whose file is damaged be seen, removed and added again, beside others", async () => {
+  const lines: string[] = [];
+  const shown = { ...command(), print: (line: string) => void lines.push(line) };
+  for (const name of ["dora", "emil"]) {
+    await runAddConsoleUser(command(), { name, role: "viewer", cost: CHEAP });
+  }
+  const file = join(home, "data", "console", "users", "dora.json");
+  writeFileSync(file, "");
+  runListConsoleUsers(shown, {});
+  expect(lines).toEqual([
+    expect.stringMatching(/^emil {2}viewer/),
+    expect.stringMatching(/^dora /),
+  ]);
+  const remedy = "causeway console user remove, then add";
+  await expect(runResetConsoleUser(command(), { name: "dora" })).rejects.toThrow(remedy);
+  await runRemoveConsoleUser(shown, { name: "dora" });
+  expect(lines.at(-1)).toContain('causeway keys list shows it as "console dora"');
+  await runAddConsoleUser(command(), { name: "dora", role: "admin", cost: CHEAP });
+  expect(readUser(home, "dora")?.role).toBe("admin");
 });

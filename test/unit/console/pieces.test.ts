@@ -13,7 +13,13 @@ import { CATALOGUES } from "../../../console/text/catalogue.js";
 import { isAble, scopesOf } from "../../../console/users/roles.js";
 import { newPassword, openKey, PASSWORD_COST, sealKey } from "../../../console/users/sealed-key.js";
 import { UserDesk } from "../../../console/users/desk.js";
-import { createUser, isUserName, listUsers, readUser } from "../../../console/users/user-files.js";
+import {
+  createUser,
+  isUserName,
+  listUnreadableUsers,
+  listUsers,
+  readUser,
+} from "../../../console/users/user-files.js";
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
 import { linesChart } from "../../../web/html/chart.js";
 import { el, renderDocument } from "../../../web/html/element.js";
@@ -133,6 +139,7 @@ describe("users", () => {
       mkdirSync(join(home, "data", "console", "users"), { recursive: true });
       writeFileSync(join(home, "data", "console", "users", "ann.json"), "{}");
       expect(() => readUser(home, "ann")).toThrow("no user of the console");
+      expect([listUsers(home), listUnreadableUsers(home)]).toEqual([[], ["ann"]]);
     } finally {
       rmSync(home, { recursive: true, force: true });
     }
