@@ -23,7 +23,7 @@ export interface HomeWallet {
   readonly passphrase: string;
 }
 
-/** Folder of further keystores, below the home. */
+/** Folder of further keystores, below the home; hidden files there are what editors and disks leave. */
 export const WALLETS_FOLDER = join("config", "wallets");
 
 const KEYSTORE_END = ".json";
@@ -65,7 +65,7 @@ export function keystoreFiles(
 function furtherFiles(home: string): string[] {
   const folder = join(home, WALLETS_FOLDER);
   return namesIn(folder)
-    .filter((name) => name.endsWith(KEYSTORE_END))
+    .filter((name) => name.endsWith(KEYSTORE_END) && !name.startsWith("."))
     .toSorted()
     .slice(0, MAX_WALLETS)
     .map((name) => join(folder, name));

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { homeFileFaults } from "../../../../cli/home/file-faults.js";
 import { homePaths } from "../../../../cli/home/home.js";
+import { keystoreFiles } from "../../../../ledger/wallets/home-wallets.js";
 
 const homes: string[] = [];
 
@@ -33,6 +34,20 @@ describe("files of a home, before anything is started", () => {
     expect(faultsOf([{ symbol: "GOLD" }, { symbol: "GOLD" }, { symbol: "a/b" }])).toEqual([
       '[1].symbol "GOLD"',
       '[2].symbol "a/b"',
+    ]);
+  });
+
+  it("are no keystores where they are hidden, as those that systems and editors leave beside one", () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-file-faults-"));
+    homes.push(home);
+    const wallets = join(home, "config", "wallets");
+    mkdirSync(wallets, { recursive: true });
+    writeFileSync(join(wallets, "main.json"), JSON.stringify({ address: "70".repeat(20) }));
+    for (const name of ["._main.json", ".#main.json"]) writeFileSync(join(wallets, name), "\0");
+    expect(homeFileFaults(homePaths(home))).toEqual([]);
+    expect(keystoreFiles(home).map(({ keystore }) => keystore)).toEqual([
+      join(home, "config", "hot-wallet.json"),
+      join(wallets, "main.json"),
     ]);
   });
 
