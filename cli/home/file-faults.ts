@@ -5,12 +5,13 @@
  * withdrawal worker alone.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import { keystoreAddress } from "../../chain/signing/keystore.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
 import { readKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
 import { loadPolicyFile } from "../../ledger/policy/policy-file.js";
-import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
+import { keystoreFiles, WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
 import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import type { ConfigFault } from "../../runtime/config/config.js";
@@ -24,8 +25,9 @@ import { parseAccountXpub, parseKeyFile } from "./keys/wallet-keys.js";
 /** What is wrong with the files of a home; empty for one that does not exist yet. */
 export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
   const text = (file: string): string => readFileSync(file, "utf8");
+  const wallets = walletFiles(paths);
   const exchange: readonly (readonly [string, (file: string) => unknown])[] = [
-    ...keystoreFiles(paths.home).flatMap(({ keystore, passphrase }) => [
+    ...wallets.files.flatMap(({ keystore, passphrase }) => [
       [keystore, (file: string) => keystoreAddress(text(file))] as const,
       [passphrase, readSecretFile] as const,
     ]),
@@ -46,8 +48,24 @@ export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
   return [
     ...settingFaults(() => loadExchangeTokens(paths.home)),
     ...(existsSync(paths.policy) ? settingFaults(() => loadPolicyFile(paths.policy)) : []),
+    ...wallets.faults,
     ...[...exchange, ...ofNodes].flatMap(([file, read]) => faultOf(file, read)),
   ];
+}
+
+/** Keystores of the home, or why it cannot be told which there are. */
+function walletFiles({ home }: HomePaths): {
+  readonly files: ReturnType<typeof keystoreFiles>;
+  readonly faults: readonly ConfigFault[];
+} {
+  try {
+    return { files: keystoreFiles(home), faults: [] };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    const allowed = `a folder that this user may read: ${errorMessage(error)}`;
+    const file = join(home, WALLETS_FOLDER);
+    return { files: [], faults: [{ file, key: "(whole folder)", value: "unusable", allowed }] };
+  }
 }
 
 /** Homes of the kit's nodes; where the genesis does not tell them, that is found in the kit's own. */

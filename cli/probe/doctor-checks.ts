@@ -1,6 +1,6 @@
 /** The checks of `causeway doctor`: each looks at one thing and says what to do about it. */
-import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, lstatSync, readdirSync, type Stats, statfsSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
 import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
@@ -12,7 +12,7 @@ import { loadGenesis } from "../../node/settings/genesis.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { ConfigError, type Environment } from "../../runtime/config/config.js";
-import { sentenceOf } from "../errors.js";
+import { sentenceOf, systemCode } from "../errors.js";
 import { homeFileFaults } from "../home/file-faults.js";
 import { readChainOrigin } from "../home/network/chain-origin.js";
 import type { HomePaths } from "../home/home.js";
@@ -114,32 +114,50 @@ export function checkKeyModes(paths: HomePaths): readonly Finding[] {
   } catch (error) {
     return [finding("home", "fail", sentenceOf(error), "run `npm start` or `causeway init` first")];
   }
-  const nodes = namesIn(join(paths.home, "nodes")).map((name) => join(paths.home, "nodes", name));
-  const ofNodes = nodes.flatMap((home) =>
-    secretsIn(join(home, "config"), namesIn(join(home, "config"))),
+  const ofNodes = lookInto(join(paths.home, "nodes"), (home) =>
+    lookInto(join(home, "config"), lookAtSecret),
   );
-  const further = SECRET_FOLDERS.flatMap((name) => {
-    const folder = join(paths.home, name);
-    return namesIn(folder).map((file) => join(folder, file));
-  });
-  const open = [...secretsIn(paths.config, names), ...ofNodes, ...further].filter(
-    (path) => (statSync(path).mode & 0o077) !== 0,
-  );
-  return open.length === 0
-    ? [finding("key-modes", "pass", "only their owner can read the keys")]
-    : open.map((path) =>
-        finding("key-modes", "fail", `${path} is open to others`, `chmod 600 ${shellWord(path)}`),
-      );
+  const further = SECRET_FOLDERS.flatMap((name) => lookInto(join(paths.home, name), lookAtMode));
+  const own = names.flatMap((name) => lookAtSecret(join(paths.config, name)));
+  const found = [...own, ...ofNodes, ...further];
+  const fine = finding("key-modes", "pass", "only their owner can read the keys");
+  return found.length === 0 ? [fine] : found;
 }
 
-function secretsIn(config: string, names: readonly string[]): string[] {
-  return names
-    .filter((name) => SECRET_NAMES.has(name) || SECRET_SUFFIXES.some((end) => name.endsWith(end)))
-    .map((name) => join(config, name));
+/** What there is to say of a folder's entries, by their paths, or of a folder that cannot be read. */
+function lookInto(folder: string, look: (path: string) => readonly Finding[]): readonly Finding[] {
+  let names: readonly string[];
+  try {
+    names = existsSync(folder) ? readdirSync(folder) : [];
+  } catch (error) {
+    const remedy = "it has to be a folder that this user may read";
+    return [finding("key-modes", "fail", sentenceOf(error), remedy)];
+  }
+  return names.flatMap((name) => look(join(folder, name)));
 }
 
-function namesIn(folder: string): readonly string[] {
-  return existsSync(folder) ? readdirSync(folder) : [];
+/** As `lookAtMode`, for what is a secret by its name. */
+function lookAtSecret(path: string): readonly Finding[] {
+  const name = basename(path);
+  const isSecret = SECRET_NAMES.has(name) || SECRET_SUFFIXES.some((end) => name.endsWith(end));
+  return isSecret ? lookAtMode(path) : [];
+}
+
+/** Whether others could read a secret; nothing of one that went while the doctor looked, as drafts do. */
+function lookAtMode(path: string): readonly Finding[] {
+  let stats: Stats;
+  try {
+    stats = statSync(path);
+  } catch (error) {
+    const isGone = systemCode(error) === "ENOENT";
+    if (!isGone) return [finding("key-modes", "fail", sentenceOf(error), "see what is there")];
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return [];
+    const remedy = "bring that file back, or remove the link";
+    return [finding("key-modes", "fail", `${path} links to a file that is gone`, remedy)];
+  }
+  if ((stats.mode & 0o077) === 0) return [];
+  const remedy = `chmod ${stats.isDirectory() ? "700" : "600"} ${shellWord(path)}`;
+  return [finding("key-modes", "fail", `${path} is open to others`, remedy)];
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -249,6 +250,21 @@ describe("a second init", () => {
   });
 });
 
+function settingsOf(home: string, env: Readonly<Record<string, string>> = {}) {
+  return checkSettings({
+    paths: homePaths(home),
+    env,
+    portOffset: 0,
+    clock: systemClock,
+    signal,
+    readLedgerSwitch: async () => undefined,
+    readLedgerPolicy: async () => undefined,
+    createEvm: () => {
+      throw new Error("no node is asked");
+    },
+  });
+}
+
 describe("the doctor", () => {
   it("finds keys that others can read and says how to close them", async () => {
     const home = join(newFolder(), "our home");
@@ -265,6 +281,33 @@ describe("the doctor", () => {
       },
     ]);
     expect(checkDisk(paths).id).toBe("disk");
+  });
+
+  it("names links to nothing, folders, and what cannot be read, and looks at all the others", async () => {
+    const home = join(newFolder(), "home");
+    await runInit(contextFor(home), {});
+    const paths = homePaths(home);
+    symlinkSync(join(home, "gone"), join(paths.config, "old.key"));
+    const wallets = join(paths.config, "wallets");
+    mkdirSync(join(wallets, "former"), { recursive: true });
+    chmodSync(join(wallets, "former"), 0o755);
+    chmodSync(paths.apiKey, 0o644);
+    const found = () => checkKeyModes(paths).map(({ value, remedy }) => `${value}: ${remedy}`);
+    const [link, folder, open] = [
+      `${paths.config}/old.key links to a file that is gone: bring that file back, or remove the link`,
+      `${wallets}/former is open to others: chmod 700 ${wallets}/former`,
+      `${paths.apiKey} is open to others: chmod 600 ${paths.apiKey}`,
+    ];
+    expect(found().toSorted()).toEqual([open, link, folder].toSorted());
+    rmSync(wallets, { recursive: true });
+    writeFileSync(wallets, "");
+    const unread = expect.stringContaining(
+      `Cannot use ${wallets}: a part of the path is not a fold`,
+    );
+    expect(found().slice(-1)).toEqual([unread]);
+    expect(settingsOf(home).findings).toMatchObject([
+      { severity: "fail", value: `${wallets}: (whole folder) = unusable` },
+    ]);
   });
 
   it("finds those of processes that run apart, of further validators and of the console", async () => {
@@ -367,18 +410,7 @@ describe("the doctor", () => {
   });
 
   it("turns wrong settings into findings", () => {
-    const { findings, config } = checkSettings({
-      paths: homePaths("/nonexistent"),
-      env: { CAUSEWAY_APP_PRUNING: "sometimes" },
-      portOffset: 0,
-      clock: systemClock,
-      signal,
-      readLedgerSwitch: async () => undefined,
-      readLedgerPolicy: async () => undefined,
-      createEvm: () => {
-        throw new Error("no node is asked");
-      },
-    });
+    const { findings, config } = settingsOf("/nonexistent", { CAUSEWAY_APP_PRUNING: "sometimes" });
     expect(config).toBeUndefined();
     expect(findings).toHaveLength(1);
     expect(findings[0]).toMatchObject({ severity: "fail" });
