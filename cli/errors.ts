@@ -33,6 +33,7 @@ const FILE_CAUSES: Readonly<Record<string, string>> = {
   EPERM: "the operation is not permitted for this user",
   EEXIST: "a file of that name is there",
   ENOENT: "no such file or folder",
+  EISDIR: "it is a folder and has to be a file",
   ENOTDIR: "a part of the path is not a folder",
   EMFILE: "too many files are open",
   EIO: "the disk reports an input/output error",

@@ -81,10 +81,21 @@ export async function createFilesOnce(
   }
 }
 
+/** Content of a text file. Throws the system's fault, which has the path also where it is a folder's. */
+export async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    // A folder can be opened, and it is the reading that fails, of which the system names no path.
+    if (error instanceof Error && !("path" in error)) throw Object.assign(error, { path });
+    throw error;
+  }
+}
+
 /** Content of a text file; undefined where there is none. Other faults are thrown as they are. */
 export async function readTextIfPresent(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, "utf8");
+    return await readText(path);
   } catch (error) {
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;

@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Address } from "../../chain/address.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
@@ -43,6 +43,7 @@ import {
 import {
   createFileOnce,
   PLAIN_MODE,
+  readText,
   readTextIfPresent,
   replaceFile,
   SECRET_MODE,
@@ -140,7 +141,7 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
     const text = renderToml(file, localSettings(file), { portOffset: options.portOffset });
     await createFileOnce(join(paths.config, `${file.name}.toml`), text, SECRET_MODE);
   }
-  const faucetKey = parseKeyFile(await readFile(paths.faucetKey, "utf8"), paths.faucetKey);
+  const faucetKey = parseKeyFile(await readText(paths.faucetKey), paths.faucetKey);
   const addresses = {
     faucetAddress: privateKeyToAddress(faucetKey),
     hotWalletAddress: await hotWalletAddress(paths),
@@ -164,7 +165,7 @@ export function blockIntervalOf(paths: HomePaths): number | undefined {
 
 /** Address of the home's hot wallet, read without its key. Throws HOME_INCOMPLETE. */
 export async function hotWalletAddress(paths: HomePaths): Promise<Address> {
-  return parseKeystoreAddress(await readFile(paths.hotWallet, "utf8"), paths.hotWallet);
+  return parseKeystoreAddress(await readText(paths.hotWallet), paths.hotWallet);
 }
 
 /** What the first start of a home on a chain that exists is made from. */
@@ -324,12 +325,12 @@ async function createExchangeKeys(
   // The passphrase first: a keystore without its passphrase could never be opened again.
   await createFileOnce(paths.hotWalletPassphrase, createSecretLine(), SECRET_MODE);
   if ((await readTextIfPresent(paths.hotWallet)) === undefined) {
-    const passphrase = (await readFile(paths.hotWalletPassphrase, "utf8")).trim();
+    const passphrase = (await readText(paths.hotWalletPassphrase)).trim();
     const keystore = await encryptKeystore(createPrivateKey(), passphrase, scrypt);
     await createFileOnce(paths.hotWallet, keystore, SECRET_MODE);
   }
   await createFileOnce(paths.depositSeed, createSeedLine(), SECRET_MODE);
-  const seed = await readFile(paths.depositSeed, "utf8");
+  const seed = await readText(paths.depositSeed);
   const xpub = await seedToXpub(seed, paths.depositSeed);
   await createFileOnce(paths.depositXpub, `${xpub}\n`, SECRET_MODE);
 }
@@ -339,7 +340,7 @@ async function createValidator(paths: HomePaths): Promise<GenesisValidator> {
   await createFileOnce(paths.validatorKey, createValidatorKeyFile(), SECRET_MODE);
   // A state file that is there tells what this key has signed: it is never reset.
   await createFileOnce(paths.validatorState, createValidatorStateFile(), SECRET_MODE);
-  const text = await readFile(paths.validatorKey, "utf8");
+  const text = await readText(paths.validatorKey);
   const identity = parseValidatorIdentity(text, paths.validatorKey);
   const operator = await createOperator(paths);
   return { ...identity, power: VALIDATOR_STAKE, operator, moniker: NODE_MONIKER };

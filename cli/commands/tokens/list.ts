@@ -2,7 +2,6 @@
  * `causeway tokens add` and `list`: the pinned registry in `<home>/config/tokens.json`. The
  * sidecar reads it at its start, so a change needs a restart to count.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { toChecksumAddress } from "../../../chain/address.js";
 import {
@@ -15,7 +14,7 @@ import {
 import { parseExchangeTokens } from "../../../ledger/assets/asset-registry.js";
 import { ConfigError } from "../../../runtime/config/config.js";
 import type { CommandContext } from "../../command-context.js";
-import { PLAIN_MODE, replaceFile } from "../../home/home-file.js";
+import { PLAIN_MODE, readText, replaceFile } from "../../home/home-file.js";
 import { CliError, systemCode } from "../../errors.js";
 import { homePaths } from "../../home/home.js";
 import { lockHome } from "../../home/home-lock.js";
@@ -101,7 +100,7 @@ export async function readTokens(home: string): Promise<TokenEntry[]> {
   const { tokens } = homePaths(home);
   let text: string;
   try {
-    text = await readFile(tokens, "utf8");
+    text = await readText(tokens);
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
     const message = `${tokens} is missing; \`causeway init\` writes it.`;

@@ -2,7 +2,6 @@
  * `causeway wallets list|add|drain|activate|retire`: which hot wallets there are, and what an operator
  * decides about them. Every change is kept with its reason.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { toChecksumAddress } from "../../../chain/address.js";
 import {
@@ -26,7 +25,7 @@ import {
 } from "../../../ledger/wallets/wallet-registry.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
 import { CliError } from "../../errors.js";
-import { createFilesOnce, SECRET_MODE } from "../../home/home-file.js";
+import { createFilesOnce, readText, SECRET_MODE } from "../../home/home-file.js";
 import { createSecretFolder } from "../../home/home.js";
 import { createPrivateKey, createSecretLine } from "../../home/keys/wallet-keys.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
@@ -173,7 +172,7 @@ async function keystoreFor(
     const passphrase = createSecretLine();
     return { keystore: await encryptKeystore(createPrivateKey(), passphrase.trim()), passphrase };
   }
-  const keystore = await readFile(path, "utf8");
+  const keystore = await readText(path);
   const passphrase = readSecretFile(passphraseFile);
   // Tried now: a worker that cannot open it would only say so in its log.
   const { address } = decryptKeystore(keystore, passphrase);

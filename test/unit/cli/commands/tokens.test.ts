@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { AbiCoder } from "ethers";
 import { parseTokenList } from "../../../../chain/token-list.js";
+import { sentenceOf } from "../../../../cli/errors.js";
 import { createProgram } from "../../../../cli/program/program.js";
 import {
   type FakeNode,
@@ -148,6 +149,13 @@ describe("causeway tokens list", () => {
       schemaVersion: 1,
       tokens: [{ contractAddress: GOLD_ADDRESS, symbol: "GOLD", decimals: 6 }],
     });
+  });
+
+  it("names the list where a folder has its name", async () => {
+    rmSync(file());
+    mkdirSync(file());
+    const said = await tokens("list").catch((error: unknown) => sentenceOf(error));
+    expect(said).toBe(`Cannot use ${file()}: it is a folder and has to be a file.`);
   });
 });
 
