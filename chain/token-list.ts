@@ -3,6 +3,7 @@
  * decided by whoever runs the kit, never by the contract, whose answers may change. Pure: no I/O.
  */
 import { type Address, parseStrictAddress, toChecksumAddress } from "./address.js";
+import { parseEditedJson } from "./encoding/edited-json.js";
 import { AppError, errorMessage } from "./errors.js";
 import { type Hash32, parseHash32 } from "./hex.js";
 import { TOKEN_SYMBOL } from "./units.js";
@@ -91,7 +92,7 @@ function readList(text: string, faults: TokenListFault[]): readonly unknown[] {
   };
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseEditedJson(text);
   } catch (error) {
     return whole(errorMessage(error), "JSON");
   }

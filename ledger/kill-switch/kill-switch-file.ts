@@ -3,6 +3,7 @@
  * a queue that is lost, or lies, does not lift it.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { parseEditedJson } from "../../chain/encoding/edited-json.js";
 import { AppError, errorCode } from "../../chain/errors.js";
 import {
   exchangeFile,
@@ -36,7 +37,7 @@ export function readKillSwitchFile(file: string): KillSwitchState {
   if (text.length > MAX_FILE_CHARACTERS) throw unreadable(file, "too long");
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseEditedJson(text);
   } catch (cause) {
     throw unreadable(file, "not JSON", cause);
   }

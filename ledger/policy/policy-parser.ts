@@ -1,6 +1,7 @@
 /** Untrusted text of a policy file to a policy; all faults are found at once. */
 import { type Address, parseStrictAddress } from "../../chain/address.js";
 import { isAnybodysKey } from "../../chain/consensus/ed25519.js";
+import { parseEditedJson } from "../../chain/encoding/edited-json.js";
 import { errorMessage } from "../../chain/errors.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import type { ConfigFault } from "../../runtime/config/config.js";
@@ -55,7 +56,7 @@ export function parsePolicy(text: string): ParsedPolicy {
   const reader = new Reader();
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseEditedJson(text);
   } catch (error) {
     const key = "(whole file)";
     return { policy: undefined, faults: [{ key, value: errorMessage(error), allowed: "JSON" }] };

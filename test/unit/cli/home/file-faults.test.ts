@@ -4,6 +4,10 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { homeFileFaults } from "../../../../cli/home/file-faults.js";
 import { homePaths } from "../../../../cli/home/home.js";
+import { encodeKillSwitch } from "../../../../ledger/kill-switch/kill-switch-file.js";
+import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
+import { hashPolicy, PERMISSIVE_POLICY, policyFileText } from "../../../../ledger/policy/policy.js";
+import { loadPolicyFile } from "../../../../ledger/policy/policy-file.js";
 import { keystoreFiles } from "../../../../ledger/wallets/home-wallets.js";
 
 const homes: string[] = [];
@@ -35,6 +39,22 @@ describe("files of a home, before anything is started", () => {
       '[1].symbol "GOLD"',
       '[2].symbol "a/b"',
     ]);
+  });
+
+  it("may begin with a byte order mark where people edit them", () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-file-faults-"));
+    homes.push(home);
+    const paths = homePaths(home);
+    mkdirSync(join(home, "config"));
+    for (const [file, text] of [
+      [paths.tokens, "[]"],
+      [paths.policy, policyFileText(PERMISSIVE_POLICY)],
+      [paths.killSwitch, encodeKillSwitch(SWITCH_UNTOUCHED)],
+    ] as const) {
+      writeFileSync(file, `\ufeff${text}`);
+    }
+    expect(homeFileFaults(paths)).toEqual([]);
+    expect(loadPolicyFile(paths.policy)).toEqual(hashPolicy(PERMISSIVE_POLICY));
   });
 
   it("are no keystores where they are hidden, as those that systems and editors leave beside one", () => {
