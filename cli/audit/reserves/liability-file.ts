@@ -56,13 +56,38 @@ const file = z.object({
   roots: rootsSchema,
 });
 
+type Named = Pick<LiabilityLeaf, "asset" | "customerId">;
+
 /** What the file is called: another name for each customer and asset, of letters that every system takes. */
-export function liabilityFileName({
-  asset,
-  customerId,
-}: Pick<LiabilityLeaf, "asset" | "customerId">): string {
+export function liabilityFileName({ asset, customerId }: Named): string {
   const plain = (text: string) => text.replaceAll(":", "%3A");
   return `${plain(asset).replaceAll("-", "%2D")}-${plain(customerId)}.json`;
+}
+
+/**
+ * Names the files of one proof, as `liabilityFileName` does. Where two names differ in nothing but
+ * capitals, those of both are escaped: disks there are that take them for one.
+ */
+export function liabilityFileNames(leaves: readonly Named[]): (leaf: Named) => string {
+  const seen = new Set<string>();
+  const taken = new Set<string>();
+  for (const leaf of leaves) {
+    const folded = liabilityFileName(leaf).toLowerCase();
+    if (seen.has(folded)) taken.add(folded);
+    seen.add(folded);
+  }
+  return (leaf) => {
+    const name = liabilityFileName(leaf);
+    return taken.has(name.toLowerCase()) ? escapeCapitals(name) : name;
+  };
+}
+
+/** Those of escapes stay, which are the same in all names that differ in nothing but capitals. */
+function escapeCapitals(name: string): string {
+  const escaped = (letter: string) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`;
+  return name.replaceAll(/%[0-9A-F]{2}|[A-Z]/g, (part) =>
+    part.startsWith("%") ? part : escaped(part),
+  );
 }
 
 /** The text of the file. */

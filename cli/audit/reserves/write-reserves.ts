@@ -9,7 +9,7 @@ import {
   SECRET_MODE,
 } from "../../home/home-file.js";
 import { AuditError } from "../errors.js";
-import { encodeLiability, liabilityFileName } from "./liability-file.js";
+import { encodeLiability, liabilityFileNames } from "./liability-file.js";
 import type { MadeReserves } from "./make-reserves.js";
 import { encodeReserves } from "./reserves-file.js";
 
@@ -40,9 +40,10 @@ export async function writeReserves(
   assertFree(out);
   if (customers !== undefined) await mkdir(customers, { recursive: true, mode: 0o700 });
   const ofCustomers = customers === undefined ? [] : liabilities;
+  const nameOf = liabilityFileNames(ofCustomers);
   const files = [
     ...ofCustomers.map((liability) => ({
-      path: join(customers ?? "", liabilityFileName(liability)),
+      path: join(customers ?? "", nameOf(liability)),
       mode: SECRET_MODE,
       content: () => encodeLiability(liability.file()),
     })),
