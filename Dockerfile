@@ -10,7 +10,9 @@ COPY package.json package-lock.json ./
 COPY test/foundry/package.json ./test/foundry/
 RUN npm ci --no-audit --no-fund
 COPY . .
-RUN node bin/build.mjs && npm prune --omit=dev --omit=optional --no-audit --no-fund
+# The clone's files have the modes of whoever made it; those of the image are read by another user.
+RUN node bin/build.mjs && npm prune --omit=dev --omit=optional --no-audit --no-fund \
+  && chmod -R a+rX dist package.json
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production

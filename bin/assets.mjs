@@ -1,12 +1,5 @@
 /** Files beside the TypeScript sources that programs read at run time, and the source folders. */
-import {
-  copyFileSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** Folders with TypeScript sources of the product. */
@@ -87,7 +80,8 @@ export async function copyAssets(root, target) {
   const yaml = await import("yaml").catch(() => undefined);
   for (const path of assetFiles(root)) {
     mkdirSync(dirname(join(target, path)), { recursive: true });
-    copyFileSync(join(root, path), join(target, path));
+    // With the mode that the compiler's files get, not with the clone's: an image is read by another user.
+    writeFileSync(join(target, path), readFileSync(join(root, path)));
     if (yaml === undefined || !API_FILE.test(path)) continue;
     const file = JSON.stringify(yaml.parse(readFileSync(join(root, path), "utf8")));
     writeFileSync(join(target, path.replace(YAML_ENDING, ".json")), file);

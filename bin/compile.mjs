@@ -183,14 +183,17 @@ async function compile(project, outFolder) {
   }
 }
 
-/** Removes drafts of builds that were killed, and finishes a swap that was. */
-function removeLeftovers(final) {
+/**
+ * Removes drafts of builds that were killed, and finishes a swap that was. In a container each start may
+ * have the id of the one that was killed; the clone's lock is held, so nobody builds beside this process.
+ */
+export function removeLeftovers(final) {
   const parent = dirname(final);
   mkdirSync(parent, { recursive: true });
   const pattern = new RegExp(`^${final.slice(parent.length + 1)}\\.([0-9]+)(\\.old)?$`);
   for (const name of readdirSync(parent)) {
     const pid = pattern.exec(name)?.[1];
-    if (pid !== undefined && !isAlive(Number(pid))) {
+    if (pid !== undefined && (Number(pid) === process.pid || !isAlive(Number(pid)))) {
       rmSync(join(parent, name), { recursive: true, force: true });
     }
   }

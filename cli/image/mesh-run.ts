@@ -183,7 +183,7 @@ async function startPart(
       name: part,
       script: kitScripts()[part],
       args: ["--home", home, "--port-offset", String(portOffset)],
-      ...runOf(part, { ...env, ...partEnvironment(settings) }),
+      ...runOf(part, { ...env, ...partEnvironment(settings, env) }),
       readyTimeoutMs: READY_TIMEOUT_MS,
     },
     {
@@ -204,11 +204,19 @@ async function startPart(
   await child.start({ signal });
 }
 
-/** The three variables as settings of the sidecar; they win over the volume's file. */
-function partEnvironment({ mode, network, port }: MeshSettings): Environment {
+/**
+ * The three variables as settings of the sidecar; they win over the volume's file. Where it listens is said
+ * otherwise by whoever has no IPv4.
+ */
+export function partEnvironment(
+  { mode, network, port }: MeshSettings,
+  env: Environment,
+): Environment {
+  const listen = environmentName(sidecarConfig.name, `${mode}.listen`);
+  const given = env[listen] ?? "";
   return {
     [environmentName(sidecarConfig.name, "network")]: network,
-    [environmentName(sidecarConfig.name, `${mode}.listen`)]: `0.0.0.0:${port}`,
+    [listen]: given === "" ? `0.0.0.0:${port}` : given,
   };
 }
 

@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
+  statSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
@@ -13,6 +14,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 
 const LOCK = "../../../bin/lock.mjs";
+const COMPILE = "../../../bin/compile.mjs";
+const ASSETS = "../../../bin/assets.mjs";
 
 interface Owner {
   readonly pid: number;
@@ -65,4 +68,25 @@ it("goes with a start that is gone, and with one that never wrote who it is", ()
   lock.removeStale(path);
   lock.removeStale(path);
   expect(readdirSync(folder)).toEqual([]);
+});
+
+it("finds what a build with this very process id left behind, as in a container it may be", async () => {
+  const { removeLeftovers }: { removeLeftovers(final: string): void } = await import(COMPILE);
+  const final = join(folder, "dist");
+  for (const name of ["", `.${process.pid}.old`, `.${process.ppid}`]) mkdirSync(`${final}${name}`);
+  writeFileSync(join(`${final}.${process.pid}.old`, "x"), "");
+  removeLeftovers(final);
+  expect(readdirSync(folder).toSorted()).toEqual(["dist", `dist.${process.ppid}`]);
+});
+
+it("keeps nothing of the modes of the clone's files in a build", async () => {
+  const { copyAssets }: { copyAssets(root: string, target: string): Promise<void> } = await import(
+    ASSETS
+  );
+  const [root, target] = [join(folder, "clone"), join(folder, "build")];
+  const path = "cli/home/npm-flags.mjs";
+  mkdirSync(join(root, "cli", "home"), { recursive: true });
+  writeFileSync(join(root, path), "", { mode: 0o600 });
+  await copyAssets(root, target);
+  expect(statSync(join(target, path)).mode & 0o777).toBe(0o666 & ~process.umask());
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { homePaths } from "../../../../cli/home/home.js";
 import { initHome } from "../../../../cli/home/init.js";
-import { parseMeshSettings, startMesh } from "../../../../cli/image/mesh-run.js";
+import { parseMeshSettings, partEnvironment, startMesh } from "../../../../cli/image/mesh-run.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 
@@ -37,6 +37,13 @@ describe("MODE, NETWORK and PORT", () => {
     expect(chainOf({ NETWORK: "testnet", GENESIS: "/data/g.json" })).toBe("network testnet");
     expect(chainOf({ NETWORK: "mainnet" })).toBe("network mainnet");
     expect(() => chainOf({ NETWORK: "local", SEEDS: "host:1" })).toThrow(/GENESIS and SEEDS/);
+  });
+
+  it("leave it to a setting where the API listens", () => {
+    const settings = parseMeshSettings({ MODE: "ONLINE", NETWORK: "testnet", PORT: "9999" });
+    const name = "CAUSEWAY_SIDECAR_ONLINE_LISTEN";
+    expect(partEnvironment(settings, {})[name]).toBe("0.0.0.0:9999");
+    expect(partEnvironment(settings, { [name]: "[::]:8080" })[name]).toBe("[::]:8080");
   });
 
   it("are refused with all faults at once", () => {
