@@ -97,9 +97,9 @@ function endFormer(recordPath) {
     return; // No record: the last command ended in order.
   }
   const { pid } = record;
-  if (Number.isSafeInteger(pid) && pid > 1 && isAlive(pid)) {
-    if (startTicks(pid) === record.startTicks) killGroup(pid, "SIGKILL");
-  }
+  // Where the system tells no start times (no /proc) the id may be anybody's by now.
+  const isKnown = Number.isSafeInteger(pid) && pid > 1 && record.startTicks !== undefined;
+  if (isKnown && isAlive(pid) && startTicks(pid) === record.startTicks) killGroup(pid, "SIGKILL");
   rmSync(recordPath, { force: true });
 }
 
