@@ -51,16 +51,22 @@ export function folderError(folder: string, cause: unknown): EmbeddedPostgresErr
   );
 }
 
-/** Finds a known cause in a program's output; undefined when it tells none. */
+/** Finds a known cause in a program's output, with what it is about; undefined when it tells none. */
 export function folderErrorFromOutput(
   folder: string,
   output: string,
 ): EmbeddedPostgresError | undefined {
-  const found = OUTPUT_CAUSES.find(([pattern]) => pattern.test(output));
-  if (found === undefined) {
-    return undefined;
+  const lines = output.split("\n");
+  const found = OUTPUT_CAUSES.find(([pattern]) => lines.some((line) => pattern.test(line)));
+  if (found === undefined) return undefined;
+  const [pattern, code] = found;
+  if (lines.every((line) => !pattern.test(line) || /shared memory segment/i.test(line))) {
+    // Its files lie in memory, and are of another size: 64 MB in a container.
+    const place = "the system's shared memory (/dev/shm) cannot be used by PostgreSQL";
+    return new EmbeddedPostgresError("START_FAILED", `${place}: ${CAUSES[code] ?? code}`, {
+      details: { cause: code },
+    });
   }
-  const code = found[1];
   return new EmbeddedPostgresError(
     "FOLDER_UNUSABLE",
     `the database folder ${folder} cannot be used: ${CAUSES[code] ?? code}`,

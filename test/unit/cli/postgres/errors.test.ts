@@ -16,6 +16,18 @@ describe("a full disk", () => {
     });
   });
 
+  it("is not the folder's where the server's shared memory is full", () => {
+    const output =
+      'FATAL:  could not resize shared memory segment "/PostgreSQL.31" to 26976 bytes: No space left on device';
+    expect(
+      folderErrorFromOutput("/srv/kit/data/postgres", `LOG:  starting\n${output}`),
+    ).toMatchObject({
+      code: "START_FAILED",
+      message:
+        "the system's shared memory (/dev/shm) cannot be used by PostgreSQL: no space left on the device",
+    });
+  });
+
   it("is not seen in what says something else", () => {
     const output =
       'FATAL:  could not read blocks 1..1 in file "base/1/2704": read only 0 of 8192 bytes';
