@@ -33,6 +33,12 @@ export function databaseUrl(options: {
 }
 
 /**
+ * What the embedded server's clients do whatever the shell has for other servers: it knows no TLS, and
+ * the client's library would take the mode and settings of `PGSSLMODE` and `PGOPTIONS`.
+ */
+const EMBEDDED_PARAMETERS = "sslmode=disable&options=-c%20DateStyle%3DISO";
+
+/**
  * Connection URL of a home's embedded server on a port; holds a password.
  * @throws SECRET_FILE_UNREADABLE
  */
@@ -42,7 +48,7 @@ export function embeddedDatabaseUrl(options: {
 }): string {
   const password = encodeURIComponent(readSecretFile(postgresPasswordPath(options.home)));
   const name = EMBEDDED_POSTGRES_DATABASE;
-  return `postgres://${name}:${password}@127.0.0.1:${options.port}/${name}`;
+  return `postgres://${name}:${password}@127.0.0.1:${options.port}/${name}?${EMBEDDED_PARAMETERS}`;
 }
 
 /**

@@ -1,4 +1,12 @@
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
@@ -7,7 +15,12 @@ import {
   readSecretFile,
   writeNewSecretFile,
 } from "../../../../runtime/config/secret-file.js";
-import { databaseUrl, redisUrl } from "../../../../runtime/config/service-urls.js";
+import { Client } from "pg";
+import {
+  databaseUrl,
+  postgresPasswordPath,
+  redisUrl,
+} from "../../../../runtime/config/service-urls.js";
 
 describe("secret files", () => {
   let folder: string;
@@ -77,6 +90,31 @@ describe("service URLs", () => {
     const withFile = { REDIS_URL: "redis://h:6379", REDIS_PASSWORD_FILE: passwordFile };
     expect(redisUrl(withFile)).toBe("redis://:p%40ss%2Fword@h:6379");
     expect(() => databaseUrl({ home, env: {}, portOffset: 0 })).toThrow(/postgres\.password/);
+    rmSync(home, { recursive: true });
+  });
+
+  it("of the embedded server are followed whatever the shell says of other servers", () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-urls-"));
+    mkdirSync(join(home, "config"));
+    writeFileSync(postgresPasswordPath(home), "secret");
+    const former = { ...process.env };
+    Object.assign(process.env, {
+      PGSSLMODE: "prefer",
+      PGOPTIONS: "-c default_transaction_read_only=on",
+    });
+    try {
+      const client = new Client(databaseUrl({ home, env: {}, portOffset: 1 }));
+      expect(client).toMatchObject({
+        host: "127.0.0.1",
+        port: 15_433,
+        database: "causeway",
+        password: "secret",
+        ssl: false,
+        connectionParameters: { options: "-c DateStyle=ISO" },
+      });
+    } finally {
+      process.env = former;
+    }
     rmSync(home, { recursive: true });
   });
 });
