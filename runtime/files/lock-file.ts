@@ -140,14 +140,24 @@ function isElsewhere({ space }: LockRecord): boolean {
 }
 
 /** A holder on another machine, or of this one before it was started anew. */
-function isFar({ holder, beats }: LockRecord): boolean {
+function isFar({ holder, beats }: Pick<LockRecord, "holder" | "beats">): boolean {
   return beats && holder !== undefined && isOfAnotherBoot(holder);
+}
+
+/**
+ * A holder that is no process here and could show no sign of life, as its folder takes no socket: it may be
+ * in another container. Where there are no containers, all processes are seen.
+ */
+function isBeyond({ holder, beats, space }: LockRecord): boolean {
+  const isSilent = beats && space === undefined && processSpace() !== undefined;
+  return isSilent && holder !== undefined && !isFar({ holder, beats }) && !isStillRunning(holder);
 }
 
 async function isHeld(path: string, lock: LockRecord, first: string): Promise<boolean> {
   if (lock.holder === undefined) return false;
   if (isFar(lock)) return isBeating(path);
-  return isElsewhere(lock) ? isLifeShown(signOf(first, lock.id)) : isStillRunning(lock.holder);
+  if (isElsewhere(lock)) return isLifeShown(signOf(first, lock.id));
+  return isBeyond(lock) ? isBeating(path) : isStillRunning(lock.holder);
 }
 
 async function readLock(path: string): Promise<LockRecord | undefined> {
@@ -191,13 +201,14 @@ async function acquire(
 }
 
 function held(path: string, lock: LockRecord | undefined): LockHeldError {
-  const isSeen = lock?.holder !== undefined && !isElsewhere(lock) && !isFar(lock);
+  const isHidden = lock !== undefined && (isElsewhere(lock) || isBeyond(lock));
+  const isSeen = lock?.holder !== undefined && !isHidden && !isFar(lock);
   const pid = isSeen ? lock.holder?.pid : undefined;
   const who = pid === undefined ? "another process" : `the process ${pid}`;
   return new LockHeldError("LOCK_HELD", `${who} holds the lock ${path}`, {
     details: {
       pid,
-      isElsewhere: lock !== undefined && isElsewhere(lock),
+      isElsewhere: isHidden,
       isFar: lock !== undefined && isFar(lock),
     },
     retriable: true,

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { lockHome } from "../../../../cli/home/home-lock.js";
-import { isLifeShown, showLife } from "../../../../runtime/files/sign-of-life.js";
+import { isLifeShown, showLife, startBeat } from "../../../../runtime/files/sign-of-life.js";
 import { recordProcess, isStillRunning } from "../../../../runtime/process/process-identity.js";
 
 const folders: string[] = [];
@@ -115,6 +115,21 @@ describe("the lock of a home", () => {
       await held.release();
       expect(readdirSync(home)).toEqual([]);
     });
+  });
+
+  it("of a kit in another container is respected in a folder that takes no socket", async () => {
+    const { home, lock } = newHome();
+    const id = "00000000-0000-4000-8000-000000000004";
+    const unseen = { ...(await deadProcess()), beats: true, id };
+    writeFileSync(lock, JSON.stringify(unseen));
+    const beat = startBeat(lock);
+    const refused = lockHome(lock, home);
+    await expect(refused).rejects.toMatchObject({ code: "HOME_LOCKED" });
+    await expect(refused).rejects.toThrow("in another container");
+    beat.end();
+    const held = await lockHome(lock, home);
+    expect(held.tookOver).toBe(true);
+    await held.release();
   });
 
   describe("of a kit on another machine, in a network folder", () => {
