@@ -26,7 +26,8 @@ export interface AccessListResult {
 }
 
 /**
- * The list of addresses and slots that the message touches, without those that are warm anyway.
+ * The list of addresses and slots that the message touches, without those that are warm anyway; the block's
+ * coinbase is warm, and named as by go-ethereum. It begins with the message's own list, put in that form.
  * @throws INSUFFICIENT_FUNDS; INVALID_MESSAGE where it cannot be executed, or not with its list: clients read
  *   list and gas, and not that the answer has an `error`
  */
@@ -35,7 +36,12 @@ export function createAccessList(
   runner: MessageRunner,
   gasLimit: bigint,
 ): AccessListResult {
-  let accessList = request.accessList;
+  const alwaysWarm = [
+    ...PRECOMPILE_ADDRESSES,
+    request.from,
+    ...(request.to === undefined ? [] : [request.to]),
+  ];
+  let accessList = mergeLists(request.accessList, [], new Set<string>(alwaysWarm));
   let outcome: RanOutcome;
   for (let round = 1; ; round++) {
     const touched = new TouchedList();
@@ -45,10 +51,9 @@ export function createAccessList(
       throw new CallError("INVALID_MESSAGE", `failed to apply transaction: err: ${run.error}`);
     }
     outcome = run;
-    const warm = new Set<string>([...PRECOMPILE_ADDRESSES, request.from, ...touched.created]);
-    if (request.to !== undefined) warm.add(request.to);
+    const warm = new Set<string>([...alwaysWarm, ...touched.created]);
     const grown = mergeLists(accessList, touched.entries(), warm);
-    if (sizeOf(grown) === sizeOf(accessList) || round === MAX_ROUNDS) break;
+    if (isSame(grown, accessList) || round === MAX_ROUNDS) break;
     accessList = grown;
   }
   const { gasUsed, error } = outcome;
@@ -105,6 +110,13 @@ function mergeLists(
   return [...merged].map(([address, slots]) => ({ address, storageKeys: [...slots] }));
 }
 
-function sizeOf(list: readonly AccessListEntry[]): number {
-  return list.reduce((size, { storageKeys }) => size + 1 + storageKeys.length, 0);
+/** Of merged lists, one of which was made from the other: what is named by both stands in the same order. */
+function isSame(first: readonly AccessListEntry[], second: readonly AccessListEntry[]): boolean {
+  return (
+    first.length === second.length &&
+    first.every(({ address, storageKeys }, index) => {
+      const other = second[index];
+      return address === other?.address && storageKeys.length === other.storageKeys.length;
+    })
+  );
 }

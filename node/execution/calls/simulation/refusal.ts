@@ -8,7 +8,7 @@ import {
   type TransactionFaultCode,
 } from "../../../../chain/transaction-rules.js";
 import type { Atoken } from "../../../../chain/units.js";
-import { type AccountRecord, EMPTY_ACCOUNT } from "../../../store/account-record.js";
+import type { AccountRecord } from "../../../store/account-record.js";
 import { CallError } from "../call-error.js";
 import type { SimulationRefusal } from "../call-port.js";
 import { belowBaseFeeText, fundsText, tipAboveFeeText } from "../call-run.js";
@@ -30,7 +30,7 @@ export function checkCall(
   const who = `address ${toChecksumAddress(from)}`;
   const refuse = (refusal: SimulationRefusal, text: string) =>
     refused(refusal, asGethWraps(text, gasLimit));
-  if (validation && nonce >= MAX_NONCE) {
+  if (nonce >= MAX_NONCE) {
     throw refuse("NONCE_EXHAUSTED", `nonce has max value: ${who}, nonce: ${nonce}`);
   }
   // A call that names no fees is free, unless the rules of real blocks were asked for.
@@ -47,7 +47,7 @@ export function checkCall(
 export function refusedBecause(
   code: TransactionFaultCode,
   transaction: BlockTransaction,
-  sender: AccountRecord = EMPTY_ACCOUNT,
+  sender: Sender,
 ): CallError {
   const describe = REFUSALS.get(code);
   // The others are ruled out before: a simulation's sender may be a contract, its gas is capped.
@@ -60,12 +60,15 @@ function asGethWraps(text: string, gasLimit: bigint): string {
   return `err: ${text} (supplied gas ${gasLimit})`;
 }
 
+/** Of the sender: its nonce, and what it may spend. */
+type Sender = Pick<AccountRecord, "nonce" | "balanceAtoken">;
+
 type Describe = (
   transaction: BlockTransaction,
-  sender: AccountRecord,
+  sender: Sender,
 ) => readonly [SimulationRefusal, string];
 
-function nonceText({ tx, from }: BlockTransaction, sender: AccountRecord): string {
+function nonceText({ tx, from }: BlockTransaction, sender: Sender): string {
   return `address ${toChecksumAddress(from)}, tx: ${tx.nonce} state: ${sender.nonce}`;
 }
 

@@ -169,7 +169,10 @@ class BlockRun {
           `${OUT_OF_COMPUTE.text}: no block can hold the call`,
         );
       }
-      throw refusedBecause(outcome.code, transaction, execution.state.accountNow(from));
+      const { nonce } = execution.state.accountNow(from) ?? EMPTY_ACCOUNT;
+      // What is locked of a balance pays for nothing.
+      const sender = { nonce, balanceAtoken: execution.state.spendableNow(from) };
+      throw refusedBecause(outcome.code, transaction, sender);
     }
     const executed = outcome.result;
     if (executed === undefined) throw new TypeError("a simulated call is run by the engine");

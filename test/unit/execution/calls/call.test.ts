@@ -401,6 +401,16 @@ describe("eth_createAccessList", () => {
     expect((await execute(state, [sent])).receipts[0]).toMatchObject({ status: 1, gasUsed });
   });
 
+  it("begins with the message's own list, without what is of no use in it", async () => {
+    const named = withCode(`73${BOB.slice(2)}3100`);
+    const useless = [{ address: CONTRACT, storageKeys: [] }];
+    expect(await list(named, { accessList: useless })).toEqual(await list(named));
+    expect((await list(named)).accessList).toEqual([{ address: BOB, storageKeys: [] }]);
+    const slots = [7, 8].map((key) => ({ address: CONTRACT, storageKeys: [slot(key)] }));
+    const { accessList } = await list(withCode("600754600854600954"), { accessList: slots });
+    expect(accessList).toEqual([{ address: CONTRACT, storageKeys: [slot(7), slot(8), slot(9)] }]);
+  });
+
   it("follows code that reads more with every listed slot", async () => {
     // SLOAD(SLOAD(0)): the second slot is known only after the first was read.
     const state = new MemoryState({ [CONTRACT]: { code: "5f545450", storage: { 0: 9n } } });

@@ -104,6 +104,23 @@ describe("bounds of a simulation", () => {
     });
   });
 
+  it("name the last nonce as such where it is not checked against the state, too", async () => {
+    const nonce = `0x${"f".repeat(16)}`;
+    const refusal = await error({ calls: [{ from: ALICE, to: BOB, nonce }] });
+    expect(refusal?.message).toMatch(/^err: nonce has max value: address 0x/);
+  });
+
+  it("tell what of a balance can be spent", async () => {
+    const locks = new Map([
+      [ALICE, { originalAtoken: 80n, startTimeMs: undefined, endTimeMs: 2e12 }],
+    ]);
+    const state = new MemoryState({ [ALICE]: { balanceAtoken: 100n } });
+    const vesting = createTestNode({}, new InProcessCalls(state, BLOCK, { ...SETTINGS, locks }));
+    const blockStateCalls = [{ calls: [{ from: ALICE, to: BOB, value: "0x32" }] }];
+    const answer = await vesting.ask("eth_simulateV1", { blockStateCalls });
+    expect(answer.error?.message).toContain("have 20 want 50");
+  });
+
   it("hold for the size of the answer", async () => {
     // 32 logs of 400,000 bytes each, as JSON far above what a worker may answer.
     const size = push(400_000);
