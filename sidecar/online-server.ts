@@ -52,6 +52,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
   const tip = () => source.tip();
   const assertCurrent = () => follower.assertCurrent();
   const quarantineOf: typeof index.quarantineOf = (contract) => index.quarantineOf(contract);
+  const placeOf: typeof index.placeOf = (hash) => index.placeOf(hash);
   const search = createTransactionSearch(store);
   return createSidecarServer({
     name: "sidecar-online",
@@ -73,6 +74,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
           quarantineOf,
           judgedTo: async () => (await source.newestIndexed()).index,
         },
+        placeOf,
         assertCurrent,
       }),
       ...eventRoutes({ network, index, tip }),
@@ -87,6 +89,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
         client,
         feePolicy: options.feePolicy,
         quarantineOf,
+        placeOf,
         judged: async () => void (await source.tip()),
         assertCurrent,
       }),

@@ -22,12 +22,13 @@ export function onlineRoutes(options: {
   readonly feePolicy: FeePolicy;
   /** A token of which blocks tell no operations is not paid. */
   readonly quarantineOf: IndexReader["quarantineOf"];
+  readonly placeOf: IndexReader["placeOf"];
   /** See `FactSource`. */
   readonly judged: () => Promise<void>;
   /** Throws while the node contradicts the index, or is behind it: its nonces are not the chain's. */
   readonly assertCurrent: () => Promise<void>;
 }): HttpRoute[] {
-  const { network, registry, client, assertCurrent } = options;
+  const { network, registry, assertCurrent } = options;
   const metadata: EndpointHandler = async (fields, { signal }) => {
     const wanted = parseOptions(fields["options"], registry);
     checkPayerKeys(fields["public_keys"], wanted.intent.from);
@@ -42,7 +43,7 @@ export function onlineRoutes(options: {
     const { tx } = parseSigned(text, { network, registry });
     await assertCurrent();
     await checkNode(options, { signal });
-    await submitTransaction(client, tx, { signal });
+    await submitTransaction(options, tx, { signal });
     return { body: transactionIdentifier(tx.hash) };
   };
   return [

@@ -5,7 +5,14 @@ import type { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { type SubmitRefusal, submitRefusalOf } from "../../rpc-client/submit-refusal.js";
+import type { IndexReader } from "../index/index-reader.js";
 import { SidecarError, type SidecarErrorCode } from "../rosetta/errors.js";
+
+/** What tells that a transaction is mined: the index has all places, a node those of blocks that it keeps. */
+export interface MinedSource {
+  readonly client: EvmClient;
+  readonly placeOf: IndexReader["placeOf"];
+}
 
 /**
  * Hands a checked transaction to the node; bytes that its pool or a block has already are no
@@ -13,30 +20,32 @@ import { SidecarError, type SidecarErrorCode } from "../rosetta/errors.js";
  * @throws one code per reason; NODE_FAULT for an answer that cannot be believed
  */
 export async function submitTransaction(
-  client: EvmClient,
+  source: MinedSource,
   tx: SignedTransaction,
   rpc: RpcOptions,
 ): Promise<void> {
+  const { client } = source;
   const [sent] = await client.sendRawTransactions([bytesToHex(tx.raw)], rpc);
   if (sent === undefined) throw new SidecarError("NODE_FAULT", { reason: "no answer" });
   if (sent.outcome === "accepted") {
     if (sent.hash !== tx.hash) throw new SidecarError("NODE_FAULT", { reason: "another hash" });
-  } else if (!(await isKnown(client, tx.hash, sent.error, rpc))) {
+  } else if (!(await isKnown(source, tx.hash, sent.error, rpc))) {
     throw submitError(sent.error);
   }
 }
 
 /**
  * True when these very bytes were taken before. Once mined they may be refused for any reason (a
- * used nonce, a spent balance, a full pool): only the receipt tells that from a real refusal.
+ * used nonce, a spent balance, a full pool): only their place or receipt tells that from a real refusal.
  */
 async function isKnown(
-  client: EvmClient,
+  { client, placeOf }: MinedSource,
   hash: Hash32,
   error: RpcError,
   rpc: RpcOptions,
 ): Promise<boolean> {
   if (submitRefusalOf(error) === "ALREADY_KNOWN") return true;
+  if (placeOf(hash) !== undefined) return true;
   return (await client.getTransactionReceipt(hash, rpc)) !== undefined;
 }
 

@@ -11,6 +11,7 @@ import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
+import type { IndexReader } from "../index/index-reader.js";
 import { missingBlockFault } from "../index/missing-block.js";
 import { revertDetails, SidecarError } from "../rosetta/errors.js";
 import { accountIdentifier, type BlockReference } from "../rosetta/identifiers.js";
@@ -49,6 +50,8 @@ export interface CallPorts {
   readonly blocks: ReadBlocks;
   readonly registry: TokenRegistry;
   readonly quarantines: TokenQuarantines;
+  /** What is mined, whoever can tell more of it. */
+  readonly placeOf: IndexReader["placeOf"];
   /** Throws while the node contradicts the index, or is behind it: so would its receipts be. */
   readonly assertCurrent: () => Promise<void>;
 }
@@ -62,6 +65,9 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** The node's numbers for parameters that it does not take, and for answers that are too large. */
 const INVALID_PARAMS = -32602;
 const RESPONSE_TOO_LARGE = -32003;
+
+/** Of a mined transaction of another kind, and of what a block does by itself. */
+const NO_RECEIPT = "mined, and no transaction of the EVM: it has no receipt and no trace";
 
 interface CallResult {
   readonly result: Fields;
@@ -107,6 +113,7 @@ type ChainMethod = Exclude<CallMethod, OwnMethod | "block_accounts" | "block_tra
 function chainMethods({
   client,
   blocks,
+  placeOf,
   assertCurrent,
 }: CallPorts): Record<ChainMethod, CallHandler> {
   /** Asks by the block's hash: another chain's node must not answer with a state of its own. */
@@ -125,8 +132,12 @@ function chainMethods({
   const receiptOf = async (hash: Hash32, options: RpcOptions) => {
     await assertCurrent();
     const receipt = await client.receiptObject(hash, options);
-    if (receipt === undefined) throw new SidecarError("TRANSACTION_NOT_MINED", { hash });
-    return receipt;
+    if (receipt !== undefined) return receipt;
+    const place = placeOf(hash);
+    if (place === undefined) throw new SidecarError("TRANSACTION_NOT_MINED", { hash });
+    // A node that has deleted the block says so.
+    await client.getBlockHeader(place.height, options);
+    throw new SidecarError("CALL_FAILED", { reason: NO_RECEIPT, hash });
   };
   return {
     async eth_call(parameters, options) {

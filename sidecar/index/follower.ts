@@ -423,7 +423,9 @@ export class IndexFollower {
   private logFault(error: unknown, told: SidecarError): void {
     const { store, log } = this.options;
     const code = error instanceof IndexError ? error.code : told.code;
-    const isForPeople = error instanceof IndexError || severityOf(told) === "error";
+    // What does not pass by itself is for people, however the node has worded it.
+    const isForPeople =
+      error instanceof IndexError || severityOf(told) === "error" || !told.retriable;
     if (this.toldCodes.has(code) || (this.toldCodes.size > 0 && !isForPeople)) return;
     this.toldCodes.add(code);
     if (error instanceof LevelStoreError) {

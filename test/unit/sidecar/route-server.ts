@@ -53,7 +53,11 @@ function headerBlocks(client: EvmClient): CallPorts["blocks"] {
 
 export function routeServer(
   nodeUrl: string,
-  parts: { registry: TokenRegistry; quarantines?: CallPorts["quarantines"] },
+  parts: {
+    registry: TokenRegistry;
+    quarantines?: CallPorts["quarantines"];
+    placeOf?: CallPorts["placeOf"];
+  },
 ): RouteServer {
   const rpc = createJsonRpcClient({ url: nodeUrl, timeoutMs: 30_000 });
   const client = createEvmClient(rpc);
@@ -61,6 +65,7 @@ export function routeServer(
   const assertCurrent = () => Promise.resolve();
   const {
     registry,
+    placeOf = () => undefined,
     quarantines = { quarantineOf: () => undefined, judgedTo: () => Promise.resolve(0) },
   } = parts;
   const server = createSidecarServer({
@@ -76,6 +81,7 @@ export function routeServer(
         registry,
         client,
         quarantines,
+        placeOf,
         blocks: headerBlocks(client),
         assertCurrent,
       }),

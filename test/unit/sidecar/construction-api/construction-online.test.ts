@@ -482,6 +482,18 @@ describe("/construction/submit", () => {
     effectiveGasPrice: "0x17d7840",
   });
 
+  it("succeeds again for mined bytes whose block the node has deleted, as the index knows them", async () => {
+    refuse("eth_sendRawTransaction", -32000, "nonce too low: next nonce 6, tx nonce 5");
+    replace("eth_getTransactionReceipt", () => null);
+    const place = { height: 2, position: 0 };
+    const placeOf = jest.spyOn(online.index.blocks, "placeOf").mockReturnValue(place);
+    const { status, body } = await submit();
+    expect([status, body]).toEqual([200, { transaction_identifier: { hash } }]);
+    expect(placeOf.mock.calls).toEqual([[hash]]);
+    placeOf.mockRestore();
+    expect((await submit()).body.code).toBe(401);
+  });
+
   it("succeeds again for bytes that the pool or a block already has", async () => {
     refuse("eth_sendRawTransaction", -32000, "already known");
     expect((await submit()).status).toBe(200);

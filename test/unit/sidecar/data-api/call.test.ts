@@ -46,6 +46,7 @@ describe("/call", () => {
             : undefined,
         judgedTo: () => Promise.resolve(9),
       },
+      placeOf: (hash) => (hash === hashOf("block 1") ? { height: 1, position: 0 } : undefined),
     });
   });
   afterEach(() => node.reset());
@@ -167,6 +168,26 @@ describe("/call", () => {
       ]);
     }
     expect(sent("debug_traceTransaction")).toHaveLength(3);
+  });
+
+  it("does not ask to come again for what is mined and has no receipt", async () => {
+    const methods = ["eth_getTransactionReceipt", "debug_traceTransaction"];
+    const codes = async () => {
+      const answers = await Promise.all(
+        methods.map((method) => ask(method, { tx_hash: hashOf("block 1") })),
+      );
+      return answers.map(({ body }) => [body["code"], body["retriable"]]);
+    };
+    expect(await codes()).toEqual([
+      [213, false],
+      [213, false],
+    ]);
+    // As a node answers that has deleted the block.
+    failing("eth_getBlockByNumber", new RpcFault(4_444, "pruned history unavailable"));
+    expect(await codes()).toEqual([
+      [204, false],
+      [204, false],
+    ]);
   });
 
   it.each<[string, Record<string, unknown>, string]>([

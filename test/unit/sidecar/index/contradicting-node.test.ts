@@ -88,6 +88,28 @@ describe("a node whose journal does not add up to what it says was minted", () =
   });
 });
 
+describe("a node that cannot serve the next block, and was away before", () => {
+  it("is told in the log, though it words that as any refusal", async () => {
+    const blocks = journals();
+    const logLines: string[] = [];
+    const node = await startNode({}, blocks);
+    const online = start(node, { logLines });
+    await online.indexed(2);
+    const failing = (method: string, code: number, text: string) =>
+      node.methods.set(method, () => {
+        throw new RpcFault(code, text);
+      });
+    const heads = node.methods.get("eth_getBlockByNumber");
+    failing("eth_getBlockByNumber", -32_005, "not yet");
+    await until(() => told(logLines).length > 0, { timeoutMs: 10_000 });
+    failing("causeway_getBlockJournal", -32_603, "the block is not served");
+    extend(blocks, 1);
+    node.methods.set("eth_getBlockByNumber", heads ?? (() => undefined));
+    await until(() => told(logLines).length > 1, { timeoutMs: 10_000 });
+    expect(told(logLines)).toEqual(["warn NODE_BUSY", "error NODE_REFUSED"]);
+  });
+});
+
 describe("a node that contradicts the index", () => {
   it("halts it with the reason on /ready; nothing is overwritten, and the right node mends it", async () => {
     const blocks = journals();
