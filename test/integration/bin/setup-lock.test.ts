@@ -71,7 +71,9 @@ it("goes with a start that is gone, and with one that never wrote who it is", ()
 });
 
 it("finds what a build with this very process id left behind, as in a container it may be", async () => {
-  const { removeLeftovers }: { removeLeftovers(final: string): void } = await import(COMPILE);
+  const { removeLeftovers }: { removeLeftovers(this: void, final: string): void } = await import(
+    COMPILE
+  );
   const final = join(folder, "dist");
   for (const name of ["", `.${process.pid}.old`, `.${process.ppid}`]) mkdirSync(`${final}${name}`);
   writeFileSync(join(`${final}.${process.pid}.old`, "x"), "");
@@ -80,13 +82,12 @@ it("finds what a build with this very process id left behind, as in a container 
 });
 
 it("keeps nothing of the modes of the clone's files in a build", async () => {
-  const { copyAssets }: { copyAssets(root: string, target: string): Promise<void> } = await import(
-    ASSETS
-  );
+  const { copyAssets }: { copyAssets(this: void, root: string, target: string): Promise<void> } =
+    await import(ASSETS);
   const [root, target] = [join(folder, "clone"), join(folder, "build")];
-  const path = "cli/home/npm-flags.mjs";
+  const asset = "cli/home/npm-flags.mjs";
   mkdirSync(join(root, "cli", "home"), { recursive: true });
-  writeFileSync(join(root, path), "", { mode: 0o600 });
+  writeFileSync(join(root, asset), "", { mode: 0o600 });
   await copyAssets(root, target);
-  expect(statSync(join(target, path)).mode & 0o777).toBe(0o666 & ~process.umask());
+  expect(statSync(join(target, asset)).mode & 0o777).toBe(0o666 & ~process.umask());
 });
