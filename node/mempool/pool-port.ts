@@ -74,7 +74,7 @@ export interface TransactionPool {
 }
 
 /** The mempool as the network sees it. */
-export interface NetworkPool extends Pick<TransactionPool, "submit" | "senders"> {
+export interface NetworkPool extends Pick<TransactionPool, "submit" | "senders" | "status"> {
   /**
    * Executable transactions that clients sent to this node before a time, one sender after the other as
    * `senders` has them: this node alone answers for them.

@@ -1,9 +1,11 @@
 /**
  * Transactions over the network. What becomes executable here goes out in batches; what comes in
- * goes to the pool first and is relayed only if the pool took something of it and judged all of it;
- * else what it took goes out alone. A new peer gets what is pending, so that nothing is lost that was
- * sent while the two were apart. What clients sent here and no block holds goes out again and again:
- * others may have had no room for it, or an older head, when they heard of it.
+ * goes to the pool first and is relayed only if the pool took something of it, can execute all that
+ * it took, and judged all of it; else what can be executed goes out alone. What waits behind a nonce
+ * that is missing costs its sender nothing: it goes out from here once it is executable. A new peer
+ * gets what is pending, so that nothing is lost that was sent while the two were apart. What clients
+ * sent here and no block holds goes out again and again: others may have had no room for it, or an
+ * older head, when they heard of it.
  */
 import { LRUCache } from "lru-cache";
 import { hashOfRaw } from "../../../chain/cosmos/cosmos-transaction.js";
@@ -71,12 +73,6 @@ const AGAIN_BYTES = 512 * 1024;
 
 /** Peers whose last greeting is remembered. */
 const MAX_GREETED = 1_000;
-
-/**
- * Hashes that came from peers and are not to be published again from here. One that is forgotten
- * before it becomes executable is published once more than needed.
- */
-const MAX_HEARD = 65_536;
 
 /** Refusals that no state can explain: nobody who looked at it would have relayed it. */
 const SENDERS_FAULT: ReadonlySet<string> = new Set<PoolErrorCode>([
@@ -146,9 +142,20 @@ interface Newcomer {
   readonly dueMs: number;
 }
 
+/** A transaction of peers' batches that the pool is looking at. */
+interface Judged {
+  /** Batches with it. */
+  batchCount: number;
+  /** Whether one of them goes on with it. */
+  isPassedOn: boolean;
+  /** Whether it became executable meanwhile: by one of them, or because a client sent it here. */
+  isExecutable: boolean;
+}
+
 /** The pool's side of gossip. */
 export class TransactionGossip {
-  private readonly heard = new LRUCache<Hash32, true>({ max: MAX_HEARD });
+  /** What goes on with its batch, and is not to be published from here as well. */
+  private readonly judged = new Map<Hash32, Judged>();
   private readonly greetedAtMs = new LRUCache<NodeId, number>({ max: MAX_GREETED });
   /** Peers that are to be greeted. */
   private readonly newcomers = new Map<NodeId, Newcomer>();
@@ -164,10 +171,12 @@ export class TransactionGossip {
     this.againDueMs = ports.clock.monotonicMs() + AGAIN_INTERVAL_MS;
   }
 
-  /** Transactions became executable here; those that peers sent are known to them. */
+  /** Transactions became executable here; of those of a peer's batch it is known when it is judged. */
   onAdmitted(transactions: readonly PendingTransaction[]): void {
     for (const { tx } of transactions) {
-      if (!this.heard.has(tx.hash)) this.put(tx.raw);
+      const judged = this.judged.get(tx.hash);
+      if (judged === undefined) this.put(tx.raw);
+      else judged.isExecutable = true;
     }
     if (this.batch.length > 0) this.wakeup.wake();
   }
@@ -181,17 +190,50 @@ export class TransactionGossip {
       return "invalid";
     }
     const hashes = raws.map(hashOfRaw);
-    for (const hash of hashes) this.heard.set(hash, true);
-    const answers = await this.submit(raws, from);
-    // What was refused now may come again from one of this node's own clients.
-    hashes.forEach((hash, index) => answers[index] instanceof Error && this.heard.delete(hash));
+    for (const hash of hashes) this.startJudging(hash);
+    let answers: readonly unknown[] = [];
+    let passedOn: readonly Uint8Array[];
+    try {
+      answers = await this.submit(raws, from);
+    } finally {
+      passedOn = raws.filter((raw, index) => this.isPassedOn(raw, hashes[index], answers[index]));
+    }
     const taken = raws.filter((_, index) => !(answers[index] instanceof Error));
     const isInvalid = answers.some(isSendersFault);
-    if (taken.length === 0) return isInvalid ? "invalid" : "drop";
-    if (!isInvalid && !answers.some(isUnjudged)) return "relay";
+    if (passedOn.length === 0) return isInvalid ? "invalid" : "drop";
+    const isGapped =
+      passedOn.length < taken.length ||
+      hashes.some((hash, index) => {
+        return answers[index] instanceof Error && this.ports.pool.status(hash).status === "queued";
+      });
+    if (!isGapped && !isInvalid && !answers.some(isUnjudged)) return "relay";
     // Also of a liar: others' transactions that he sends with a false one would end here.
-    this.ports.publish(encodeTransactions(taken));
+    this.ports.publish(encodeTransactions(passedOn));
     return isInvalid ? "invalid" : "used";
+  }
+
+  /** A batch with this transaction goes to the pool. */
+  private startJudging(hash: Hash32): void {
+    const judged = this.judged.get(hash);
+    if (judged !== undefined) judged.batchCount++;
+    else this.judged.set(hash, { batchCount: 1, isPassedOn: false, isExecutable: false });
+  }
+
+  /** Whether a transaction goes on with its batch; where no batch goes on with it, it may have to from here. */
+  private isPassedOn(raw: Uint8Array, hash: Hash32 | undefined, answer: unknown): boolean {
+    const judged = hash === undefined ? undefined : this.judged.get(hash);
+    if (hash === undefined || judged === undefined) return false;
+    const isPassedOn = !(answer instanceof Error) && this.isForBlocks(hash);
+    if (isPassedOn) judged.isPassedOn = true;
+    judged.batchCount--;
+    if (judged.batchCount > 0) return isPassedOn;
+    this.judged.delete(hash);
+    // A client sent it here at the same time, and peers' copies were refused because the pool had it.
+    if (judged.isExecutable && !judged.isPassedOn && this.isForBlocks(hash)) {
+      this.put(raw);
+      this.wakeup.wake();
+    }
+    return isPassedOn;
   }
 
   /** Whether batches of a peer are looked at now: it may have sent too much that was useless. */
@@ -207,6 +249,15 @@ export class TransactionGossip {
   async onDirect(raws: readonly Uint8Array[], from: NodeId): Promise<void> {
     const answers = await this.submit(raws, from);
     if (answers.some(isSendersFault)) this.ports.report(from, "invalidMessage");
+  }
+
+  /**
+   * Whether blocks may take it, or have. What waits for another nonce, or has left the pool again without
+   * a dearer one in its place, costs its sender nothing: it would go through the network without end.
+   */
+  private isForBlocks(hash: Hash32): boolean {
+    const { status } = this.ports.pool.status(hash);
+    return status === "pending" || status === "included" || status === "replaced";
   }
 
   /** A peer has joined: it is sent what is pending. */

@@ -18,7 +18,11 @@ import type {
 } from "../../../node/consensus/consensus-ports.js";
 import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import type { PendingTransaction } from "../../../node/view/event-bus.js";
-import type { NetworkPool, SenderContent } from "../../../node/mempool/pool-port.js";
+import type {
+  NetworkPool,
+  SenderContent,
+  TransactionStatus,
+} from "../../../node/mempool/pool-port.js";
 import { PoolError } from "../../../node/mempool/pool-error.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { encodeConsensusMessage } from "../../../node/p2p/peers/peer-codec.js";
@@ -251,6 +255,10 @@ export class FakePool implements NetworkPool {
     });
     this.onAdmitted(fresh);
     return Promise.resolve(answers);
+  }
+
+  status(hash: Hash32): TransactionStatus {
+    return { status: this.admitted.has(hash) ? "pending" : "unknown" };
   }
 
   /** Looked at by greetings, in all. */

@@ -2,7 +2,7 @@
  * What a node passes on of a batch that it did not judge as a whole: others, with another head or other
  * prices, must find nothing in it for which they would turn away the node that passed it on.
  */
-import { beforeAll, describe, expect, it } from "@jest/globals";
+import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { ChainError } from "../../../chain/errors.js";
@@ -10,8 +10,9 @@ import { decodeTransaction, recoverSender } from "../../../chain/transaction.js"
 import type { PoolRules } from "../../../node/mempool/admission/admission.js";
 import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
-import { encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
+import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
+import { until } from "../../helpers/until.js";
 import { freeOfCharge } from "../../integration/p2p/fakes.js";
 import { account, createFixture, transfer } from "./support.js";
 
@@ -30,7 +31,21 @@ async function open(rules: Partial<PoolRules>) {
     load: { ...freeOfCharge, mayServe: () => true, served: () => undefined },
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
   });
-  return { pool: made.pool, gossip, published };
+  made.bus.on("pendingTransactions", (list) => gossip.onAdmitted(list));
+  const told = () => published.flatMap((bytes) => decodeTransactions(bytes));
+  return { pool: made.pool, gossip, published, told };
+}
+
+let stopping = new AbortController();
+
+afterEach(() => {
+  stopping.abort(new Error("test over"));
+  stopping = new AbortController();
+});
+
+/** Lets a node publish until the test is over. */
+function run({ gossip }: { readonly gossip: TransactionGossip }): void {
+  gossip.run(stopping.signal).catch(() => undefined);
 }
 
 /** What the second node says of the first, which has passed on what a liar sent it. */
@@ -108,5 +123,39 @@ describe("what goes out beside a transaction that was refused before its signatu
     expect(await first.gossip.onGossip(batch, liar)).toBe("relay");
     expect(first.published).toEqual([]);
     expect(await second.gossip.onGossip(batch, liar)).toBe("relay");
+  });
+});
+
+describe("what waits behind a nonce that is missing", () => {
+  it("goes no further before it is executable, and then does", async () => {
+    const node = await open({});
+    run(node);
+    const [first, second, third] = [0, 1, 2].map((nonce) => transfer(account(4), nonce).raw);
+    const gapped = [second, third].filter((raw) => raw !== undefined);
+    expect(await node.gossip.onGossip(encodeTransactions(gapped), liar)).toBe("drop");
+    // Beside what can be executed it is left out.
+    const [other, far] = [transfer(account(5), 0).raw, transfer(account(4), 9).raw];
+    for (const mixed of [
+      [...gapped, good.raw],
+      [far, other],
+    ]) {
+      expect(await node.gossip.onGossip(encodeTransactions(mixed), liar)).toBe("used");
+    }
+    expect(node.told()).toEqual([good.raw, other]);
+    expect(await node.gossip.onGossip(encodeTransactions([first ?? far]), liar)).toBe("relay");
+    await until(() => node.told().length === 4, { timeoutMs: 5_000 });
+    expect(node.told().slice(2)).toEqual(gapped);
+  });
+});
+
+describe("what a client sends while a peer's copy of it is being judged", () => {
+  it("goes out from here, as the peer's copy goes no further", async () => {
+    const node = await open({});
+    run(node);
+    const own = transfer(account(6), 0);
+    const sent = node.pool.submit([own.raw]);
+    expect(await node.gossip.onGossip(encodeTransactions([own.raw]), liar)).toBe("drop");
+    expect(await sent).toEqual([own.hash]);
+    await until(() => node.told().length === 1, { timeoutMs: 5_000 });
   });
 });
