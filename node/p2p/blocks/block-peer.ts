@@ -51,6 +51,7 @@ export class BlockPeer {
   range: ArchiveRange | undefined;
   rangeAtMs = Number.NEGATIVE_INFINITY;
   isAsked = false;
+  /** When it was first asked for its range since it last gave one. */
   askedAtMs = Number.NEGATIVE_INFINITY;
   isAskedForProof = false;
   /** It is not asked for a proof again before. */

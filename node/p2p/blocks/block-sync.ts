@@ -85,9 +85,6 @@ export interface CatchUpOptions {
 const RANGE_INTERVAL_MS = 2_000;
 const LAST_RANGE_INTERVAL_MS = 100;
 
-/** Only what peers said this recently shows that nothing is left. */
-const RANGE_FRESH_MS = 1_000;
-
 /** Time for a peer to say how far it is. */
 const RANGE_TIMEOUT_MS = 5_000;
 
@@ -96,6 +93,13 @@ const LOG_INTERVAL_MS = 10_000;
 
 /** The loop looks around at least this often. */
 const TICK_MS = 50;
+
+/**
+ * Only what peers said this recently shows that nothing is left. Beside the time until a peer is silent, what
+ * passes until it is asked again: it is always one of both. With a gap between them a few peers that answer
+ * in the last moment, in turns, would keep a node from ever ending.
+ */
+const freshMs = (silentMs: number) => silentMs + LAST_RANGE_INTERVAL_MS + 4 * TICK_MS;
 
 /** Brings the node to the height of its peers. */
 export class BlockSync {
@@ -217,7 +221,8 @@ export class BlockSync {
       const isDue = nowMs - state.rangeAtMs >= intervalMs && nowMs >= state.passedOverUntilMs;
       if (!isDue || state.isAsked) continue;
       state.isAsked = true;
-      state.askedAtMs = nowMs;
+      // Asked once more, it has been silent all the same since it was first asked.
+      if (state.rangeAtMs >= state.askedAtMs) state.askedAtMs = nowMs;
       void this.askRange(state, signal);
     }
   }
@@ -257,7 +262,8 @@ export class BlockSync {
     if (nowMs - startMs < this.limits.settleMs) return false;
     // Whoever is frozen has nothing to give; it gets its turn when it answers again.
     const speaking = ranges.filter((state) => !this.isSilent(state, nowMs));
-    const isFresh = speaking.every(({ rangeAtMs }) => nowMs - rangeAtMs < RANGE_FRESH_MS);
+    const mostMs = freshMs(this.limits.silentMs);
+    const isFresh = speaking.every(({ rangeAtMs }) => nowMs - rangeAtMs < mostMs);
     const claimed = speaking.flatMap(({ peer: { nodeId }, range }) => {
       return range === undefined ? [] : [{ nodeId, height: range.height }];
     });

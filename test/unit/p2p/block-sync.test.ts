@@ -266,6 +266,54 @@ describe("catching up", () => {
       expect(performance.now() - startMs).toBeLessThan(2_000);
     }));
 
+  it("ends beside many who say each time just before they count as silent how far they are", () =>
+    inVirtualTime(async () => {
+      // One round of such a peer: its answer, and the pause before it is asked again.
+      const roundMs = 1_085;
+      const strangers = Array.from({ length: 20 }, (_, index) => {
+        const stranger = new FakePeer(`stranger ${index}`, { height: 100 });
+        let mostMs = 930 + roundMs;
+        stranger.source.range = async () => {
+          // Their answers come one after the other, so that at any time some peer's is old.
+          const missingMs = (index * roundMs) / 20 - performance.now() - 930;
+          const delayMs = 930 + (((missingMs % roundMs) + roundMs) % roundMs);
+          await new Promise((resolve) => setTimeout(resolve, Math.min(delayMs, mostMs)));
+          mostMs = 992;
+          return { base: 1, height: 100 };
+        };
+        return stranger;
+      });
+      const honest = new FakePeer("honest", { height: 100 });
+      const { run } = stage([honest, ...strangers], new FakeChain(100), { settleMs: 10_000 });
+      const startMs = performance.now();
+      const stopping = new AbortController();
+      setTimeout(() => stopping.abort(new Error("still catching up")), 30_000);
+      await run(false, stopping.signal);
+      expect(performance.now() - startMs).toBeLessThan(20_000);
+    }));
+
+  it("ends beside many who have said once how far they are and are held up since", () =>
+    inVirtualTime(async () => {
+      const strangers = Array.from({ length: 8 }, (_, index) => {
+        const stranger = new FakePeer(`stranger ${index}`, { height: 100 });
+        stranger.isHeldUp = () => true;
+        let isKnown = false;
+        stranger.source.range = async (signal) => {
+          if (isKnown) return ended(signal);
+          isKnown = true;
+          // Of so many, each asked for 5 s, some one has just been asked once more at any time.
+          await new Promise((resolve) => setTimeout(resolve, index * 620));
+          return { base: 1, height: 100 };
+        };
+        return stranger;
+      });
+      const honest = new FakePeer("honest", { height: 100 });
+      const { run } = stage([honest, ...strangers], new FakeChain(100), { settleMs: 10_000 });
+      const stopping = new AbortController();
+      setTimeout(() => stopping.abort(new Error("still catching up")), 30_000);
+      await run(false, stopping.signal);
+    }));
+
   it("does not end while a peer that speaks has more", () =>
     inVirtualTime(async () => {
       const frozen = new FakePeer("frozen", { height: 10, mode: "frozen" });
