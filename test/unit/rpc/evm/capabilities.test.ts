@@ -6,6 +6,11 @@ import { keccak256, Transaction } from "ethers";
 import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js";
 import { parseAddress } from "../../../../chain/address.js";
 import { USUAL_ACCOUNTS } from "../../../../chain/chain-accounts.js";
+import { COMMIT_FLAG } from "../../../../chain/consensus/commit.js";
+import {
+  decodeConsensusBlock,
+  encodeConsensusBlock,
+} from "../../../../chain/consensus/consensus-block.js";
 import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction } from "../../../../chain/transaction.js";
 import { RefusedBlocks } from "../../../../node/consensus/proposals/refused-blocks.js";
@@ -244,6 +249,23 @@ describe("debug_getBadBlocks", () => {
     ]);
     list.add(refused([new Uint8Array(64 * 1024 + 1)]).block, "large");
     expect(list.list()[0]?.block.transactions).toEqual([]);
+  });
+
+  it("holds of a block that came in nothing but what it keeps", () => {
+    const { block } = refused([new Uint8Array(100), new Uint8Array(5_000)]);
+    const validatorAddress = block.header.proposerAddress;
+    const signature = new Uint8Array(64).fill(7);
+    const signed = { flag: COMMIT_FLAG.commit, validatorAddress, timeNs: 1n, signature };
+    const signatures = [signed, { flag: COMMIT_FLAG.absent }];
+    const whole = { ...block, lastCommit: { ...block.lastCommit, signatures } };
+    const received = decodeConsensusBlock(encodeConsensusBlock(whole));
+    const list = new RefusedBlocks();
+    list.add(received, "small");
+    const [kept] = list.list();
+    expect(kept?.block).toEqual({ ...received, evidence: [] });
+    const [first] = kept?.block.lastCommit.signatures ?? [];
+    const views = [...(kept?.block.transactions ?? []), Object(first).signature];
+    expect(views.map(({ buffer }) => buffer.byteLength)).toEqual([100, 5_000, 64]);
   });
 });
 
