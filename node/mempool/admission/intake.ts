@@ -16,6 +16,7 @@ import {
   type CosmosTransaction,
   isCosmosBytes,
 } from "../../../chain/cosmos/cosmos-transaction.js";
+import { decodedBytes } from "../../../chain/cosmos/decoded-bytes.js";
 import { ChainError } from "../../../chain/errors.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import {
@@ -30,6 +31,7 @@ import type { Clock } from "../../../runtime/process/clock.js";
 import { SLICE_MS } from "../../../runtime/process/main-thread.js";
 import { ownFault, type PoolRules } from "./admission.js";
 import { ownCosmosFault, readCosmos, sdkRefusal } from "./cosmos-admission.js";
+import { DecodedRoom, type RoomShare } from "./decoded-room.js";
 import { createPoolEntry, type PoolEntry } from "../order/pool-entry.js";
 import { fromChainError, PoolError, refusalOf, underpriced } from "../pool-error.js";
 import type { TransactionOrigin } from "../pool-port.js";
@@ -86,6 +88,12 @@ export interface KnownTransaction {
 /** What became of one transaction on its way in. */
 export type Prepared = PoolEntry | KnownTransaction | PoolError;
 
+/** What is made of one call's transactions. */
+export interface Judging {
+  /** Settles when they are judged: in the pool, or nothing holds them any more. */
+  readonly committed: Promise<unknown>;
+}
+
 /**
  * A way in for each origin: what peers send is free and may take long to verify, and no client is to
  * wait for it.
@@ -105,7 +113,7 @@ export class Intakes {
   }
 
   /** See `Intake`; calls of the other origin are not waited for. */
-  take<Result>(
+  take<Result extends Judging>(
     raws: readonly Uint8Array[],
     origin: TransactionOrigin,
     use: (prepared: readonly Prepared[]) => Result,
@@ -125,6 +133,7 @@ class Intake {
   private numbered = 0;
   private verified = 0;
   private decodedAhead = 0;
+  private readonly room = new DecodedRoom();
   /** Calls are decoded one after the other, and so are they handed on. */
   private decoding: Promise<unknown> = Promise.resolve();
   private last: Promise<unknown> = Promise.resolve();
@@ -135,7 +144,7 @@ class Intake {
    * Prepares one call's transactions and hands them to `use`, after those of all earlier calls
    * and before those of the next.
    */
-  take<Result>(
+  take<Result extends Judging>(
     raws: readonly Uint8Array[],
     origin: TransactionOrigin,
     use: (prepared: readonly Prepared[]) => Result,
@@ -143,14 +152,21 @@ class Intake {
     const { clock } = this.ports;
     const receipt = { receivedAtMs: clock.nowMs(), heldSinceMs: clock.monotonicMs() };
     const before = this.last;
-    const decoded = this.decoding.then(() => this.decodeAll(raws, origin, before));
+    const share = this.room.share();
+    const decoded = this.decoding.then(() => this.decodeAll(raws, { origin, before, share }));
     const recovered = decoded.then((items) => this.recoverAll(items));
     // Each fault is thrown in its call's own turn; until then it must not count as unhandled.
     this.decoding = decoded.catch(() => undefined);
     recovered.catch(() => undefined);
     const turn = before.then(async () => {
       try {
-        return use(await this.number(await recovered, receipt, origin));
+        const judging = use(await this.number(await recovered, receipt, origin));
+        const leave = () => share.leave();
+        judging.committed.then(leave, leave);
+        return judging;
+      } catch (error) {
+        share.leave();
+        throw error;
       } finally {
         this.decodedAhead -= raws.length;
       }
@@ -166,14 +182,21 @@ class Intake {
 
   private async decodeAll(
     raws: readonly Uint8Array[],
-    origin: TransactionOrigin,
-    before: Promise<unknown>,
+    call: {
+      readonly origin: TransactionOrigin;
+      readonly before: Promise<unknown>;
+      readonly share: RoomShare;
+    },
   ): Promise<Decoded[]> {
+    const { origin, before, share } = call;
     if (this.decodedAhead + raws.length > MAX_DECODED_AHEAD) await before;
     this.decodedAhead += raws.length;
     const decoded: Decoded[] = [];
     for (const raw of raws) {
-      decoded.push(this.decode(ownBytes(raw), origin));
+      await share.enter();
+      const item = this.decode(ownBytes(raw), origin);
+      if (!isSettled(item)) share.hold(decodedBytes(item));
+      decoded.push(item);
       // Counted over all calls: many small ones would hold up the process like one large one.
       this.decoded += weightOf(raw);
       if (this.decoded < DECODED_PER_TURN) continue;

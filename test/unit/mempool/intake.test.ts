@@ -2,6 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { type Address, parseAddress, toBech32 } from "../../../chain/address.js";
+import { decodedBytes } from "../../../chain/cosmos/decoded-bytes.js";
 import { recoverSender, type SignedTransaction } from "../../../chain/transaction.js";
 import {
   InlineRecovery,
@@ -9,7 +10,7 @@ import {
 } from "../../../node/mempool/recovery/sender-recovery.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
-import { account, createFixture, drain, refusal, submit, transfer } from "./support.js";
+import { account, createFixture, drain, listing, refusal, submit, transfer } from "./support.js";
 
 const alice = account(1);
 const bob = account(2);
@@ -205,6 +206,42 @@ describe("calls under recovery together", () => {
       (await Promise.all(answers)).flat().filter((one) => typeof one === "string"),
     ).toHaveLength(9_000);
     expect(pool.counts()).toEqual({ pending: 9_000, queued: 0 });
+  });
+});
+
+describe("what takes many times its bytes once it is read", () => {
+  it("waits as bytes beyond 32 MiB, until what came before is judged", async () => {
+    const heavy = await listing(alice, 0);
+    const mostCount = Math.ceil((32 * 1024 * 1024) / decodedBytes(heavy));
+    const recovery = new HeldRecovery();
+    const { pool, journal } = await createFixture({ recovery });
+    const answers = Array.from({ length: mostCount }, () => submit(pool, heavy));
+    const last = submit(pool, transfer(bob, 0));
+    await recovery.held(mostCount);
+    await nextTurns(50);
+    expect(recovery.calls.length).toBe(mostCount);
+    const { appendStarted } = journal.hold();
+    for (const { answer } of recovery.calls) answer();
+    await appendStarted;
+    await nextTurns(50);
+    expect(recovery.calls.length).toBe(mostCount);
+    journal.release();
+    await recovery.held(mostCount + 1);
+    recovery.calls[mostCount]?.answer();
+    expect(await last).toEqual([transfer(bob, 0).hash]);
+    const codes = (await Promise.all(answers)).flat().map(codeOf);
+    expect(codes).toEqual([undefined, ...codes.slice(1).map(() => "ALREADY_KNOWN")]);
+  });
+
+  it("is taken all the same where one call alone has more", async () => {
+    const heavy = await listing(alice, 0);
+    const recovery = new HeldRecovery();
+    const { pool } = await createFixture({ recovery });
+    const answers = submit(pool, ...Array.from({ length: 500 }, () => heavy));
+    await recovery.held(1);
+    expect(recovery.calls[0]?.transactions).toHaveLength(500);
+    recovery.calls[0]?.answer();
+    expect((await answers).filter((one) => one === heavy.hash)).toHaveLength(1);
   });
 });
 
