@@ -7,6 +7,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { DroppedEntry } from "./pool-draft.js";
 import type { PoolEntry } from "./order/pool-entry.js";
+import { PoolError } from "./pool-error.js";
 import type { TransactionOrigin } from "./pool-port.js";
 import type { PoolOutcome } from "./sender-draft.js";
 
@@ -98,7 +99,8 @@ export class JournalAccount {
 
   /**
    * What a group has to bring into the journal: what clients sent and is admitted, and what they
-   * sent and the pool has so far only from peers.
+   * sent and the pool has so far only from peers. What lost its place to a dearer one has not: written
+   * now, it would be the later of both, and take the place at a start.
    */
   toBeWritten(
     group: readonly Admission[],
@@ -108,12 +110,14 @@ export class JournalAccount {
     const fromPeers = new Set<Hash32>();
     for (const [index, { entry, origin }] of group.entries()) {
       const { hash } = entry.tx;
-      const isAdmitted = !(answers[index] instanceof Error);
+      const answer = answers[index];
+      const isAdmitted = !(answer instanceof Error);
+      const isHeld = answer instanceof PoolError && answer.code === "ALREADY_KNOWN";
       if (origin === "peer") {
         if (isAdmitted) fromPeers.add(hash);
       } else if (written.has(hash)) {
         // The first copy stays: its place and its sequence are those of the record's key.
-      } else if (isAdmitted || fromPeers.has(hash) || this.unwritten.has(hash)) {
+      } else if (isAdmitted || (isHeld && (fromPeers.has(hash) || this.unwritten.has(hash)))) {
         written.set(hash, entry);
       }
     }

@@ -256,6 +256,19 @@ describe("restart", () => {
     expect(pool.status(first.hash)).toEqual({ status: "replaced", by: dear.hash });
   });
 
+  it("keeps the replacement of a peer's transaction that was sent once more, and refused", async () => {
+    const fixture = await createFixture();
+    fixture.journal.failRemove = new Error("crash");
+    const cheap = transfer(alice, 0, { priceAtoken: 10n });
+    const dear = transfer(alice, 0, { priceAtoken: 20n });
+    await fixture.pool.submit([cheap.raw], "peer");
+    const [accepted, refused] = await submit(fixture.pool, dear, cheap);
+    expect([accepted, refusal(refused).code]).toEqual([dear.hash, "REPLACEMENT_UNDERPRICED"]);
+    expect([...fixture.journal.entries.keys()]).toEqual([dear.hash]);
+    const pool = await fixture.restart();
+    expect(drain(pool).map(({ tx }) => tx.hash)).toEqual([dear.hash]);
+  });
+
   it("still knows after restarts what was replaced and what was dropped", async () => {
     const fixture = await createFixture();
     const first = transfer(alice, 0, { priceAtoken: 10n });
