@@ -44,7 +44,10 @@ export class Channel {
     else stream.addEventListener("close", end, { once: true });
   }
 
-  /** Fires when the stream is over: nobody waits any more for what it was opened for. */
+  /**
+   * Fires when the stream is over, as each is with its connection: nobody waits any more for what it was
+   * opened for.
+   */
   get signal(): AbortSignal {
     return this.ended.signal;
   }

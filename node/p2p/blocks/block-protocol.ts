@@ -98,8 +98,9 @@ export function blockHandler(
         answer(archive, { link, channel, request, laterMs, untaken, signal });
       await withTimeout(give, {
         timeoutMs: ANSWER_TIMEOUT_MS,
-        // Whoever opens streams and gives them up must not leave more behind than he may have open.
-        signal: AbortSignal.any([link.signal, channel.signal]),
+        // Whoever opens streams and gives them up must not leave more behind than he may have open. With the
+        // connection they end as well: its signal with this one would keep a trace of each answer.
+        signal: channel.signal,
         what: "answer",
       });
     },

@@ -57,8 +57,8 @@ export function snapshotHandler(library: SnapshotLibrary): ProtocolHandler {
       const request = parsed(() => decodeRequest(bytes));
       await withTimeout((inner) => answer(library, { link, channel, request, signal: inner }), {
         timeoutMs: ANSWER_TIMEOUT_MS,
-        // As with blocks: what was given up is not waited for.
-        signal: AbortSignal.any([link.signal, channel.signal]),
+        // As with blocks: what was given up is not waited for, nor what ended with its connection.
+        signal: channel.signal,
         what: "answer",
       });
     },

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import type { Libp2p } from "@libp2p/interface";
 import { randomBytes } from "node:crypto";
 import { errorMessage } from "../../../chain/errors.js";
+import type { Channel } from "../../../node/p2p/channel.js";
 import { nodeKeyOf } from "../../../node/p2p/node-key.js";
 import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
 import { until } from "../../helpers/until.js";
@@ -150,6 +151,25 @@ describe("a host", () => {
     await book.patch(peer.id, { protocols: ["/some/thing"] });
     await until(async () => (await book.all()).length === 0, { timeoutMs: 5_000 });
     await until(() => ratingsIn(b).length === 0, { timeoutMs: 5_000 });
+  });
+
+  it.each(["own", "other"])("ends what is served when its %s side hangs up", async (side) => {
+    const [server, client] = [await startHost(), await startHost()];
+    const served: Channel[] = [];
+    await server.host.handle({
+      protocol: "/causeway/waiting/1",
+      maxMessageBytes: 64,
+      maxInboundStreams: 1,
+      serve: async (_link, channel) => void served.push(channel),
+    });
+    const link = await client.host.dial(server.address, { signal });
+    await link.open("/causeway/waiting/1", { maxMessageBytes: 64, signal });
+    await until(() => served.length === 1, { timeoutMs: 5_000 });
+    expect(served[0]?.signal.aborted).toBe(false);
+    const own = server.host.peers()[0];
+    (side === "own" ? own : link)?.close("enough");
+    await until(() => served[0]?.signal.aborted === true, { timeoutMs: 5_000 });
+    await until(() => own?.signal.aborted === true, { timeoutMs: 5_000 });
   });
 
   it("is found again under the same id after a restart on another port", async () => {

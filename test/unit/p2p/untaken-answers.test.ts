@@ -1,11 +1,14 @@
-/** Peers that ask for blocks and do not read them: what they hold of this node's memory is little. */
+/** What peers that ask for blocks hold of this node's memory is little, whether they read them or not. */
 import { describe, expect, it } from "@jest/globals";
+import { getEventListeners } from "node:events";
 import { ProtoWriter } from "../../../chain/protobuf/wire.js";
 import { blockHandler } from "../../../node/p2p/blocks/block-protocol.js";
 import type { Channel } from "../../../node/p2p/channel.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
 import { PeerLoad } from "../../../node/p2p/peers/peer-load.js";
+import type { SnapshotLibrary } from "../../../node/statesync/snapshot/snapshot-folder.js";
+import { snapshotHandler } from "../../../node/statesync/snapshot/snapshot-protocol.js";
 import { until } from "../../helpers/until.js";
 import { FakeChain, trueBlock } from "../../integration/p2p/fakes.js";
 import { TestClock } from "./clock.js";
@@ -126,3 +129,36 @@ describe("a block that takes long to make", () => {
     expect([events.length, most]).toEqual([8, 1]);
   });
 });
+
+describe("what is served", () => {
+  it.each(["blocks", "snapshots"])("leaves nothing behind on its connection: %s", async (kind) => {
+    const noSnapshots = { list: () => [] } as unknown as SnapshotLibrary;
+    const handler =
+      kind === "blocks" ? blockHandler(new FakeChain(1)) : snapshotHandler(noSnapshots);
+    const request = kind === "blocks" ? [] : new ProtoWriter().integer(1, 1).finish();
+    const { signal } = new AbortController();
+    const load = { turn: async () => undefined, served: () => undefined };
+    const link = { nodeId: "peer", load, signal } as unknown as PeerLink;
+    let writtenCount = 0;
+    for (let count = 0; count < 1_000; count++) {
+      const channel = {
+        readRequest: async () => Uint8Array.from(request),
+        write: async () => void writtenCount++,
+        close: async () => undefined,
+        signal: new AbortController().signal,
+      };
+      await handler.serve(link, channel as unknown as Channel);
+    }
+    expect(writtenCount).toBe(1_000);
+    expect(dependantsOf(signal)).toBeLessThan(50);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+  });
+});
+
+/** Signals that Node keeps to be fired with this one, also those that nobody knows any more. */
+function dependantsOf(signal: AbortSignal): number {
+  const keys = Object.getOwnPropertySymbols(signal).filter(({ description }) => {
+    return description === "kDependantSignals";
+  });
+  return keys.reduce((sum, key) => sum + (Object(signal)[key]?.size ?? 0), 0);
+}
