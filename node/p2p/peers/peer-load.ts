@@ -182,10 +182,22 @@ export class PeerLoad {
     this.options.onOverload(nodeId);
   }
 
-  /** Whether the peer may be given something now; the caller does not wait. */
+  /**
+   * Whether the peer may be given something now; the caller does not wait, and so it has no place in the
+   * queue. Of a peer that the operator chose its own time alone counts: strangers who ask for blocks
+   * could else keep a validator from what it lacks.
+   */
   mayServe(nodeId: NodeId): boolean {
+    return this.options.reservedIds.has(nodeId) ? this.hasOwnTime(nodeId) : this.hasTime(nodeId);
+  }
+
+  private hasTime(nodeId: NodeId): boolean {
+    return this.allServed.level() > 0 && this.hasOwnTime(nodeId);
+  }
+
+  private hasOwnTime(nodeId: NodeId): boolean {
     if (this.servedAtOnceMs >= MOST_SERVED_AT_ONCE_MS) return false;
-    return this.allServed.level() > 0 && this.accountOf(nodeId).served.level() > 0;
+    return this.accountOf(nodeId).served.level() > 0;
   }
 
   /**
@@ -194,7 +206,7 @@ export class PeerLoad {
    */
   turn(nodeId: NodeId, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (this.waiting.size === 0 && this.slicedCount === 0 && this.mayServe(nodeId)) {
+    if (this.waiting.size === 0 && this.slicedCount === 0 && this.hasTime(nodeId)) {
       this.countAtOnce();
       return Promise.resolve();
     }
@@ -301,7 +313,7 @@ export class PeerLoad {
     if (this.slicedCount > 0) return undefined;
     let best: { readonly nodeId: NodeId; readonly levelMs: number } | undefined;
     for (const nodeId of this.waiting.keys()) {
-      if (!this.mayServe(nodeId)) continue;
+      if (!this.hasTime(nodeId)) continue;
       const levelMs = this.accountOf(nodeId).served.level();
       if (best === undefined || levelMs > best.levelMs) best = { nodeId, levelMs };
     }

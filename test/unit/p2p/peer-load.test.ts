@@ -125,6 +125,27 @@ describe("what peers are given", () => {
     expect(overloads).toEqual([]);
   });
 
+  it("is what a peer that the operator chose lacks also while strangers take all that there is", async () => {
+    const { clock, load } = stage();
+    const strangers = ["d", "e", "f", "0"].map(idOf);
+    for (const nodeId of strangers) load.served(nodeId, 200);
+    await nextTurn();
+    expect([load.mayServe(kept), load.mayServe(other)]).toEqual([true, false]);
+    // Blocks that it asks for are in the same queue as everybody's.
+    let isGranted = false;
+    const turn = load.turn(kept, signal).then(() => (isGranted = true));
+    await nextTurn();
+    expect(isGranted).toBe(false);
+    // Its own time is bounded as well, and what it has is taken from all that there is.
+    load.served(kept, 300);
+    await nextTurn();
+    expect(load.mayServe(kept)).toBe(false);
+    clock.timeMs += 700;
+    expect([load.mayServe(kept), load.mayServe(other)]).toEqual([true, false]);
+    clock.timeMs += 2_000;
+    await turn;
+  });
+
   it("leaves the thread to others between two answers", async () => {
     const { load } = stage();
     // They have cost twenty milliseconds lately.
