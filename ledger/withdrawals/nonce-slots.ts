@@ -146,9 +146,7 @@ async function takeInside(
   // Behind the wallet's lock: who drains it holds that lock, too.
   if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
   if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
-  // Since this worker asked which one is: what another one forbids by now is not paid here.
-  const policyHash = await activePolicyHash(tx);
-  if (policyHash !== undefined && policyHash !== policy.hash) return noSlots("other-policy");
+  if (await isOtherPolicy(tx, policy.hash)) return noSlots("other-policy");
   await lockFeeBudget(tx);
   const hasTokens = candidates.some(({ contract }) => contract !== undefined);
   const tokenUnits = hasTokens ? await sumOpenTokens(tx, lease.wallet) : undefined;
@@ -171,26 +169,41 @@ async function takeInside(
   return { taken, behind, ...rest, held: judged.waiting };
 }
 
+/** Since this worker asked which one is in force: what another one forbids by now is not paid here. */
+async function isOtherPolicy(tx: Sql, askedHash: string): Promise<boolean> {
+  const hash = await activePolicyHash(tx);
+  return hash !== undefined && hash !== askedHash;
+}
+
+/** What signed transactions are stored by. */
+export interface StoreRules extends Pick<SlotBudget, "feePerDayAtoken"> {
+  /** The policy that was in force when they were asked for. */
+  readonly policyHash: string;
+}
+
 /**
  * Stores signed transactions; the first one of a slot moves its withdrawal to `signed`. A payment
  * whose withdrawal is to be cancelled by now is dropped, and a dearer one that the day's budget of
  * fees does not cover any more.
- * @returns false where nothing was stored because signing is frozen or the wallet is retired
+ * @returns false where nothing was stored because signing is frozen or the wallet is retired, or no payment
+ *   because another policy has come into force since they were asked for
  * @throws LEASE_LOST
  */
 export function storeAttempts(
   database: SqlDatabase,
   lease: WalletLease,
   attempts: readonly NewAttempt[],
-  budget: Pick<SlotBudget, "feePerDayAtoken">,
+  rules: StoreRules,
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
     await lockWallet(tx, lease);
     if ((await lockFreeze(tx, lease.wallet)).frozen) return false;
     // Behind the wallet's lock: a round may have begun before it was retired.
     if ((await walletStatus(tx, lease.wallet)) === "retired") return false;
-    await insertAttempts(tx, await withinBudget(tx, lease.wallet, attempts, budget));
-    const first = attempts.filter(({ n, kind }) => n === 0 && kind === "payment");
+    const isForbidden = await isOtherPolicy(tx, rules.policyHash);
+    const kept = isForbidden ? attempts.filter(({ kind }) => kind === "cancel") : attempts;
+    await insertAttempts(tx, await withinBudget(tx, lease.wallet, kept, rules));
+    const first = kept.filter(({ n, kind }) => n === 0 && kind === "payment");
     const { events } = await stepWithdrawals(
       tx,
       "signed",
@@ -198,7 +211,7 @@ export function storeAttempts(
       ["slotted"],
     );
     await appendEvents(tx, events);
-    return true;
+    return kept.length === attempts.length;
   });
 }
 

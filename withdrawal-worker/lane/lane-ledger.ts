@@ -98,7 +98,7 @@ export interface LaneLedger {
   storeAttempts(
     lease: WalletLease,
     attempts: readonly NewAttempt[],
-    budget: Parameters<typeof storeAttempts>[3],
+    rules: Parameters<typeof storeAttempts>[3],
   ): Promise<boolean>;
   markBroadcast(steps: readonly Step[]): Promise<Ids>;
   endBeforeSlot(
@@ -170,7 +170,7 @@ export function createLaneLedger(
     withoutVerdict: (ids) => withoutVerdict(database, ids),
     recordVerdicts: (answers) => recordVerdicts(database, answers),
     readLiveSlots: (query) => readLiveSlots(database, query),
-    storeAttempts: (lease, attempts, budget) => storeAttempts(database, lease, attempts, budget),
+    storeAttempts: (lease, attempts, rules) => storeAttempts(database, lease, attempts, rules),
     markBroadcast: (steps) => moveWithdrawals(database, "broadcast", steps, ["signed"]),
     endBeforeSlot: (lease, to, steps) => endBeforeSlot(database, lease, to, steps, shown.all),
     drawBack: (options) => drawBack(database, options),

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { encodeKillSwitch } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
@@ -252,6 +253,33 @@ describe("a worker whose policy another worker's has taken the place of", () => 
     await house.database.query(`UPDATE hot_wallet SET lease_expires_at = now() - interval '1 s'`);
     await other.runRound(house.signal);
     expect((await house.read(big.id)).status).toBe("rejected");
+  });
+
+  it("keeps no payment that was signed by it meanwhile, and all the same what gives a nonce up", async () => {
+    house.files.policy = strict;
+    const { id } = await house.accept({ amountUnits: 5n });
+    const { signer } = house.context();
+    let signed = 0;
+    const slow: typeof signer = {
+      address: signer.address,
+      review: (payments) => signer.review(payments),
+      trouble: () => signer.trouble(),
+      async sign(intents, options) {
+        const outcomes = await signer.sign(intents, options);
+        signed += outcomes.filter(({ kind }) => kind === "signed").length;
+        write(homes[0], policyOf({ maximumUnits: 1n }));
+        await keepers[0].current();
+        return outcomes;
+      },
+    };
+    const lane = house.laneWith({ policy: { current: async () => strict }, signer: slow });
+    await lane.runRound(house.signal);
+    expect(signed).toBe(1);
+    expect(await house.read(id)).toMatchObject({ status: "slotted", hashes: [] });
+    expect(house.chain.arrived).toEqual([]);
+    expect(await cancelWithdrawal(house.database, id, "not wanted any more")).toBe("done");
+    await house.pass(lane);
+    expect((await house.read(id)).status).toBe("cancelled");
   });
 
   it("pays nothing that is forbidden by now, and leaves the wallet to the other one", async () => {

@@ -156,7 +156,8 @@ it("makes payments dearer within the budget, whichever of two wallets comes firs
       gasPriceAtoken,
       valueAtoken: amountUnits,
     }));
-    for (const attempt of attempts) await storeAttempts(house.database, lease, [attempt], budget);
+    const rules = { ...budget, policyHash: policy.hash };
+    for (const attempt of attempts) await storeAttempts(house.database, lease, [attempt], rules);
   }
   const stored = await house.database.query(
     `SELECT wallet, n FROM withdrawal_attempt a JOIN nonce_slot s ON s.id = a.slot_id

@@ -189,6 +189,7 @@ async function signAndStore(
   failpoints: { readonly before?: string; readonly after: string },
 ): Promise<Stored> {
   const { ledger, signer, settings } = context;
+  const { hash: policyHash } = await context.policy.current();
   const approvals = await approvalsOf(
     context,
     planned.flatMap(({ intent, slot }) => (intent.kind === "payment" ? [slot.withdrawalId] : [])),
@@ -202,7 +203,11 @@ async function signAndStore(
   );
   const attempts = planned.flatMap((entry, index) => toAttempt(entry, outcomes[index]) ?? []);
   if (failpoints.before !== undefined) failpoint(failpoints.before);
-  const isStored = await ledger.storeAttempts(round.lease, attempts, settings.gas);
+  const { feePerDayAtoken } = settings.gas;
+  const isStored = await ledger.storeAttempts(round.lease, attempts, {
+    feePerDayAtoken,
+    policyHash,
+  });
   failpoint(failpoints.after);
   await heedRefusals(context, round, planned, outcomes);
   const postponed = outcomes.filter(({ kind }) => kind === "postponed").length;

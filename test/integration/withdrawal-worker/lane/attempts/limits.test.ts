@@ -13,6 +13,7 @@ import {
   decodeRaw,
 } from "../../../../helpers/exchange/house.js";
 
+import { PERMISSIVE } from "../../../../helpers/signing.js";
 let house: House;
 
 houseForEachTest((opened) => {
@@ -218,7 +219,8 @@ describe("a node that finds a payment's gas too high and then too low", () => {
     if (lease === undefined) throw new Error("no lease");
     const { slotId, withdrawalId, amountUnits: valueAtoken } = slot;
     const again = { ...first, raw: first.raw, n: 1, slotId, withdrawalId, valueAtoken };
-    expect(await ledger.storeAttempts(lease, [again], { feePerDayAtoken: TOKEN })).toBe(true);
+    const rules = { feePerDayAtoken: TOKEN, policyHash: PERMISSIVE.hash };
+    expect(await ledger.storeAttempts(lease, [again], rules)).toBe(true);
     expect((await house.read(id)).hashes).toEqual([first.hash]);
   });
 });

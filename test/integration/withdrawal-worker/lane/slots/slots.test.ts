@@ -23,7 +23,7 @@ import { registerTestWallets } from "../../../../helpers/services/ledger.js";
 import { PERMISSIVE } from "../../../../helpers/signing.js";
 
 /** More than any test spends. */
-const FEES = { feePerDayAtoken: TOKEN };
+const RULES = { feePerDayAtoken: TOKEN, policyHash: PERMISSIVE.hash };
 
 let house: House;
 let lease: WalletLease;
@@ -202,12 +202,12 @@ describe("the commit of a signature", () => {
     const id = slot.withdrawalId as never;
     await freezeSigning(house.database, WALLET, "test");
     expect(
-      await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "a")], FEES),
+      await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "a")], RULES),
     ).toBe(false);
     await releaseSigning(house.database, WALLET, "test");
     expect((await house.read(slot.withdrawalId)).hashes).toEqual([]);
-    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "b")], FEES);
-    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "c")], FEES);
+    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "b")], RULES);
+    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "c")], RULES);
     const signed = await house.read(slot.withdrawalId);
     expect(signed.hashes).toEqual([`0x${"b".repeat(64)}`]);
     expect(signed.status).toBe("signed");
@@ -221,7 +221,7 @@ describe("the commit of a signature", () => {
       leaseMs: 60_000,
     });
     expect(next?.epoch).toBe(lease.epoch + 1n);
-    await expect(storeAttempts(house.database, lease, [], FEES)).rejects.toMatchObject({
+    await expect(storeAttempts(house.database, lease, [], RULES)).rejects.toMatchObject({
       code: "LEASE_LOST",
     });
   });
