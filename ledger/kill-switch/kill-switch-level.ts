@@ -38,6 +38,12 @@ export function stricter(left: KillSwitchState, right: KillSwitchState): KillSwi
   return rank(right) > rank(left) ? right : left;
 }
 
+/** Whether two states are one person's one word. */
+export function isSameSwitch(left: KillSwitchState, right: KillSwitchState): boolean {
+  const fields = ["level", "reason", "by", "at"] as const;
+  return fields.every((field) => left[field] === right[field]);
+}
+
 /** Whether untrusted text names a level. */
 export function isKillSwitchLevel(text: unknown): text is KillSwitchLevel {
   return KILL_SWITCH_LEVELS.some((level) => level === text);

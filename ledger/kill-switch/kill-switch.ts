@@ -4,6 +4,7 @@ import { storedTime } from "../stored-values.js";
 import { LedgerError } from "../errors.js";
 import {
   isKillSwitchLevel,
+  isSameSwitch,
   type KillSwitchLevel,
   type KillSwitchState,
   stricter,
@@ -39,17 +40,24 @@ export async function lockKillSwitch(tx: Sql): Promise<KillSwitchState> {
   return readKillSwitch(tx);
 }
 
+/** What who sets the switch may not do. */
+export interface SwitchBounds {
+  /** Stop less than is stopped. */
+  readonly neverLower?: boolean;
+  /** Stop less than is stopped, where the ledger says something else than this, which the caller has seen. */
+  readonly seen?: KillSwitchState;
+}
+
 /**
  * Sets or lifts the switch. When it resolves, every commit that takes a request, a nonce or a
  * signature was made before, or knows it.
- * @param options `neverLower` refuses what would stop less than is stopped
  * @returns what it said before
  * @throws SWITCH_LOWERED; DATABASE_UNAVAILABLE where somebody keeps a lock that it needs
  */
 export function setKillSwitch(
   database: Pick<SqlDatabase, "transaction">,
   wanted: { readonly level: KillSwitchLevel; readonly reason: string; readonly by: string },
-  options: { readonly neverLower?: boolean } = {},
+  { neverLower = false, seen }: SwitchBounds = {},
 ): Promise<KillSwitchState> {
   return database.transaction(async (tx) => {
     await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [String(LOCK_WAIT_MS)]);
@@ -58,7 +66,8 @@ export function setKillSwitch(
     await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
     const before = await readKillSwitch(tx);
     const isLowered = stricter({ ...SWITCH_UNTOUCHED, level: wanted.level }, before) === before;
-    if (options.neverLower === true && isLowered) {
+    const isNew = seen !== undefined && !isSameSwitch(seen, before);
+    if (isLowered && (neverLower || isNew)) {
       throw new LedgerError("SWITCH_LOWERED", `the kill switch is at ${before.level}`);
     }
     await tx.query(`INSERT INTO kill_switch (level, reason, set_by) VALUES ($1, $2, $3)`, [

@@ -3,7 +3,7 @@
  * signer obeys, with or without a database; the ledger's rows are what every process sees.
  */
 import { toChecksumAddress } from "../../../chain/address.js";
-import { AppError, errorMessage } from "../../../chain/errors.js";
+import { AppError, errorCode, errorMessage } from "../../../chain/errors.js";
 import { laterMigrations } from "../../../ledger/database.js";
 import { LedgerError } from "../../../ledger/errors.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
@@ -92,33 +92,27 @@ export async function runSetSwitch(
   const isRaised = "fault" in before || stricter(before.state, state) === state;
   const homeFault = isRaised ? await raiseHome(command, state) : undefined;
   const isLowered = !isRaised && before.state.level !== level;
-  const fault = await tellLedger(command, state, isLowered ? AT_ONCE : TO_STOP);
-  if (fault !== undefined) {
-    const untold = `The ledger could not be told (${fault.sentence})`;
+  const told = await tellLedger(command, state, { how: isLowered ? AT_ONCE : TO_STOP });
+  if ("sentence" in told) {
+    const untold = `The ledger could not be told (${told.sentence})`;
     if (homeFault !== undefined) throw alsoUntold(homeFault, untold);
     const obeyed = stops(level, "stop-sign") ? OBEYED_BY : `this home alone is at ${level}`;
     const kept = isLowered ? "this home stays as it was" : obeyed;
-    return refuse(command, `${untold}: ${kept}.${fault.isPassing ? " Try again." : ""}`);
+    return refuse(command, `${untold}: ${kept}.${told.isPassing ? " Try again." : ""}`);
   }
-  if (!isRaised) {
-    const end = await lowerHome(command, looked, state);
-    // Whoever types it to stop something must see that something else is not stopped any more.
-    if (before.state.level !== level && !command.json && end === 0) {
-      command.print(`It stops less than before: ${placeLine(before)}.`);
-    }
-    return end;
-  }
+  const change = { state, homeBefore: before, ledgerBefore: told.before };
+  if (!isRaised) return lowerHome(command, looked, change);
   // What was set by others at the same time, and stops less, may have replaced the file before the ledger
   // could tell them; from now on it does.
   const now = readHome(command);
   const isLower = "state" in now && stricter(now.state, state) === state;
   const lastFault = isLower ? await raiseHome(command, state) : homeFault;
-  return report(command, state, lastFault);
+  return report(command, change, lastFault);
 }
 
 /**
  * `killswitch lift`: the ledger first; while it cannot be told, nothing is lifted. Nor is what somebody has
- * set in this home meanwhile: whoever types this has not seen it.
+ * set meanwhile, there or in this home: whoever types this has not seen it.
  */
 export async function runLiftSwitch(
   command: LedgerCommand,
@@ -130,19 +124,22 @@ export async function runLiftSwitch(
     throw cannotWrite(file, cause);
   });
   const looked = lookAtKillSwitchFile(file);
-  const fault = await tellLedger(command, state, AT_ONCE);
-  if (fault !== undefined) {
-    return refuse(command, `The ledger could not be told (${fault.sentence}): nothing is lifted.`);
+  const homeBefore = readHome(command);
+  const told = await tellLedger(command, state, { how: AT_ONCE, isSeenFirst: true });
+  if ("sentence" in told) {
+    if (told.now !== undefined) return refuse(command, setMeanwhile({ state: told.now }));
+    return refuse(command, `The ledger could not be told (${told.sentence}): nothing is lifted.`);
   }
-  return lowerHome(command, looked, state);
+  return lowerHome(command, looked, { state, homeBefore, ledgerBefore: told.before });
 }
 
 /** The file, where it is what was looked at. @returns 0, or 1 where somebody has set it meanwhile */
 async function lowerHome(
   command: LedgerCommand,
   looked: string,
-  state: KillSwitchState,
+  change: SwitchChange,
 ): Promise<number> {
+  const { state } = change;
   const file = killSwitchPath(command.home);
   let homeFault: CliError | undefined;
   const isLowered = await exchangeKillSwitchFile(file, looked, state).catch((cause: unknown) => {
@@ -152,9 +149,12 @@ async function lowerHome(
     if ("fault" in now || stricter(state, now.state) !== state) throw homeFault;
     return lookAtKillSwitchFile(file) === looked;
   });
-  if (isLowered) return report(command, state, homeFault);
-  const now = placeLine(readHome(command));
-  return refuse(command, `It was set again meanwhile: ${now}; look, then type this again.`);
+  if (isLowered) return report(command, change, homeFault);
+  return refuse(command, setMeanwhile(readHome(command)));
+}
+
+function setMeanwhile(now: Place): string {
+  return `It was set again meanwhile: ${placeLine(now)}; look, then type this again.`;
 }
 
 function newState(level: KillSwitchLevel, { reason, operator }: SetSwitchOptions): KillSwitchState {
@@ -203,29 +203,47 @@ function alsoUntold({ code, message, retriable, cause }: CliError, untold: strin
   return new CliError(code, `${message} ${untold}.`, { retriable, cause });
 }
 
+/** What was set, and what both places said before. */
+interface SwitchChange {
+  readonly state: KillSwitchState;
+  readonly homeBefore: Place;
+  readonly ledgerBefore: KillSwitchState;
+}
+
 /** Why the ledger could not be told. */
 interface LedgerFault {
   readonly sentence: string;
   /** Whether it may be told when this is typed again. */
   readonly isPassing: boolean;
+  /** What somebody has set there meanwhile, where that is why. */
+  readonly now?: KillSwitchState;
 }
 
-/** @returns why the ledger could not be told; undefined when it was */
+/**
+ * @param options `isSeenFirst`: nothing is lowered that was set since this looked
+ * @returns what it said before, or why it could not be told
+ */
 async function tellLedger(
   command: LedgerCommand,
   state: KillSwitchState,
-  how: typeof AT_ONCE,
-): Promise<LedgerFault | undefined> {
-  try {
-    const tell = async (opened: LedgerAlone) => {
-      try {
-        await setKillSwitch(opened.database, state);
-      } catch (error) {
-        throw isOtherTables(error) ? await freezeInstead(opened, command.home, state) : error;
+  options: { readonly how: typeof AT_ONCE; readonly isSeenFirst?: boolean },
+): Promise<LedgerFault | { readonly before: KillSwitchState }> {
+  const { how, isSeenFirst = false } = options;
+  const tell = async (opened: LedgerAlone) => {
+    const { database } = opened;
+    try {
+      const bounds = isSeenFirst ? { seen: await readKillSwitch(database) } : {};
+      return { before: await setKillSwitch(database, state, bounds) };
+    } catch (error) {
+      if (errorCode(error) === "SWITCH_LOWERED") {
+        const sentence = errorMessage(error);
+        return { sentence, isPassing: false, now: await readKillSwitch(database) };
       }
-    };
-    await withLedgerAlone(command, tell, how);
-    return undefined;
+      throw isOtherTables(error) ? await freezeInstead(opened, command.home, state) : error;
+    }
+  };
+  try {
+    return await withLedgerAlone(command, tell, how);
   } catch (error) {
     const isPassing = error instanceof AppError && error.retriable;
     return { sentence: errorMessage(error), isPassing };
@@ -278,9 +296,10 @@ function refuse(command: LedgerCommand, sentence: string): number {
   return 1;
 }
 
-function report(command: LedgerCommand, state: KillSwitchState, homeFault?: CliError): number {
+function report(command: LedgerCommand, change: SwitchChange, homeFault?: CliError): number {
+  const { state, ledgerBefore: before } = change;
   if (command.json) {
-    command.print(toJson({ ...state, homeFault: homeFault?.message ?? null }));
+    command.print(toJson({ ...state, before, homeFault: homeFault?.message ?? null }));
     return 0;
   }
   if (state.level === "none") command.print("The kill switch is lifted.");
@@ -288,7 +307,31 @@ function report(command: LedgerCommand, state: KillSwitchState, homeFault?: CliE
   if (homeFault !== undefined) {
     command.print(`It is so in the ledger alone, which they ask: ${homeFault.message}`);
   }
+  if (state.level !== "none") tellLowered(command, change);
   return 0;
+}
+
+/** Whoever types `set` to stop something must see that something else is not stopped any more. */
+function tellLowered(command: LedgerCommand, change: SwitchChange): void {
+  const { state, homeBefore, ledgerBefore } = change;
+  const places: readonly (readonly [string, Place])[] = [
+    ["", homeBefore],
+    [" in the ledger", { state: ledgerBefore }],
+  ];
+  const said = new Set<string>();
+  for (const [where, place] of places) {
+    if ("fault" in place || !isMore(place.state, state)) continue;
+    const { level, by, reason } = place.state;
+    // One word of one person in both places is said once: their times differ.
+    const word = JSON.stringify([level, by, reason]);
+    if (!said.has(word)) command.print(`It stops less than before${where}: ${placeLine(place)}.`);
+    said.add(word);
+  }
+}
+
+/** Whether a state stops more than another. */
+function isMore(state: KillSwitchState, other: KillSwitchState): boolean {
+  return state !== other && stricter(other, state) === state;
 }
 
 function placeLine(place: Place): string {

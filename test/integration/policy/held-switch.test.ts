@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { runLiftSwitch } from "../../../cli/commands/policy/kill-switch.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
@@ -11,6 +12,7 @@ import {
   readKillSwitchFile,
 } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
+import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import { lockFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
@@ -23,6 +25,7 @@ import { House } from "../../helpers/exchange/house.js";
 import { createGate } from "../../helpers/gate.js";
 import { registerTestWallets, standing } from "../../helpers/services/ledger.js";
 import { PATIENCE_MS, until } from "../../helpers/until.js";
+import { makeHome, typedIn } from "./typed-home.js";
 
 const SECOND = privateKeyToAddress(keccak256(Buffer.from("a wallet that is opened meanwhile")));
 
@@ -47,6 +50,15 @@ function deaf(database: SqlDatabase): SqlDatabase {
 }
 
 let house: House;
+
+/** Sessions that wait for a lock. */
+async function countWaiting(): Promise<number> {
+  const waiting = await house.ledger.owner.query(
+    `SELECT 1 FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return waiting.length;
+}
 
 beforeEach(async () => {
   house = await House.open();
@@ -174,16 +186,36 @@ it("gives up a home whose file others write without an end", async () => {
   }
 });
 
+it("is not lifted by who has not seen what is set while the lift waits", async () => {
+  const home = makeHome();
+  const file = killSwitchPath(home);
+  await ensureKillSwitchFile(file, house.database);
+  const before = readFileSync(file, "utf8");
+  await setKillSwitch(house.database, { level: "stop-new", reason: "a drill", by: "ann" });
+  const printed: string[] = [];
+  const owner = typedIn(home, house.ledger.owner.url, (text) => void printed.push(text));
+  const terms = { reason: "the drill is over", operator: "ann" };
+  let lifting: Promise<number> | undefined;
+  await standing(house.ledger.owner, async (tx) => {
+    await tx.query("SELECT pg_advisory_xact_lock(8083000009)");
+    await tx.query(
+      `INSERT INTO kill_switch (level, reason, set_by) VALUES ('stop-sign', 'a key has leaked', 'ben')`,
+    );
+    lifting = runLiftSwitch(owner, terms);
+    const what = "the lift waits";
+    await until(async () => (await countWaiting()) === 1, { timeoutMs: 4_000, what });
+  });
+  expect(await lifting).toBe(1);
+  expect(printed.join("\n")).toMatch(/set again meanwhile: stop-sign since .*, by ben: a key/);
+  expect(await readKillSwitch(house.database)).toMatchObject({ level: "stop-sign", by: "ben" });
+  expect(readFileSync(file, "utf8")).toBe(before);
+  expect(await runLiftSwitch(owner, terms)).toBe(0);
+  expect((await readKillSwitch(house.database)).level).toBe("none");
+});
+
 it("is known to a wallet that is opened while it is set, once it is said to be set", async () => {
   await house.lane().runRound(house.signal);
   await registerTestWallets(house.database, SECOND);
-  const countWaiting = async () => {
-    const waiting = await house.ledger.owner.query(
-      `SELECT 1 FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    );
-    return waiting.length;
-  };
   const [held, released] = [createGate(), createGate()];
   const signing = standing(house.ledger.owner, async (tx) => {
     await tx.query(`SELECT 1 FROM signing_freeze FOR SHARE`);

@@ -362,8 +362,21 @@ describe("causeway killswitch", () => {
     );
     expect(JSON.parse(printed.join(""))).toMatchObject({
       level: "stop-new",
+      before: { level: "stop-sign", reason: "drill", by: "ann" },
       homeFault: expect.stringContaining("ENAMETOOLONG"),
     });
+    // Her home's file knows nothing of what somebody else has set: what is lowered there is said all the same.
+    const byBen = { reason: "another drill", operator: "ben" };
+    for (const [level, less] of [
+      ["stop-broadcast", false],
+      ["stop-sign", true],
+      ["stop-sign", false],
+    ] as const) {
+      printed = [];
+      expect(await runSetSwitch(readOnly, { ...byBen, level })).toBe(0);
+      const told = /less than before in the ledger: stop-broadcast since .*, by ben: another drill/;
+      expect(told.test(printed.join("\n"))).toBe(less);
+    }
     // Neither place can be told: nothing is stopped, and that is no success.
     const nowhere = { ...command(DOWN), home };
     await expect(runSetSwitch(nowhere, { ...terms, level: "stop-sign" })).rejects.toMatchObject({
