@@ -9,6 +9,8 @@ import {
 } from "../ledger/kill-switch/kill-switch-file.js";
 import { type KillSwitchState, stricter } from "../ledger/kill-switch/kill-switch-level.js";
 import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { sleep } from "../runtime/process/task.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { KillSwitch } from "./lane/lane-context.js";
 
@@ -37,4 +39,59 @@ export function fileSwitch(file: string): KillSwitchState {
 export function createKillSwitch(parts: { readonly sql: Sql; readonly file: string }): KillSwitch {
   const { sql, file } = parts;
   return { read: async () => stricter(fileSwitch(file), await readKillSwitch(sql)) };
+}
+
+/** Between two looks at both places. */
+const LOOK_MS = 1_000;
+
+/** Tells of a home whose own file stops more than the ledger does: no `lift` in another home reaches it. */
+export class HomeSwitch {
+  readonly #parts: { readonly sql: Sql; readonly file: string; readonly log: Pick<Logger, "warn"> };
+  #seen: string | undefined;
+  #trouble: string | undefined;
+
+  constructor(parts: {
+    readonly sql: Sql;
+    readonly file: string;
+    readonly log: Pick<Logger, "warn">;
+  }) {
+    this.#parts = parts;
+  }
+
+  /** What this home stops by itself; undefined where it stops no more than the ledger. */
+  trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  /** Holds the file against the ledger once. @throws database faults */
+  async look(): Promise<void> {
+    const { sql, file, log } = this.#parts;
+    const seen = ownStop(fileSwitch(file), await readKillSwitch(sql));
+    // Who sets or lifts it writes one place behind the other: only what is so at two looks is told.
+    const trouble = seen === this.#seen ? seen : undefined;
+    this.#seen = seen;
+    if (trouble !== undefined && trouble !== this.#trouble) {
+      log.warn({ file, reason: trouble }, "this home stops more than the ledger says");
+    }
+    this.#trouble = trouble;
+  }
+
+  /** Looks again and again until the signal fires. */
+  async follow({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    for (;;) {
+      await sleep(LOOK_MS, { signal });
+      // What is wrong with the ledger is told by who needs it.
+      await this.look().catch(() => undefined);
+    }
+  }
+}
+
+function ownStop(home: KillSwitchState, ledger: KillSwitchState): string | undefined {
+  if (stricter(ledger, home) === ledger) return undefined;
+  const { level, reason, by, at } = home;
+  const since = at === undefined ? "" : `since ${at}, by ${by}: `;
+  return (
+    `kill switch ${level} by this home's own kill-switch.json (${since}${reason}); ` +
+    `the ledger is at ${ledger.level}: \`causeway killswitch lift\` in this home, or set it anew`
+  );
 }

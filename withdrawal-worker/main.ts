@@ -47,7 +47,7 @@ import { createLaneGuard } from "./lane/lane-guard.js";
 import { createLaneLedger } from "./lane/lane-ledger.js";
 import { ShownNonces } from "./lane/shown-nonces.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
-import { createKillSwitch, ensureKillSwitchFile, fileSwitch } from "./kill-switch.js";
+import { createKillSwitch, ensureKillSwitchFile, fileSwitch, HomeSwitch } from "./kill-switch.js";
 import { createScreener } from "./lane/slots/screening.js";
 import { Lanes } from "./lanes.js";
 import { WalletKeys } from "./wallet-keys.js";
@@ -104,6 +104,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
   const switchFile = killSwitchPath(home);
   const killSwitch = createKillSwitch({ sql: database, file: switchFile });
+  const homeSwitch = new HomeSwitch({ sql: database, file: switchFile, log });
   const screener = createScreener(log);
   const node = createWalletNode(rpc, identity, { chainAccounts: accounts });
   const secondNode = secondRpc && createWalletNode(secondRpc, identity);
@@ -133,7 +134,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
   const parts = { tokens, policy, isStopped, switchFile, chainId, chainAccounts, apiKey };
-  const api = { ...parts, shownNonces: shown.all, guard: told };
+  const api = { ...parts, homeSwitch, shownNonces: shown.all, guard: told };
   const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
@@ -145,6 +146,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   lanes.start();
   const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
   tasks.run("policy", (taskSignal) => policy.follow({ signal: taskSignal }));
+  tasks.run("home's kill switch", (taskSignal) => homeSwitch.follow({ signal: taskSignal }));
   // What this process has told of may be lost while another one's lane holds the wallets.
   tasks.run("ledger", (taskSignal) => told.follow({ signal: taskSignal }));
   // Of a node that was away when the ledger told which chain it is.
@@ -289,6 +291,7 @@ function createServer(parts: {
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
     readonly switchFile: string;
+    readonly homeSwitch: HomeSwitch;
     readonly apiKey: string;
   };
   readonly lanes: Lanes;
@@ -297,7 +300,7 @@ function createServer(parts: {
 }): HttpServer {
   const { config, database, api, lanes, queue, context } = parts;
   const { tokens, policy, isStopped, chainId, chainAccounts } = api;
-  const { apiKey, switchFile, shownNonces, guard } = api;
+  const { apiKey, switchFile, homeSwitch, shownNonces, guard } = api;
   // The queue is for lanes of other processes.
   const wake = () => {
     lanes.wake();
@@ -344,7 +347,7 @@ function createServer(parts: {
       clock: systemClock,
     }),
     mapError: mapWithdrawalError,
-    readiness: () => readinessOf(lanes, policy),
+    readiness: () => readinessOf([policy.trouble(), homeSwitch.trouble(), lanes.blockedReason()]),
     log: context.log,
     metrics,
     keyedMetrics,
@@ -352,10 +355,10 @@ function createServer(parts: {
   });
 }
 
-/** `/ready`: frozen, behind or not connected, with the reason. */
-function readinessOf(lanes: Lanes, policy: PolicyKeeper): Readiness {
-  const blockedReason = policy.trouble() ?? lanes.blockedReason();
-  return blockedReason === undefined ? { ready: true } : { ready: false, reason: blockedReason };
+/** `/ready`: frozen, stopped by this home alone, behind or not connected, with the first reason. */
+function readinessOf(reasons: readonly (string | undefined)[]): Readiness {
+  const reason = reasons.find((one) => one !== undefined);
+  return reason === undefined ? { ready: true } : { ready: false, reason };
 }
 
 async function askIdentity(

@@ -44,6 +44,13 @@ const OBEYED_BY =
   "this home's signer obeys all the same, if it is of this release; one of another release, or of another " +
   "home, may not: end its process";
 
+/** What this cannot lower: the file of a home that it does not see. */
+const OTHER_HOMES =
+  "A worker with a home of its own that was stopped through its API or the console obeys its own " +
+  "config/kill-switch.json as well, and says so on /ready: type this in that home, too. Under compose: " +
+  "docker compose run --rm --no-deps withdrawal-worker dist/cli/main.js killswitch lift " +
+  "--home /home/causeway --reason TEXT";
+
 /** What `freezeWallets` says of tables of another release. */
 const LACKS: ReadonlySet<string> = new Set(["MIGRATION_NEEDED", "NEWER_LEDGER"]);
 
@@ -308,6 +315,9 @@ function report(command: LedgerCommand, change: SwitchChange, homeFault?: CliErr
     command.print(`It is so in the ledger alone, which they ask: ${homeFault.message}`);
   }
   if (state.level !== "none") tellLowered(command, change);
+  const isLower = state.level === "none" || isMore(before, state);
+  const isOfOthers = homeFault !== undefined || isMoreThanHome(change);
+  if (isLower && isOfOthers) command.print(OTHER_HOMES);
   return 0;
 }
 
@@ -327,6 +337,11 @@ function tellLowered(command: LedgerCommand, change: SwitchChange): void {
     if (!said.has(word)) command.print(`It stops less than before${where}: ${placeLine(place)}.`);
     said.add(word);
   }
+}
+
+/** Whether the ledger stopped more than this home did: it was set elsewhere. */
+function isMoreThanHome({ homeBefore, ledgerBefore }: SwitchChange): boolean {
+  return "state" in homeBefore && isMore(ledgerBefore, homeBefore.state);
 }
 
 /** Whether a state stops more than another. */

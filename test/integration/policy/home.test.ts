@@ -20,7 +20,11 @@ import { type HashedPolicy, policyFileText } from "../../../ledger/policy/policy
 import { createLogger } from "../../../runtime/process/logger.js";
 import type { Sql, SqlDatabase } from "../../../runtime/sql/sql.js";
 import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
-import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
+import {
+  createKillSwitch,
+  ensureKillSwitchFile,
+  HomeSwitch,
+} from "../../../withdrawal-worker/kill-switch.js";
 import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -221,6 +225,14 @@ describe("the keeper of the policy", () => {
   });
 });
 
+/** Read-only, as the operator's home in a container: a name beside the switch's file would be too long. */
+function readOnlyHome(base: string): string {
+  let deep = base;
+  while (deep.length < 4_030) deep = join(deep, "d".repeat(Math.min(200, 4_040 - deep.length)));
+  cpSync(join(base, "config"), join(deep, "config"), { recursive: true });
+  return deep;
+}
+
 describe("causeway killswitch", () => {
   const terms = { reason: "drill", operator: "ann" };
 
@@ -344,11 +356,8 @@ describe("causeway killswitch", () => {
   });
 
   it("is set and lifted in the ledger where the home cannot be written, and says so", async () => {
-    // Read-only, as the operator's home in a container: a name beside the file would be too long.
-    const folder = killSwitchPath(home).replace("/kill-switch.json", "");
     const base = home;
-    while (home.length < 4_030) home = join(home, "d".repeat(Math.min(200, 4_040 - home.length)));
-    cpSync(folder, join(home, "config"), { recursive: true });
+    home = readOnlyHome(base);
     const file = killSwitchPath(home);
     writeFileSync(file, encodeKillSwitch({ level: "none", reason: "", by: "", at: undefined }));
     const before = readFileSync(file, "utf8");
@@ -385,6 +394,58 @@ describe("causeway killswitch", () => {
     expect(await runLiftSwitch(readOnly, terms)).toBe(0);
     expect((await readKillSwitch(house.database)).level).toBe("none");
     expect(readFileSync(file, "utf8")).toBe(before);
+    rmSync(base, { recursive: true });
+  });
+
+  it("is lifted in a home that was stopped through its API by a word there, of which all tell", async () => {
+    const worker = makeHome();
+    const file = killSwitchPath(worker);
+    await ensureKillSwitchFile(file, house.database);
+    const base = home;
+    home = readOnlyHome(base);
+    cpSync(file, killSwitchPath(home));
+    const lines: string[] = [];
+    const destination = { write: (line: string) => lines.push(line) };
+    const log = createLogger({ component: "test", destination });
+    const homeSwitch = new HomeSwitch({ sql: house.database, file, log });
+    const troubles = async () => {
+      const told: (string | undefined)[] = [];
+      for (let look = 0; look < 3; look += 1) {
+        await homeSwitch.look();
+        told.push(homeSwitch.trouble());
+      }
+      return told;
+    };
+    expect(await troubles()).toEqual([undefined, undefined, undefined]);
+    const raise = createPolicyRoutes({
+      database: house.database,
+      policy: { current: async () => house.files.policy },
+      chainId: FAKE_CHAIN_ID,
+      switchFile: file,
+      clock: house.clock,
+    }).find(({ method, path }) => method === "post" && path === "/v1/kill-switch");
+    const body = { level: "stop-new", reason: "a key has leaked" };
+    const caller = { keyId: "ann", name: "of ann", scopes: [] };
+    await raise?.handler({ body, caller, headers: {}, params: {}, query: {} } as never);
+    // Stopped everywhere: nobody has to look for where.
+    expect(await troubles()).toEqual([undefined, undefined, undefined]);
+    expect(await runLiftSwitch(owner(), terms)).toBe(0);
+    const there =
+      /its own config\/kill-switch\.json[^]*docker compose run .*killswitch lift --home/;
+    expect(printed.join("\n")).toMatch(there);
+    // Whoever lifts it may be between the two places at one look.
+    const [first, ...later] = await troubles();
+    expect(first).toBeUndefined();
+    const stopped =
+      /stop-new by this home's own kill-switch.json .*by ann: a key .*lift` in this home/;
+    for (const told of later) expect(told).toMatch(stopped);
+    expect(lines.filter((line) => stopped.test(line))).toHaveLength(1);
+    // In the worker's home, and role: the ledger is lifted already.
+    printed = [];
+    const inWorker = typedIn(worker, house.ledger.url, (text) => void printed.push(text));
+    expect(await runLiftSwitch(inWorker, terms)).toBe(0);
+    expect(printed).toEqual(["The kill switch is lifted."]);
+    expect(await troubles()).toEqual([undefined, undefined, undefined]);
     rmSync(base, { recursive: true });
   });
 
