@@ -160,9 +160,11 @@ export type BrokenRule = "BELOW_MINIMUM" | "ABOVE_MAXIMUM" | "DESTINATION_NOT_LI
 /** The first rule about amount and destination that a request breaks; undefined for none. */
 export function brokenRule(policy: Policy, request: JudgedRequest): BrokenRule | undefined {
   if (request.customerId === TREASURY) return brokenByTreasury(policy, request);
-  const { minimumUnits, maximumUnits } = rulesOf(policy, request.asset);
+  const { minimumUnits, maximumUnits, signerDayMaxUnits } = rulesOf(policy, request.asset);
   if (request.amountUnits < minimumUnits) return "BELOW_MINIMUM";
-  if (maximumUnits !== undefined && request.amountUnits > maximumUnits) return "ABOVE_MAXIMUM";
+  const isAbove = (most: bigint | undefined) => most !== undefined && request.amountUnits > most;
+  // What is more than a whole day's total would wait for room for ever.
+  if (isAbove(maximumUnits) || isAbove(signerDayMaxUnits)) return "ABOVE_MAXIMUM";
   return isListed(policy.allowList, request) ? undefined : "DESTINATION_NOT_LISTED";
 }
 

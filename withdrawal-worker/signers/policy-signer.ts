@@ -65,7 +65,9 @@ const LASTING: ReadonlySet<SigningRefusalCode> = new Set<SigningRefusalCode>([
 
 const BROKEN_RULES: Readonly<Record<BrokenRule, string>> = {
   BELOW_MINIMUM: "the amount is below the policy's minimum",
-  ABOVE_MAXIMUM: "the amount is above the policy's maximum (0 of an asset that it does not name)",
+  ABOVE_MAXIMUM:
+    "the amount is above the policy's maximum (0 of an asset that it does not name), " +
+    "or above all that may be signed within 24 hours",
   DESTINATION_NOT_LISTED: "the destination is not on the customer's list",
 };
 

@@ -480,6 +480,10 @@ describe("a signer before a ledger that lies", () => {
     const less = await house.accept({ amountUnits: TOKEN });
     await house.pass(lane);
     expect(await statusOf(less)).toBe("settled");
+    // What no day would ever have room for is not taken.
+    expect(await house.request({ amountUnits: 4n * TOKEN })).toMatchObject({
+      refusal: "ABOVE_MAXIMUM",
+    });
   });
 
   it("holds up nobody for a day behind a nonce that its total does not cover any more", async () => {

@@ -57,6 +57,16 @@ describe("rules about one request", () => {
     expect(seen).toEqual(["BELOW_MINIMUM", "accepted", "accepted", "ABOVE_MAXIMUM"]);
   });
 
+  it("take nothing that is more than the signer signs in a whole day", async () => {
+    const policy = policyOf({ maximumUnits: 40n, signerDayMaxUnits: 30n });
+    const customerId = await newCustomer();
+    const asked = (amountUnits: bigint) => ask(policy, { customerId, amountUnits });
+    expect(codeOf(await asked(31n))).toBe("ABOVE_MAXIMUM");
+    expect(codeOf(await asked(30n))).toBe("accepted");
+    // What the day has no room for by now waits for the next one.
+    expect(codeOf(await asked(30n))).toBe("accepted");
+  });
+
   it("of an asset stand before the default ones", async () => {
     const [strict] = policyOf({ maximumUnits: 5n }).policy.assets.values();
     const [loose] = policyOf({ maximumUnits: 50n }).policy.assets.values();
