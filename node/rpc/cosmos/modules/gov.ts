@@ -1,6 +1,6 @@
 /** `cosmos.gov.v1.Query` and `cosmos.gov.v1beta1.Query`. */
 import { toBech32 } from "../../../../chain/address.js";
-import { bigintToBytes, bytesToBigint } from "../../../../chain/hex.js";
+import { bigintToBytes, bytesToBigint, type Height } from "../../../../chain/hex.js";
 import { decimalText } from "../../../../chain/protobuf/json-texts.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
@@ -28,6 +28,12 @@ import { depositMessage, GOV_V1, GOV_V1BETA1, type GovForm } from "./gov-proposa
 
 /** Proposals whose state is read between two pauses. */
 const SLICE = 64n;
+
+/**
+ * Slices that one reader of a height serves: it keeps what it has fetched of history, and fetches no more than
+ * a bounded part of it. Another one reads the same.
+ */
+const SLICES_PER_STATE = 100;
 
 /** States that a proposal may have. */
 const LAST_STATUS = 5;
@@ -115,10 +121,10 @@ function versionQueries(sources: ModuleSources, service: string, form: GovForm):
     },
     [`${service}/TallyResult`]: async (request, { height, signal }) => {
       const id = idIn(request);
-      // One state for all slices: what a block changes meanwhile is read from history.
-      const state = modules.at(height);
+      // One height for all slices: what a block changes meanwhile is read from history.
+      const state = renewedStates(modules, height);
       for (let from: TallyProgress | undefined; ; ) {
-        const slice = await state.read((now) => readTally(now, id, from), signal);
+        const slice = await state().read((now) => readTally(now, id, from), signal);
         if (slice === undefined) throw noProposal(id);
         if ("result" in slice) return { tally: form.tally(slice.result) };
         from = slice.progress;
@@ -169,8 +175,8 @@ async function proposalPage(
   page: PageRequest,
   { height, signal }: QueryContext,
 ): Promise<Page<bigint>> {
-  const state = modules.at(height);
-  const last = await state.read(lastProposalId, signal);
+  const state = renewedStates(modules, height);
+  const last = await state().read(lastProposalId, signal);
   const { key, offset, limit, isReverse, isTotalWanted } = page;
   const first = key.length === 0 ? (isReverse ? last : 1n) : bytesToBigint(key);
   const step = isReverse ? -1n : 1n;
@@ -181,7 +187,7 @@ async function proposalPage(
   for (let id = first; isInside(id); id += step * SLICE) {
     const ids = Array.from({ length: Number(SLICE) }, (_, index) => id + step * BigInt(index));
     const inside = ids.filter(isInside);
-    for (const one of await state.read((now) => fittingProposals(now, inside, filter), signal)) {
+    for (const one of await state().read((now) => fittingProposals(now, inside, filter), signal)) {
       const place = found++ - offset;
       if (place >= 0 && place < limit) items.push(one);
       else if (place === limit) next = one;
@@ -195,6 +201,17 @@ async function proposalPage(
       ...(next !== undefined && { next_key: bigintToBytes(next) }),
       ...(isTotalWanted && { total: BigInt(found) }),
     },
+  };
+}
+
+/** @returns the state of a height for the next slice. Throws HISTORY_PRUNED */
+function renewedStates(modules: ModuleSources["modules"], height: Height) {
+  let state = modules.at(height);
+  let slices = 0;
+  return () => {
+    if (slices === SLICES_PER_STATE) [state, slices] = [modules.at(height), 0];
+    slices += 1;
+    return state;
   };
 }
 

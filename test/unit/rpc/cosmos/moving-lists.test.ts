@@ -6,11 +6,14 @@ import {
   toBech32,
   VALIDATOR_PREFIX,
 } from "../../../../chain/address.js";
+import { bigintToBytes, type Hash32 } from "../../../../chain/hex.js";
 import { JsonWriter } from "../../../../chain/protobuf/json.js";
 import { MessageReader, type ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { delegate, undelegate, validatorOf } from "../../../../node/modules/staking/delegating.js";
 import { stakingQueries } from "../../../../node/rpc/cosmos/modules/staking.js";
 import { govQueries } from "../../../../node/rpc/cosmos/modules/gov.js";
+import { createModulesAt } from "../../../../node/modules/reads/modules-at.js";
+import type { StateReader } from "../../../../node/store/state-reader.js";
 import type { ModuleSources } from "../../../../node/rpc/cosmos/sources.js";
 import { anyOf, GOV, newChain, PEOPLE as VOTERS, submit, vote } from "../../modules/gov-stage.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../../helpers/cosmos/module-state.js";
@@ -159,4 +162,26 @@ it("a page of proposals ends where they have megabytes together, in both directi
     "the proposals are large: use a smaller limit",
   );
   expect((await page({ offset: 1n, limit: 2n })).ids).toEqual(made.slice(1, 3));
+});
+
+it("a list of past proposals has no bound, however much of history it is read from", async () => {
+  const { state } = newChain();
+  // As many as nobody fits: most were dropped for want of deposits.
+  const madeCount = 120_000n;
+  let madeSlot: Hash32 | undefined;
+  const reader: StateReader = {
+    account: async (address) => state.accountNow(address),
+    code: () => new Uint8Array(0),
+    async storage(address, slot) {
+      // How many were made is asked first.
+      madeSlot ??= slot;
+      return slot === madeSlot ? bigintToBytes(madeCount) : state.storageNow(address, slot);
+    },
+  };
+  const modules = createModulesAt(() => reader);
+  const list = govQueries({ modules } as unknown as ModuleSources)[PROPOSALS];
+  const request = new MessageReader({ pagination: { count_total: true } });
+  const { signal } = new AbortController();
+  const answer = await list?.(request, { height: 1, signal, tellHeight: () => undefined });
+  expect(answer).toEqual({ proposals: [], pagination: { total: 0n } });
 });
