@@ -2,6 +2,7 @@
  * Pure: what a policy asks persons for and its approvers cannot give. Such a file is not refused: then
  * nothing at all would be paid, also what needs none of it.
  */
+import { approverOf } from "./approval-digest.js";
 import type { Policy } from "./policy.js";
 
 /** A rule by which nothing is ever paid. */
@@ -14,8 +15,11 @@ export interface UnreachableRule {
 }
 
 /** Rules that ask for more signatures than the policy names persons, in the file's order. */
-export function unreachableRules({ assets, approvers, screening }: Policy): UnreachableRule[] {
-  const persons = new Set(approvers.map(({ name }) => name)).size;
+export function unreachableRules(policy: Policy): UnreachableRule[] {
+  const { assets, approvers, screening } = policy;
+  // Of each key whose it is when it signs: a name whose keys are all others' can give nothing.
+  const names = approvers.map(({ publicKey }) => approverOf(policy, publicKey)?.name);
+  const persons = new Set(names).size;
   const review = screening?.reviewApprovals ?? 0;
   return [...assets].flatMap(([asset, { approvals }]) =>
     approvals.flatMap(({ needed, signed }, index) => {

@@ -60,6 +60,18 @@ describe("the doctor's look at what files mean", () => {
       { approvers: [ann, annsOther] },
       OUT_OF_REACH,
     ],
+    [
+      "two of one key under two names",
+      rule(2, true),
+      { approvers: [ann, { ...ann, name: "ben" }] },
+      OUT_OF_REACH,
+    ],
+    [
+      "two where one has the other's key as well",
+      rule(2, true),
+      { approvers: [ann, { ...ben, name: "ann" }, ben] },
+      OUT_OF_REACH,
+    ],
     ["one of nobody", rule(1, true), {}, OUT_OF_REACH],
     ["three keys' without signatures", rule(3, false), {}, []],
     ["two of two and a review", rule(2, true), { approvers: [ann, ben], screening }, OUT_OF_REACH],
