@@ -78,7 +78,7 @@ export async function verifyReserves(
   const root = liabilitiesRoot(file.liabilities);
   const text = reservesText({ ...file, blockHash: block.blockHash, liabilities: root });
   const wallets = file.accounts.filter(signsItself);
-  checkSignatures(file, { wallets, text });
+  await checkSignatures(file, { wallets, text }, signal);
   const native = file.liabilities.find(({ asset }) => asset === NATIVE_ASSET);
   const owedAtoken = native?.sumUnits ?? 0n;
   return {
@@ -116,21 +116,33 @@ function assertHasKey(address: Address, codeHash: Hash32, { params }: Genesis): 
   }
 }
 
-/** Every wallet signs, once, and nobody else: what is owed stands on nothing but these signatures. */
-function checkSignatures(
+/**
+ * Every wallet signs, once, and nobody else: what is owed stands on nothing but these signatures. A file has
+ * as many wallets and signatures as whoever wrote it likes.
+ * @param check.wallets each once
+ * @throws NOT_PROVEN; the signal's reason
+ */
+export async function checkSignatures(
   { signatures }: Pick<ReservesFile, "signatures">,
-  { wallets, text }: { readonly wallets: readonly ReserveAccount[]; readonly text: string },
-): void {
+  check: { readonly wallets: readonly ReserveAccount[]; readonly text: string },
+  signal?: AbortSignal,
+): Promise<void> {
+  const { wallets, text } = check;
   if (wallets.length === 0) throw notProven("no wallet signed for it");
+  // A signature too many is one whose wallet was taken out of the accounts, or made another one.
+  if (signatures.length > wallets.length) {
+    throw notProven(`${signatures.length} signed, and ${wallets.length} wallets are named`);
+  }
+  const signatureOf = new Map(signatures.map(({ address, signature }) => [address, signature]));
+  // With no signature too many, one that is there twice, or a stranger's, leaves a wallet without its own.
   for (const { address } of wallets) {
-    const found = signatures.find((signature) => signature.address === address)?.signature;
+    const found = signatureOf.get(address);
     if (found === undefined || recoverPersonalMessage(text, found) !== address) {
       throw notProven(`${toChecksumAddress(address)} did not sign for this block and these roots`);
     }
+    const pause = breathe(signal);
+    if (pause !== undefined) await pause;
   }
-  // A signature too many is one whose wallet was taken out of the accounts, or made another one.
-  if (signatures.length === wallets.length) return;
-  throw notProven(`${signatures.length} signed, and ${wallets.length} wallets are named`);
 }
 
 /**

@@ -1,9 +1,10 @@
 /** The Merkle-sum tree of liabilities, and messages that wallets sign, against independent sources. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
-import { describe, expect, it } from "@jest/globals";
+import { beforeAll, describe, expect, it } from "@jest/globals";
 import { verifyMessage, Wallet } from "ethers";
 import { array, assert, bigInt, property } from "fast-check";
-import { parseAddress } from "../../../../chain/address.js";
+import { type Address, parseAddress, publicKeyToAddress } from "../../../../chain/address.js";
+import { publicKeyOf } from "../../../../chain/crypto.js";
 import {
   recoverPersonalMessage,
   signPersonalMessage,
@@ -16,6 +17,7 @@ import {
   parentNode,
   rootOf,
 } from "../../../../cli/audit/reserves/sum-tree.js";
+import { checkSignatures } from "../../../../cli/audit/reserves/verify-reserves.js";
 
 const randomHex = () => randomBytes(32).toString("hex");
 const MAX = 2n ** 256n - 1n;
@@ -126,5 +128,39 @@ describe("a message that an account signs", () => {
     for (const wrong of ["", "0x", `0x${"00".repeat(65)}`, `0x${"11".repeat(64)}`, "signature"]) {
       expect(recoverPersonalMessage("text", wrong)).toBeUndefined();
     }
+  });
+});
+
+describe("signatures of a proof of reserves", () => {
+  const text = "we hold the keys of these accounts";
+  let signatures: { address: Address; signature: string }[];
+  beforeAll(() => {
+    signatures = Array.from({ length: 300 }, (_, index) => {
+      const key = Buffer.from((index + 1).toString(16).padStart(64, "0"), "hex");
+      const address = publicKeyToAddress(publicKeyOf(key));
+      return { address, signature: signPersonalMessage(text, key) };
+    });
+  });
+  const walletsOf = (signed: typeof signatures) =>
+    signed.map(({ address }) => ({ address, role: "hot-wallet" as const }));
+
+  it("are one of each wallet, and no more", async () => {
+    const [one, two, three] = signatures;
+    if (one === undefined || two === undefined || three === undefined) throw new Error("three");
+    const check = async (...signed: typeof signatures) =>
+      checkSignatures({ signatures: signed }, { wallets: walletsOf([one, two]), text });
+    await check(two, one);
+    for (const wrong of [[one], [one, one], [one, three], [one, two, three], [one, two, two]]) {
+      await expect(check(...wrong)).rejects.toMatchObject({ code: "NOT_PROVEN" });
+    }
+  });
+
+  it("are given up in the middle, however many a stranger has put into the file", async () => {
+    const controller = new AbortController();
+    setImmediate(() => controller.abort(new Error("Ctrl-C")));
+    const wallets = walletsOf(signatures);
+    const checked = async () =>
+      checkSignatures({ signatures }, { wallets, text }, controller.signal);
+    await expect(checked()).rejects.toThrow("Ctrl-C");
   });
 });
