@@ -94,7 +94,7 @@ export async function runAuditReserves(
     const shown = { leftOut, coldLeftOut, retiredLeftOut, emptyLeftOut, unbooked };
     show(context, proven, { file, customers, ...shown });
     for (const line of unbookedLines(unbooked)) warn(`audit: ${line}`);
-    for (const { asset, units } of leftOut) warn(`audit: ${leftOutText(asset, units)}`);
+    for (const token of leftOut) warn(`audit: ${leftOutText(token)}`);
     for (const address of coldLeftOut) warn(`audit: ${unsignedText(address, "cold storage")}`);
     for (const address of retiredLeftOut) {
       warn(`audit: ${unsignedText(address, "a wallet that was retired since")}`);
@@ -277,11 +277,12 @@ function show(
   context.print(isCovered ? "Proven, and covered." : NOT_COVERED);
 }
 
-function leftOutText(asset: string, units: bigint): string {
+/** Of a token that is in no proof. Its line must stay: the watcher credits nothing without it. */
+export function leftOutText({ asset, units }: LeftOut): string {
   return (
     `${units} units of ${asset} are owed, more than a token can have (2^256 - 1): it is not in the ` +
-    "proof, and its customers have no file. What its contract claims is not to be believed: take it " +
-    "from the list, and correct the books (causeway ledger adjust)."
+    "proof, and its customers have no file. What its contract claims is not to be believed: its line " +
+    `stays in tokens.json, and the books are to be corrected (causeway ledger adjust --asset ${asset}).`
   );
 }
 

@@ -2,6 +2,7 @@
 import { Wallet } from "ethers";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { leftOutText } from "../../../cli/audit/reserves/commands.js";
 import {
   customerAccount,
   DEPOSIT_ADDRESSES,
@@ -83,6 +84,11 @@ describe("a token of which more is owed than there can be", () => {
     );
     const { contents, liabilities, leftOut } = await stage.make();
     expect(leftOut).toEqual([{ asset: "LIAR", units: 2n * most }]);
+    // A ledger one of whose tokens has no line any more credits nothing (ASSET_CONTRADICTED).
+    const [advice] = leftOut.map(leftOutText);
+    expect(advice).toContain("its line stays in tokens.json");
+    expect(advice).toContain("ledger adjust --asset LIAR");
+    expect(advice).not.toContain("from the list");
     expect(contents.liabilities.map(({ asset }) => asset)).toEqual(["TOKEN"]);
     expect(liabilities.map(({ asset }) => asset)).not.toContain("LIAR");
     expect((await stage.verify(contents)).owedAtoken).toBe(935n);
