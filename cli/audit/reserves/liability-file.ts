@@ -21,7 +21,7 @@ import {
 /** First field of the file. */
 const FORMAT = "causeway-liability/1";
 
-/** Longest file that is read: 24 steps and a thousand roots stay below. */
+/** Longest file that is read: 24 steps and a thousand and one roots stay below. */
 export const MAX_LIABILITY_BYTES = 1_048_576;
 
 /** What a file says. */

@@ -11,6 +11,7 @@ import { z } from "zod";
 import type { LightBlock } from "../../../chain/consensus/light.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { bytesToHex, type Height, parseHash32 } from "../../../chain/hex.js";
+import { MAX_TOKENS } from "../../../chain/token-list.js";
 import { OWN_ROLES, type OwnAddress } from "../../../ledger/books/liabilities.js";
 import { bytesSchema, type LightBlockJson, MAX_PATH_HEADERS } from "../balance/bundle.js";
 import type { StateNodes } from "./state-nodes.js";
@@ -39,7 +40,8 @@ const MAX_NODES = 8_000_000;
 /** A branch with sixteen children has 532 bytes, a leaf fewer. */
 const MAX_NODE_CHARACTERS = 2 + 2 * 1_024;
 
-const MAX_ASSETS = 1_000;
+/** The chain's own coin, and every token that a list may have. */
+const MAX_ASSETS = 1 + MAX_TOKENS;
 
 /** An account of the exchange. */
 export interface ReserveAccount {

@@ -5,10 +5,12 @@ import { verifyMessage, Wallet } from "ethers";
 import { array, assert, bigInt, property } from "fast-check";
 import { type Address, parseAddress, publicKeyToAddress } from "../../../../chain/address.js";
 import { publicKeyOf } from "../../../../chain/crypto.js";
+import { MAX_TOKENS } from "../../../../chain/token-list.js";
 import {
   recoverPersonalMessage,
   signPersonalMessage,
 } from "../../../../chain/signing/personal-message.js";
+import { rootsSchema } from "../../../../cli/audit/reserves/reserves-file.js";
 import {
   buildTree,
   leafNode,
@@ -111,6 +113,14 @@ describe("a tree of liabilities", () => {
     if (first === undefined) throw new Error("two roots");
     const less = [{ ...first, sumUnits: 5n }, ...others];
     expect(liabilitiesRoot(less)).not.toBe(liabilitiesRoot(roots));
+  });
+
+  it("has room for as many tokens as a list may have, beside the chain's own coin", () => {
+    const rootOfAsset = (asset: string) => ({ asset, levels: 0, hash: randomHex(), sumUnits: "1" });
+    const tokens = Array.from({ length: MAX_TOKENS }, (_, index) => `T${index}`);
+    const roots = ["TOKEN", ...tokens].map(rootOfAsset);
+    expect(rootsSchema.safeParse(roots).success).toBe(true);
+    expect(rootsSchema.safeParse([...roots, rootOfAsset("MORE")]).success).toBe(false);
   });
 });
 
