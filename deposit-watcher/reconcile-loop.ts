@@ -2,7 +2,7 @@
 import { toChecksumAddress } from "../chain/address.js";
 import type { Height } from "../chain/hex.js";
 import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
-import { otherBlockText } from "../ledger/books/compared-block.js";
+import { missingBlockText, otherBlockText } from "../ledger/books/compared-block.js";
 import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
 import {
   type LastRun,
@@ -10,6 +10,7 @@ import {
   reconciledAssets,
   recordRun,
 } from "../ledger/books/reconcile-runs.js";
+import { readCursor } from "../ledger/watch/watch-cursor.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import { createReconcileChain } from "../rpc-client/reconcile-chain.js";
 import type { Clock } from "../runtime/process/clock.js";
@@ -60,8 +61,14 @@ export async function runReconcileLoop(
       // It asks for every address, of the node that the blocks come from, too.
       const mayWait = clock.monotonicMs() - dueSinceMs < intervalMs;
       if (mayWait && parts.isCatchingUp()) return false;
-      const isKept = await reconcileOnce(parts, roundSignal);
-      notKeptAtMs = isKept ? undefined : clock.monotonicMs();
+      if (!(await isComparable(parts, roundSignal))) return false;
+      let isKept = false;
+      try {
+        isKept = await reconcileOnce(parts, roundSignal);
+      } finally {
+        // What failed in the middle has read all the books: not every few seconds.
+        notKeptAtMs = isKept ? undefined : clock.monotonicMs();
+      }
       dueSinceMs = undefined;
       return false;
     },
@@ -70,9 +77,30 @@ export async function runReconcileLoop(
 }
 
 /**
+ * Whether there is a block to compare at. It is asked before the books are read, which takes as long as they
+ * are many: while the node is away, or below them, that would be in vain each time.
+ * @throws RpcError where the node does not answer
+ */
+async function isComparable(
+  { database, node, log }: Pick<ReconcileLoopParts, "database" | "node" | "log">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const cursor = await readCursor(database);
+  // Before the first block there is nothing to act on.
+  if (cursor.blockHash === undefined) return false;
+  const header = await node.getBlockHeader(cursor.height, { signal });
+  if (header === undefined) warnUncompared(log, missingBlockText(cursor));
+  return header !== undefined;
+}
+
+function warnUncompared(log: ReconcileLoopParts["log"], reason: string): void {
+  log.warn({ reason }, "ledger and chain not compared");
+}
+
+/**
  * One comparison, and what it found written down; nothing is where there was no block to compare at, or where
  * `isHaltedFarBelow`.
- * @returns false for the latter: the age of the last run grows, on which alarms are set
+ * @returns whether it was: otherwise the age of the last run grows, on which alarms are set
  */
 export async function reconcileOnce(
   parts: Pick<ReconcileLoopParts, "database" | "node" | "log"> &
@@ -82,11 +110,10 @@ export async function reconcileOnce(
   const { database, node, log } = parts;
   const chain = createReconcileChain(node, signal);
   const report = await reconcile(database, chain);
-  const { height, blockHash, uncompared, clean } = report;
+  const { height, uncompared, clean } = report;
   if (uncompared !== undefined) {
-    // Before the first block there is nothing to act on.
-    if (blockHash !== undefined) log.warn({ reason: uncompared }, "ledger and chain not compared");
-    return true;
+    warnUncompared(log, uncompared);
+    return false;
   }
   const { maxLagBlocks = Infinity } = parts;
   const headHeight = await node.blockNumber({ signal });

@@ -1,8 +1,14 @@
-/** What a watcher's page tells of the last comparison, where there is none, or no database to ask. */
+/** Comparisons on a schedule: what a page tells of the last one, and when books are read at all. */
 import { expect, it } from "@jest/globals";
-import { registerReconcileFigures } from "../../../deposit-watcher/reconcile-loop.js";
+import {
+  type ReconcileLoopParts,
+  registerReconcileFigures,
+  runReconcileLoop,
+} from "../../../deposit-watcher/reconcile-loop.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { until } from "../../helpers/until.js";
 
 /** The figures over a database that answers so; `pass` lets time go by. */
 function figuresOver(query: () => Promise<unknown>) {
@@ -36,4 +42,49 @@ it("is nothing while the database cannot be asked", async () => {
   expect(await samples()).toContain("causeway_reconcile_clean 1");
   isAway = true;
   expect(await samples()).toEqual([]);
+});
+
+/** How often a loop that is due looks, and reads the books, which fails in the middle, while no time goes by. */
+async function roundsOver(header: () => Promise<unknown>) {
+  let [looks, reads] = [0, 0];
+  const hash = `0x${"7".repeat(64)}`;
+  const cursor = { height: "7", block_hash: hash, next_address_index: "0", rewinds: 0 };
+  const query = async (text: string) => {
+    if (text.includes("reconcile_run")) looks += 1;
+    if (text.includes("posting")) throw new Error("not in a transaction");
+    if (text.includes("watch_cursor")) return [cursor];
+    return text.includes("INSERT INTO task_lease") ? [{ task: "reconcile" }] : [];
+  };
+  const transaction = async () => {
+    reads += 1;
+    throw new Error("the server went away");
+  };
+  const parts = {
+    database: { query, transaction },
+    node: { getBlockHeader: header },
+    owner: "one",
+    log: silentLog,
+    intervalMs: 5,
+    maxLagBlocks: 20,
+    clock: { monotonicMs: () => 0 },
+    isCatchingUp: () => false,
+  };
+  const controller = new AbortController();
+  const loop = runReconcileLoop(parts as unknown as ReconcileLoopParts, controller.signal);
+  try {
+    await until(() => looks >= 5, { timeoutMs: 10_000 });
+  } finally {
+    controller.abort();
+    await loop;
+  }
+  return reads;
+}
+
+it("reads no books while the node is away, or has not come to their last block", async () => {
+  expect(await roundsOver(() => Promise.reject(new Error("refused")))).toBe(0);
+  expect(await roundsOver(async () => undefined)).toBe(0);
+});
+
+it("reads them once in an interval where the comparison fails in the middle", async () => {
+  expect(await roundsOver(async () => ({ hash: `0x${"7".repeat(64)}` }))).toBe(1);
 });
