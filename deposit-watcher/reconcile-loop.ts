@@ -1,7 +1,7 @@
 /** Books against chain on a schedule: what was found is kept, counted and, where it matters, told. */
 import { toChecksumAddress } from "../chain/address.js";
 import type { Height } from "../chain/hex.js";
-import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
+import { bisectBreaks, type Divergence, divergenceText } from "../ledger/books/break-bisection.js";
 import { missingBlockText, otherBlockText } from "../ledger/books/compared-block.js";
 import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
 import {
@@ -125,7 +125,8 @@ export async function reconcileOnce(
     );
     return false;
   }
-  const findings = clean ? [] : await findingsOf(report, parts, chain);
+  const divergences = clean ? [] : await bisectBreaks(database, chain, report);
+  const findings = clean ? [] : findingTexts(report, divergences);
   await recordRun(database, { height, clean, findings, assets: reconciledAssets(report) });
   if (!clean) log.error({ height, findings }, "ledger and chain do not match");
   return true;
@@ -140,25 +141,24 @@ export function isHaltedFarBelow(
   return clean && halted !== undefined && headHeight - height > maxLagBlocks;
 }
 
-async function findingsOf(
+/** In words, what weighs most first: of many breaks a run keeps the first ones. */
+export function findingTexts(
   report: ReconcileReport,
-  { database }: Pick<ReconcileLoopParts, "database">,
-  chain: ReturnType<typeof createReconcileChain>,
-): Promise<readonly string[]> {
-  const divergences = await bisectBreaks(database, chain, report);
+  divergences: readonly Divergence[],
+): readonly string[] {
   const assets = [report, ...report.tokens];
   const lines = assets.flatMap((asset) => asset.lines);
   const otherBlock = otherBlockText(report);
   return [
     ...(otherBlock === undefined ? [] : [otherBlock]),
+    ...assets
+      .flatMap(({ internalBreaks }) => internalBreaks)
+      .map(({ what }) => `inside the ledger: ${what}`),
+    ...divergences.map(divergenceText),
     ...lines.flatMap(({ account, breaks, moreBreaks }) => [
       ...breaks.map(({ address }) => `${account}: ${toChecksumAddress(address)} does not match`),
       ...(moreBreaks > 0 ? [`${account}: ${moreBreaks} more addresses`] : []),
     ]),
-    ...divergences.map(divergenceText),
-    ...assets
-      .flatMap(({ internalBreaks }) => internalBreaks)
-      .map(({ what }) => `inside the ledger: ${what}`),
   ];
 }
 

@@ -108,14 +108,16 @@ export async function recordRun(
   await sql.query(
     `INSERT INTO reconcile_run (height, clean, findings, assets)
      VALUES ($1, $2, $3::jsonb, $4::jsonb)`,
-    [
-      height,
-      clean,
-      JSON.stringify(clean ? [] : findings.slice(0, MAX_FINDINGS)),
-      JSON.stringify(assets),
-    ],
+    [height, clean, JSON.stringify(clean ? [] : keptFindings(findings)), JSON.stringify(assets)],
   );
   await sql.query(`SELECT prune_reconcile_runs($1, $2)`, [kept, FORGOTTEN_AT_ONCE]);
+}
+
+/** The first ones, and how many more there were. */
+function keptFindings(findings: readonly string[]): readonly string[] {
+  if (findings.length <= MAX_FINDINGS) return findings;
+  const kept = findings.slice(0, MAX_FINDINGS - 1);
+  return [...kept, `${findings.length - kept.length} more findings`];
 }
 
 /** The newest run. */

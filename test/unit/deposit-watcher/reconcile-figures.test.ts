@@ -1,10 +1,12 @@
 /** Comparisons on a schedule: what a page tells of the last one, and when books are read at all. */
 import { expect, it } from "@jest/globals";
 import {
+  findingTexts,
   type ReconcileLoopParts,
   registerReconcileFigures,
   runReconcileLoop,
 } from "../../../deposit-watcher/reconcile-loop.js";
+import { recordRun } from "../../../ledger/books/reconcile-runs.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -87,4 +89,33 @@ it("reads no books while the node is away, or has not come to their last block",
 
 it("reads them once in an interval where the comparison fails in the middle", async () => {
   expect(await roundsOver(async () => ({ hash: `0x${"7".repeat(64)}` }))).toBe(1);
+});
+
+it("keeps what is wrong inside the ledger, and since when, whatever else is too much to keep", async () => {
+  const address = `0x${"a".repeat(40)}`;
+  const line = (_: unknown, place: number) => {
+    return { account: `wallet ${place}`, breaks: [{ address }], moreBreaks: 0 };
+  };
+  const report = {
+    lines: Array.from({ length: 60 }, line),
+    internalBreaks: [],
+    tokens: [{ lines: [], internalBreaks: [{ what: "available GOLD" }] }],
+  };
+  const divergence = { address, height: 7, causes: [] };
+  const findings = findingTexts(
+    ...([report, [divergence]] as unknown as Parameters<typeof findingTexts>),
+  );
+  expect(findings).toHaveLength(62);
+  const kept: string[] = [];
+  const query = async (_: string, parameters: readonly unknown[]) => {
+    if (parameters.length === 4) kept.push(...JSON.parse(String(parameters[2])));
+    return [];
+  };
+  const run = { height: 9, clean: false, findings, assets: [] };
+  await recordRun({ query }, run);
+  expect(kept).toHaveLength(50);
+  expect(kept[0]).toBe("inside the ledger: available GOLD");
+  expect(kept[1]).toContain("differs since block 7");
+  expect(kept[2]).toMatch(/^wallet 0: /);
+  expect(kept.at(-1)).toBe("13 more findings");
 });
