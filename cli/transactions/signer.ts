@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type Address, parseAnyAddress, toBech32 } from "../../chain/address.js";
 import { decryptKeystore, keystoreAddress } from "../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
-import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
+import { keystoreFiles, passphraseBeside } from "../../ledger/wallets/home-wallets.js";
 import { fileCause } from "../errors.js";
 import { homePaths } from "../home/home.js";
 import { parseKeyFile } from "../home/keys/wallet-keys.js";
@@ -119,8 +119,7 @@ function assertNoHotWallet(path: string, address: Address, { home }: KeySources)
 function ofKeystore(path: string, text: string, sources: KeySources): Signer {
   const address = addressOfKeystore(path, text);
   assertNoHotWallet(path, address, sources);
-  const beside = path.replace(/\.json$/, ".passphrase");
-  const passphraseFile = sources.passphraseFile ?? beside;
+  const passphraseFile = sources.passphraseFile ?? passphraseBeside(path);
   return {
     address,
     privateKey() {

@@ -3,7 +3,7 @@
  * `config/wallets/`, each with a passphrase of the same name beside it. Nothing is decrypted here.
  */
 import { readdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Address } from "../../chain/address.js";
 import { errorCode } from "../../chain/errors.js";
 import { LedgerError } from "../errors.js";
@@ -58,8 +58,13 @@ export function keystoreFiles(
   const first = join(home, "config", `hot-wallet${KEYSTORE_END}`);
   return [first, ...furtherFiles(home)].map((keystore) => ({
     keystore,
-    passphrase: `${keystore.slice(0, -KEYSTORE_END.length)}.passphrase`,
+    passphrase: passphraseBeside(keystore),
   }));
+}
+
+/** Where a keystore's passphrase lies, in a home or elsewhere: other wallets' files do not end in `.json`. */
+export function passphraseBeside(keystore: string): string {
+  return join(dirname(keystore), `${basename(keystore, KEYSTORE_END)}.passphrase`);
 }
 
 function furtherFiles(home: string): string[] {

@@ -2,9 +2,10 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { ChainError } from "../../../chain/errors.js";
 import { decryptKeystore, type WalletKey } from "../../../chain/signing/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
-import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
+import { passphraseBeside, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { amountText } from "../../amount-text.js";
@@ -39,7 +40,7 @@ export interface ReservesOptions extends ProofSourceOptions {
   readonly customers?: string;
   /** Chosen by the auditor. */
   readonly nonce?: string;
-  /** Further wallets' keystores; the passphrase of each lies beside it, `.passphrase` for `.json`. */
+  /** Further wallets' keystores; the passphrase of each lies beside it (`passphraseBeside`). */
   readonly keystore?: readonly string[];
 }
 
@@ -203,13 +204,23 @@ function readKeys(
   home: string,
   keystores: readonly string[],
 ): { readonly keys: readonly WalletKey[]; readonly named: readonly WalletKey[] } {
-  const keyOf = (keystore: string, passphrase: string) =>
-    decryptKeystore(readSecretFile(keystore), readSecretFile(passphrase));
   const ofHome = readHomeWallets(home).filter(({ passphrase }) => existsSync(passphrase));
   return {
     keys: ofHome.map(({ keystore, passphrase }) => keyOf(keystore, passphrase)),
-    named: keystores.map((keystore) => keyOf(keystore, keystore.replace(/\.json$/, ".passphrase"))),
+    named: keystores.map((keystore) => keyOf(keystore, passphraseBeside(keystore))),
   };
+}
+
+/** @throws SECRET_FILE_UNREADABLE, and what `decryptKeystore` throws: which of many it is about is said */
+function keyOf(keystore: string, passphrase: string): WalletKey {
+  const json = readSecretFile(keystore);
+  const word = readSecretFile(passphrase);
+  try {
+    return decryptKeystore(json, word);
+  } catch (cause) {
+    if (!(cause instanceof ChainError)) throw cause;
+    throw new ChainError(cause.code, `${keystore}: ${cause.message}`, { cause });
+  }
 }
 
 function show(
