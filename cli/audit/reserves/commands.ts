@@ -5,6 +5,7 @@ import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { ChainError } from "../../../chain/errors.js";
 import { decryptKeystore, type WalletKey } from "../../../chain/signing/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
+import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { passphraseBeside, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
@@ -126,9 +127,13 @@ const UNSIGNED_ACCOUNTS =
   "A former release made the proof of reserves: its wallets did not sign for which accounts these " +
   "are, nor of which ledger. Others may have been put to it, or left out: ask for a new one.";
 
+function tokenUnprovenText(asset: string): string {
+  return `The reserves of ${asset} are not proven: a proof of reserves is about ${NATIVE_ASSET} alone.`;
+}
+
 /**
  * Checks a customer's file, and that it is of a proof of reserves where one is named: one that does not cover
- * what is owed is a difference here, too.
+ * what is owed is a difference here, too, to whom the chain's own coin is owed.
  */
 export async function runVerifyLiability(
   context: CommandContext,
@@ -139,16 +144,17 @@ export async function runVerifyLiability(
   return guarded("verify", { context, warn }, async () => {
     const liability = parseLiability(await readProofFile(file, MAX_LIABILITY_BYTES));
     const { root, liabilitiesRoot } = verifyLiability(liability);
+    const { asset, customerId, units, height, blockHash } = liability;
     const { reserves } = options;
     const of =
       reserves === undefined
         ? undefined
         : await readReserves(context, { ...options, file: reserves }, warn);
     if (of !== undefined) assertPartOf(liability, of);
-    // Without a proof of reserves, the file says nothing of what is held.
-    const isCovered = of?.proven.isCovered ?? null;
+    // Without a proof of reserves, the file says nothing of what is held; with one, nothing of tokens.
+    const isToken = asset !== NATIVE_ASSET;
+    const isCovered = isToken ? null : (of?.proven.isCovered ?? null);
     const accountsSigned = of?.proven.areAccountsSigned ?? null;
-    const { asset, customerId, units, height, blockHash } = liability;
     if (context.json) {
       const shown = { asset, customerId, units: units.toString(), height, blockHash };
       const total = root.sumUnits.toString();
@@ -174,6 +180,7 @@ export async function runVerifyLiability(
               "proof of reserves shows: compare the root with it, or name its file."
           : "It is in the sum that the wallets signed for.",
       );
+      if (isToken) context.print(tokenUnprovenText(asset));
       if (isCovered === false) context.print(NOT_COVERED);
     }
     return isCovered === false ? AUDIT_EXIT.difference : AUDIT_EXIT.clean;
@@ -257,6 +264,9 @@ function show(
       reservesAtoken: proven.reservesAtoken.toString(),
       signedAtoken: proven.signedAtoken.toString(),
       owedAtoken: proven.owedAtoken.toString(),
+      otherLiabilities: otherLiabilities.map(({ asset, sumUnits }) => {
+        return { asset, units: sumUnits.toString() };
+      }),
       liabilitiesRoot: proven.liabilitiesRoot,
       nonce: proven.nonce,
     });

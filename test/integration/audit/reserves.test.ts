@@ -466,4 +466,41 @@ describe("the commands", () => {
     expect(await runVerifyLiability(shown, poorAlice, of, warn)).toBe(1);
     expect(printed.at(-1)).toBe("Proven, and NOT COVERED: more is owed than held.");
   });
+
+  it("say of a token that its reserves are not proven, whatever is held of the chain's coin", async () => {
+    const owed = [
+      { asset: "TOKEN", customerId: "bob", units: 10n ** 60n },
+      { asset: "GOLD", customerId: "alice", units: 7n },
+    ];
+    const poor = await stage.make(keys, [], { liabilities: owed });
+    const write = (name: string, text: string) => {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    };
+    const options = { genesis: write("genesis-of-gold.json", encodeGenesis(genesis)) };
+    const reserves = write("gold-reserves.json", textOf(poor.contents));
+    const goldOf = poor.liabilities.find(({ customerId }) => customerId === "alice");
+    const gold = write(
+      "gold-alice.json",
+      goldOf === undefined ? "" : encodeLiability(goldOf.file()),
+    );
+    const printed: string[] = [];
+    const print = (line: string) => void printed.push(line);
+    const context = { home: folder, portOffset: 0, json: false, env: {}, signal, print };
+    const check = (json: boolean) =>
+      runVerifyLiability({ ...context, json }, gold, { ...options, reserves }, print);
+    expect(await check(false)).toBe(0);
+    expect(printed.at(-1)).toBe(
+      "The reserves of GOLD are not proven: a proof of reserves is about TOKEN alone.",
+    );
+    expect(printed.join("\n")).not.toContain("NOT COVERED");
+    printed.length = 0;
+    expect(await check(true)).toBe(0);
+    const ofAll = { ...context, json: true };
+    expect(await runVerifyReserves(ofAll, reserves, options, print)).toBe(1);
+    expect(printed.map((line) => JSON.parse(line))).toMatchObject([
+      { ok: true, asset: "GOLD", isCovered: null, accountsSigned: true },
+      { ok: false, otherLiabilities: [{ asset: "GOLD", units: "7" }] },
+    ]);
+  });
 });
