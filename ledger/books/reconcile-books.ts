@@ -11,6 +11,7 @@ import {
   SUSPENSE,
   walletAccount,
 } from "../journal/accounts.js";
+import { memoHash } from "../journal/journal.js";
 import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { openedWith, TOKEN_OPENING } from "../assets/token-opening.js";
@@ -265,7 +266,7 @@ async function readUnitsOf(
  * unsaid, and operators' decisions. The memo names transaction and address.
  */
 export const ADDRESS_ENTRIES = `
-  SELECT split_part(entry.memo, ' ', 2) AS address, split_part(entry.memo, ' ', 1) AS tx_hash,
+  SELECT split_part(entry.memo, ' ', 2) AS address, ${memoHash("entry")} AS tx_hash,
          coalesce(entry.effective_height, 0) AS effective_height, posting.asset,
          CASE WHEN posting.debit = $1 THEN amount_units ELSE -amount_units END AS delta
     FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
@@ -474,7 +475,7 @@ export async function bookedByTransaction(
 /** Inflows carry the hash as memo; a withdrawal's ending belongs to its slot's mined hash. */
 const HOT_WALLET_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta, min(height)::text AS height FROM (
-    SELECT coalesce(slot.mined_hash, split_part(entry.memo, ' ', 1)) AS tx_hash,
+    SELECT coalesce(slot.mined_hash, ${memoHash("entry")}) AS tx_hash,
            entry.effective_height AS height,
            CASE WHEN posting.debit = ANY ($1::text[]) THEN amount_units
                 ELSE -amount_units END AS delta
@@ -485,8 +486,7 @@ const HOT_WALLET_BY_TRANSACTION = `
      WHERE (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))
        AND entry.effective_height <= $2
        AND posting.asset = $3
-  ) AS movement
-  WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;
+  ) AS movement WHERE tx_hash IS NOT NULL GROUP BY tx_hash`;
 
 const DEPOSIT_ADDRESS_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta, min(height)::text AS height FROM (
@@ -495,5 +495,4 @@ const DEPOSIT_ADDRESS_BY_TRANSACTION = `
     UNION ALL
     SELECT tx_hash, delta, effective_height FROM (${ADDRESS_ENTRIES}) AS entries
      WHERE address = $2 AND effective_height <= $3 AND asset = $4
-  ) AS movement
-  WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;
+  ) AS movement WHERE tx_hash IS NOT NULL GROUP BY tx_hash`;

@@ -7,6 +7,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { storedAtoken, storedInteger, storedTime } from "../stored-values.js";
 import { type CustomerId, customerAccount, heldAccount } from "../journal/accounts.js";
+import { memoHash } from "../journal/journal.js";
 import { beforeSql, tellUntil } from "./statement-ends.js";
 
 /** A customer's coins of one asset, in its smallest unit. */
@@ -192,8 +193,8 @@ async function readMovements(
         GROUP BY e.id, p.asset ORDER BY e.id LIMIT ${MAX_MOVEMENTS + 1}
      )
      SELECT e.id, moved.asset, e.posted_at, e.kind, e.idem_key, e.effective_height,
-            moved.available::text, moved.held::text, d.id AS deposit_id, d.tx_hash AS deposit_hash,
-            w.id AS withdrawal_id, s.mined_hash, l.n, l.hash
+            moved.available::text, moved.held::text, d.id AS deposit_id, w.id AS withdrawal_id,
+            coalesce(d.tx_hash, s.mined_hash, ${memoHash("e")}) AS tx_hash, l.n, l.hash
        FROM moved JOIN journal_entry e USING (id)
        LEFT JOIN deposit d
          ON d.id = CASE e.kind WHEN 'deposit.reversal' THEN split_part(e.idem_key, ':', 3)
@@ -220,7 +221,7 @@ async function readMovements(
     evidence: {
       depositId: row.deposit_id ?? undefined,
       withdrawalId: row.withdrawal_id ?? undefined,
-      txHash: row.deposit_hash ?? row.mined_hash ?? undefined,
+      txHash: row.tx_hash ?? undefined,
       height: row.effective_height === null ? undefined : storedInteger(row.effective_height),
       link:
         row.n === null || row.hash === null
@@ -240,9 +241,8 @@ interface StoredMovement {
   readonly available: string;
   readonly held: string;
   readonly deposit_id: string | null;
-  readonly deposit_hash: string | null;
   readonly withdrawal_id: string | null;
-  readonly mined_hash: string | null;
+  readonly tx_hash: string | null;
   readonly n: string | null;
   readonly hash: string | null;
 }

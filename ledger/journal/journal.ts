@@ -27,8 +27,14 @@ export interface JournalEntry {
   readonly idemKey: string;
   /** Block that moved the coins; null for movements inside the ledger only, such as holds. */
   readonly effectiveHeight: Height | null;
+  /** For people; that of what a transaction moved begins with its hash (`memoHash`). */
   readonly memo?: string;
   readonly postings: readonly Posting[];
+}
+
+/** SQL: hash of the transaction that an entry's memo begins with; null where it begins with no such thing. */
+export function memoHash(entry: string): string {
+  return `substring(${entry}.memo FROM '^(0x[0-9a-f]{64})(?: |$)')`;
 }
 
 /**

@@ -128,6 +128,34 @@ describe("a statement", () => {
     });
   });
 
+  it("names the transaction of every entry that the books know one of", async () => {
+    await bench.register("carol");
+    const credit = customerAccount(parseCustomerId("carol"));
+    const [one, two, three] = ["a1", "b2", "c3"].map((pair) => `0x${pair.repeat(32)}`);
+    const memos = {
+      "ledger.outflow": `${one} ${HOT}`,
+      "ledger.adjustment": two,
+      "ledger.remined": three,
+      // What a person wrote there is no transaction, nor is what is longer than one.
+      "ledger.write_off": "asked for by mail",
+      "ledger.recovered_payment": `${one}ff`,
+    };
+    for (const [kind, memo] of Object.entries(memos)) {
+      await postJournal(bench.ledger.owner, {
+        kind,
+        idemKey: `carol:${kind}`,
+        effectiveHeight: null,
+        memo,
+        postings: [{ asset: "TOKEN", debit: ADJUSTMENT, credit, amountUnits: 5n }],
+      });
+    }
+    const { json, csv } = await write("memos", "carol", {});
+    const movements: { evidence: { txHash: string | null } }[] = json.assets[0].movements;
+    const hashes = [one, two, three, null, null];
+    expect(movements.map(({ evidence }) => evidence.txHash)).toEqual(hashes);
+    expect(csv).toContain(`,${two},`);
+  });
+
   it("of a part begins with what was before, and ends before its end", async () => {
     const early = await write("early", "alice", { to: middle });
     const late = await write("late", "alice", { from: middle });
