@@ -14,7 +14,7 @@ import type { Readiness } from "../../runtime/http/http-server.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
-import { limitedSignal } from "../../runtime/process/task.js";
+import { withLimit } from "../../runtime/process/task.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import { badRequest, notFound, PageError, STATUS_OF } from "../../web/errors.js";
 import { renderDocument } from "../../web/html/element.js";
@@ -285,11 +285,12 @@ class Pages implements PageServer {
     asked: Asked,
   ): Promise<FinishedAnswer> {
     const { signal } = this.options;
+    const inTime = <T>(work: (time: AbortSignal) => Promise<T>) =>
+      withLimit([signal], PAGE_TIMEOUT_MS, work);
     const work = async () => {
       const { language } = asked;
       const t = textsOf(language);
-      const time = limitedSignal([signal], PAGE_TIMEOUT_MS);
-      const answer = await route.handle({ ...found, language, t, signal: time });
+      const answer = await inTime((time) => route.handle({ ...found, language, t, signal: time }));
       if ("location" in answer) return redirectAnswer(answer.location, found.isSent);
       const caching = (isFinal: boolean) => cachingOf(isFinal, route.path, found.parameter);
       if ("json" in answer) return downloadAnswer(answer, caching(answer.isFinal));
@@ -298,7 +299,7 @@ class Pages implements PageServer {
       return this.pageAnswer(answer, { ...asked, query }, caching);
     };
     const isQueued = found.isSent && route.form?.hasOwnQueue === true;
-    return isQueued ? work() : this.turns.run(limitedSignal([signal], PAGE_TIMEOUT_MS), work);
+    return isQueued ? work() : inTime((time) => this.turns.run(time, work));
   }
 
   private routeOf(path: string): { route: PageRoute; parameter: string } | undefined {

@@ -1,6 +1,6 @@
 /** One GET for JSON from a server that is not believed: bounded in time and bytes, not led elsewhere. */
 import { httpExchange, refuseRedirect } from "../../runtime/http/outgoing/http-exchange.js";
-import { limitedSignal } from "../../runtime/process/task.js";
+import { withLimit } from "../../runtime/process/task.js";
 
 /** An answer, its body not yet read as JSON. */
 export interface TextAnswer {
@@ -22,10 +22,9 @@ export async function getText(
   },
 ): Promise<TextAnswer> {
   const { timeoutMs, maxBytes, signal, headers = {} } = limits;
-  const answer = await httpExchange(
-    url,
-    { headers: { accept: "application/json", ...headers } },
-    { maxBytes, signal: limitedSignal([signal], timeoutMs) },
+  const init = { headers: { accept: "application/json", ...headers } };
+  const answer = await withLimit([signal], timeoutMs, (limited) =>
+    httpExchange(url, init, { maxBytes, signal: limited }),
   );
   refuseRedirect(answer);
   return { status: answer.status, text: answer.body };

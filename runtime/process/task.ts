@@ -129,17 +129,96 @@ export async function withTimeout<T>(
 }
 
 /**
- * A signal that fires with the first of these, or after `timeoutMs` with a `TimeoutError`. It takes
- * the place of `AbortSignal.any` over `AbortSignal.timeout`: Node forgets the timer of that one
- * when garbage is collected, and the signal never fires (nodejs/node#57736). Keeps no process up.
+ * Runs `work` with a signal that fires with the first of these, or after `timeoutMs` with a `TimeoutError`.
+ * Nothing is left behind it: signals that follow a process or a connection outlive many works, and Node
+ * remembers for ever what it once made of them by `AbortSignal.any`. Keeps no process up.
+ * @throws what the work throws; one that does not listen to its signal is waited for
+ */
+export async function withLimit<T>(
+  signals: readonly AbortSignal[],
+  timeoutMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limit = beginLimit(signals, timeoutMs);
+  try {
+    return await work(limit.signal);
+  } finally {
+    limit.release();
+  }
+}
+
+/**
+ * The signal of `withLimit` for what has no end of its own, or a rare one: it is kept for all of its time. It
+ * takes the place of `AbortSignal.any` over `AbortSignal.timeout`: Node forgets the timer of that one when
+ * garbage is collected, and the signal never fires (nodejs/node#57736). Keeps no process up.
  */
 export function limitedSignal(signals: readonly AbortSignal[], timeoutMs: number): AbortSignal {
+  return beginLimit(signals, timeoutMs).signal;
+}
+
+/** A signal with what follows its sources until it fires or is released. */
+interface Limit {
+  readonly signal: AbortSignal;
+  release(): void;
+}
+
+function beginLimit(signals: readonly AbortSignal[], timeoutMs: number): Limit {
   const ending = new AbortController();
-  const end = () => {
-    ending.abort(new DOMException(`nothing came within ${timeoutMs} ms`, "TimeoutError"));
+  const { signal } = ending;
+  const over = signals.find(({ aborted }) => aborted);
+  if (over !== undefined) {
+    ending.abort(over.reason);
+    return { signal, release: () => undefined };
+  }
+  const timer = setTimeout(
+    () => end(new DOMException(`nothing came within ${timeoutMs} ms`, "TimeoutError")),
+    Math.min(timeoutMs, MAX_TIMER_MS),
+  ).unref();
+  const leave = signals.map((source) => follow(source, () => end(source.reason)));
+  const release = () => {
+    clearTimeout(timer);
+    for (const one of leave) one();
   };
-  setTimeout(end, Math.min(timeoutMs, MAX_TIMER_MS)).unref();
-  return AbortSignal.any([...signals, ending.signal]);
+  const end = (reason: unknown) => {
+    release();
+    ending.abort(reason);
+  };
+  return { signal, release };
+}
+
+/** Those who follow one signal. */
+interface Followers {
+  readonly ends: Set<() => void>;
+  readonly onAbort: () => void;
+}
+
+/**
+ * All followers of a signal have one listener: Node warns of more than ten, and looks through all of them for
+ * each that comes or goes.
+ */
+const followers = new WeakMap<AbortSignal, Followers>();
+
+/** Calls `end` when a signal fires that has not yet. @returns ends that */
+function follow(signal: AbortSignal, end: () => void): () => void {
+  const { ends, onAbort } = followers.get(signal) ?? beginFollowing(signal);
+  ends.add(end);
+  return () => {
+    ends.delete(end);
+    if (ends.size > 0) return;
+    signal.removeEventListener("abort", onAbort);
+    followers.delete(signal);
+  };
+}
+
+function beginFollowing(signal: AbortSignal): Followers {
+  const ends = new Set<() => void>();
+  const onAbort = () => {
+    for (const end of ends) end();
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  const begun = { ends, onAbort };
+  followers.set(signal, begun);
+  return begun;
 }
 
 /** Wakes a loop that otherwise polls, as a doorbell does: calls during one round count as one. */

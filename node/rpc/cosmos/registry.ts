@@ -12,7 +12,7 @@ import type { Descriptors } from "../../../chain/protobuf/descriptors.js";
 import { decodeRequest } from "../../../chain/protobuf/codec.js";
 import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values.js";
 import type { Height } from "../../../chain/hex.js";
-import { limitedSignal } from "../../../runtime/process/task.js";
+import { withLimit } from "../../../runtime/process/task.js";
 import { invalidArgument, QueryFault } from "./errors.js";
 
 /** Where state is read, and for how long somebody waits for it. */
@@ -126,7 +126,7 @@ export class QueryRegistry {
     }
     this.running[face] += 1;
     try {
-      return await work(limitedSignal([gone], this.timeoutMs));
+      return await withLimit([gone], this.timeoutMs, work);
     } finally {
       this.running[face] -= 1;
     }

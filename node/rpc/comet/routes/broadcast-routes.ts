@@ -9,6 +9,7 @@ import type { AnyTransaction } from "../../../../chain/cosmos/cosmos-transaction
 import type { Logger } from "../../../../runtime/process/logger.js";
 import { doBreathing } from "../../../../runtime/process/main-thread.js";
 import { readInTurn } from "../../../../runtime/process/resting-lane.js";
+import { withLimit } from "../../../../runtime/process/task.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { Arguments } from "../arguments.js";
 import { bytesOf, executedAt } from "../chain-reads.js";
@@ -115,21 +116,24 @@ class Broadcast {
     const hash = sha256Hex(bytes);
     this.waiterCount += 1;
     const ending = new AbortController();
-    const mined = this.whenMined(hash, AbortSignal.any([signal, ending.signal]));
-    try {
-      const { refusal } = await submitTransaction(this.chain, bytes);
-      const check_tx = checkJson(refusal, "code" in transaction ? 0n : transaction.gasLimit);
-      if (refusal !== undefined) {
-        return { check_tx, tx_result: checkJson(undefined, 0n), hash: upperHex(hash), height: "0" };
+    return withLimit([signal, ending.signal], COMMIT_TIMEOUT_MS, async (limited) => {
+      const mined = this.whenMined(hash, limited);
+      try {
+        const { refusal } = await submitTransaction(this.chain, bytes);
+        const check_tx = checkJson(refusal, "code" in transaction ? 0n : transaction.gasLimit);
+        if (refusal !== undefined) {
+          const tx_result = checkJson(undefined, 0n);
+          return { check_tx, tx_result, hash: upperHex(hash), height: "0" };
+        }
+        const place = await mined;
+        const executed = await executedAt(this.chain, place, signal);
+        const tx_result = await doBreathing(transactionResultSteps(executed), signal);
+        return { check_tx, tx_result, hash: upperHex(hash), height: place.height.toString() };
+      } finally {
+        ending.abort();
+        this.waiterCount -= 1;
       }
-      const place = await mined;
-      const executed = await executedAt(this.chain, place, signal);
-      const tx_result = await doBreathing(transactionResultSteps(executed), signal);
-      return { check_tx, tx_result, hash: upperHex(hash), height: place.height.toString() };
-    } finally {
-      ending.abort();
-      this.waiterCount -= 1;
-    }
+    });
   }
 
   /** Listens from before the submission on, so that no block is missed; ends with the signal. */
@@ -137,13 +141,11 @@ class Broadcast {
     const { view, bus } = this.chain;
     const waiting = new Promise<FoundTransaction>((resolve, reject) => {
       const giveUp = () => reject(refused("timed out waiting for tx to be included in a block"));
-      const timer = setTimeout(giveUp, COMMIT_TIMEOUT_MS);
       const stop = bus.on("block", () => {
         const place = view.locateBySdkHash(hash);
         if (place !== undefined) resolve(place);
       });
       const end = () => {
-        clearTimeout(timer);
         stop();
         giveUp();
       };

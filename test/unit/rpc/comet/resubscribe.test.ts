@@ -1,4 +1,4 @@
-/** A client that subscribes and unsubscribes all day leaves nothing behind. */
+/** A client that subscribes and unsubscribes, asks and submits all day leaves nothing behind. */
 import { afterAll, afterEach, beforeAll, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";
 import { WebSocket } from "ws";
@@ -7,8 +7,11 @@ import { ResultTexts } from "../../../../node/rpc/comet/json/result-texts.js";
 import type { EventReceiver } from "../../../../node/rpc/comet/route.js";
 import { CometConnection } from "../../../../node/rpc/comet/socket-connection.js";
 import { SubscriptionHub } from "../../../../node/rpc/comet/subscriptions.js";
+import { broadcastRoutes } from "../../../../node/rpc/comet/routes/broadcast-routes.js";
+import { abciAnswer } from "../../../../node/rpc/cosmos/abci-answer.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
+import { leftBehind } from "../../../helpers/signals.js";
 import { until } from "../../../helpers/until.js";
 import { ALICE } from "../evm/fixture.js";
 
@@ -57,6 +60,20 @@ it("hears once of a client's end, and sends it nothing behind that", async () =>
   await chain.mine();
   expect(pushed).toHaveLength(1);
   hub.close();
+});
+
+it("leaves nothing behind at its connection of what it asks and submits", async () => {
+  const log = createLogger({ component: "test", level: "silent" });
+  const routes = new Map(broadcastRoutes(chain.ports, log));
+  const { signal } = new AbortController();
+  const tx = new Arguments({ form: "json", values: new Map([["tx", "AQ=="]]) });
+  for (let round = 0; round < 20; round++) {
+    const query = { path: "/cosmos.bank.v1beta1.Query/Params", data: new Uint8Array(0), height: 0 };
+    expect(await abciAnswer(chain.queries, query, signal)).toMatchObject({ code: 0 });
+    const sent = await routes.get("broadcast_tx_commit")?.run(tx, { signal, client: undefined });
+    expect(sent).toMatchObject({ height: "0" });
+  }
+  expect(leftBehind(signal)).toBe(0);
 });
 
 async function openClient() {

@@ -1,13 +1,15 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { describe, expect, it, jest } from "@jest/globals";
+import { afterEach, describe, expect, it, jest } from "@jest/globals";
 import { AppError } from "../../../../chain/errors.js";
+import { leftBehind } from "../../../helpers/signals.js";
 import {
   TaskGroup,
   createWakeup,
   limitedSignal,
   retry,
   sleep,
+  withLimit,
   withTimeout,
 } from "../../../../runtime/process/task.js";
 
@@ -148,6 +150,33 @@ describe("limitedSignal", () => {
     collectGarbage();
     other.abort(new Error("gone"));
     expect(await waiting).toMatchObject({ message: "gone" });
+  });
+});
+
+describe("withLimit", () => {
+  afterEach(() => void jest.useRealTimers());
+
+  it("ends with the first of its signals, and after its time", async () => {
+    const [one, other] = [new AbortController(), new AbortController()];
+    const both = [one.signal, other.signal];
+    const waiting = withLimit(both, 600_000, (signal) => sleep(600_000, { signal }));
+    other.abort(new Error("gone"));
+    await expect(waiting).rejects.toThrow("gone");
+    await expect(withLimit(both, 600_000, async (signal) => signal.aborted)).resolves.toBe(true);
+    const late = withLimit([never], 5, (signal) => sleep(60_000, { signal }));
+    await expect(late).rejects.toMatchObject({ name: "TimeoutError" });
+  });
+
+  it("leaves nothing behind at a signal that lives on, nor a timer", async () => {
+    jest.useFakeTimers();
+    const { signal } = new AbortController();
+    for (let round = 0; round < 100; round++) {
+      await withLimit([signal], 10_000, async () => 1);
+      const failing = withLimit([signal], 10_000, async () => Promise.reject(new Error("no")));
+      await expect(failing).rejects.toThrow("no");
+    }
+    expect(jest.getTimerCount()).toBe(0);
+    expect(leftBehind(signal)).toBe(0);
   });
 });
 
