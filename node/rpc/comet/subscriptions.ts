@@ -228,6 +228,7 @@ export class SubscriptionHub {
     const isMoment = !Number.isFinite(height);
     let rest: Buffer | undefined;
     for (const group of groups) {
+      if (!isMoment) await breathe();
       if (!matchesQuery(group.query, values)) continue;
       if (rest === undefined) {
         const pieces = restPieces(await event.data(), values);

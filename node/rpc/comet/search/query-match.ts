@@ -31,9 +31,10 @@ export function matchesQuery(query: EventQuery, values: EventValues): boolean {
 function holds(condition: Condition, values: EventValues): boolean {
   const { tag } = condition;
   if (values.get(tag)?.some((value) => isMatch(condition, value)) === true) return true;
-  // A tag that is only an event's type stands for an empty value: for existence.
-  const isType = [...values.keys()].some((key) => key.slice(0, key.lastIndexOf(".")) === tag);
-  return isType && isMatch(condition, "");
+  // A tag that is only an event's type stands for an empty value: for existence. Few conditions match that,
+  // and a transaction has many keys.
+  if (!isMatch(condition, "")) return false;
+  return [...values.keys()].some((key) => key.slice(0, key.lastIndexOf(".")) === tag);
 }
 
 /** What something is found by. */

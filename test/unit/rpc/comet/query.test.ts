@@ -1,5 +1,5 @@
 /** The query language, by the tables of CometBFT's own tests (libs/pubsub/query, v0.38.17). */
-import { describe, expect, it } from "@jest/globals";
+import { describe, expect, it, jest } from "@jest/globals";
 import { parseQuery } from "../../../../node/rpc/comet/search/query.js";
 import { matchesQuery } from "../../../../node/rpc/comet/search/query-match.js";
 
@@ -186,6 +186,18 @@ describe("the query language", () => {
   it("matches events as CometBFT does, numbers of any size exactly", () => {
     for (const [text, values, expected] of MATCHES) {
       expect([text, matchesQuery(parseQuery(text), values)]).toEqual([text, expected]);
+    }
+  });
+
+  it("looks through all keys of an event only where its type alone could match", () => {
+    const values = new Map(API);
+    const keys = jest.spyOn(values, "keys");
+    for (const text of ["transfer.recipient='x'", "transfer.amount > 200", "rewards.withdraw=1"]) {
+      expect(matchesQuery(parseQuery(text), values)).toBe(false);
+    }
+    expect(keys).not.toHaveBeenCalled();
+    for (const text of ["transfer EXISTS", "transfer=''", "rewards.withdraw CONTAINS ''"]) {
+      expect([text, matchesQuery(parseQuery(text), values)]).toEqual([text, true]);
     }
   });
 
