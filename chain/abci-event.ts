@@ -7,7 +7,7 @@
 import { type Address, parseBech32, toBech32, toChecksumAddress } from "./address.js";
 import type { BalanceChange, BlockJournal } from "./balance-change.js";
 import type { Block, BlockTransaction } from "./block.js";
-import { dataIndexOf, type MinedCosmosTransaction, transactionAt } from "./cosmos/cosmos-result.js";
+import { inDataOrder, type MinedCosmosTransaction } from "./cosmos/cosmos-result.js";
 import type { Log, Receipt } from "./receipt.js";
 import type { AbciEvent } from "./consensus/abci-types.js";
 import { sdkTransactionHash } from "./consensus/sdk-transaction.js";
@@ -55,25 +55,30 @@ export function cosmosPlacesOf({ cosmos }: Block): readonly number[] {
 }
 
 /**
- * One transaction of a block in memory, by its place in `data.txs`.
- * @throws RangeError where the block has no such one
+ * The transactions of a block in memory in the order of `data.txs`. Each is made when it is asked for.
+ * @throws RangeError where one has no receipt
  */
-export function executedTransaction(source: EventSource, index: number): ExecutedTransaction {
-  const at = transactionAt(index, cosmosPlacesOf(source.block));
-  const found = "cosmos" in at ? source.block.cosmos?.[at.cosmos] : executedEvm(source, at.evm);
-  if (found === undefined) throw new RangeError("a block has no such transaction");
-  return found;
+export function* executedTransactions(source: EventSource): Generator<ExecutedTransaction, void> {
+  const { transactions, cosmos } = source.block;
+  let sumAtoken = 0n;
+  let [index, evmIndex] = [0, 0];
+  for (const mined of inDataOrder(transactions, cosmos)) {
+    const isOdd = sumAtoken % 2n === 1n;
+    const executed =
+      "result" in mined
+        ? mined
+        : { ...mined, index, ...executedEvm(source, evmIndex++), oddFeesBefore: () => isOdd };
+    sumAtoken += feeOf(executed);
+    index += 1;
+    yield executed;
+  }
 }
 
-function executedEvm(source: EventSource, evmIndex: number): ExecutedEvmTransaction | undefined {
-  const mined = source.block.transactions[evmIndex];
-  const receipt = source.receipts[evmIndex];
-  if (mined === undefined || receipt === undefined) return undefined;
-  const index = dataIndexOf(evmIndex, cosmosPlacesOf(source.block));
-  const { changes = [], events } = source.journal.transactions[evmIndex] ?? {};
-  const oddFeesBefore = () => oddFeesOf(source)[index] === true;
-  const own = { changes, oddFeesBefore, ...moduleEventsOf(events) };
-  return { ...mined, index, evmIndex, receipt, ...own };
+function executedEvm({ receipts, journal }: EventSource, evmIndex: number) {
+  const receipt = receipts[evmIndex];
+  if (receipt === undefined) throw new RangeError("a transaction has no receipt");
+  const { changes = [], events } = journal.transactions[evmIndex] ?? {};
+  return { evmIndex, receipt, changes, ...moduleEventsOf(events) };
 }
 
 /** The member of an executed transaction for events of modules; none for none. */
@@ -81,22 +86,6 @@ export function moduleEventsOf(
   events: readonly AbciEvent[] | undefined,
 ): Pick<ExecutedEvmTransaction, "moduleEvents"> {
   return events === undefined || events.length === 0 ? {} : { moduleEvents: events };
-}
-
-/** For each place of blocks in memory whether the fees before it add up to an odd number. */
-const knownOddFees = new WeakMap<BlockJournal, readonly boolean[]>();
-
-function oddFeesOf(source: EventSource): readonly boolean[] {
-  const known = knownOddFees.get(source.journal);
-  if (known !== undefined) return known;
-  let sumAtoken = 0n;
-  const odd = Array.from({ length: transactionCountOf(source) }, (_, place) => {
-    const isOdd = sumAtoken % 2n === 1n;
-    sumAtoken += feeOf(executedTransaction(source, place));
-    return isOdd;
-  });
-  knownOddFees.set(source.journal, odd);
-  return odd;
 }
 
 /** What a mined transaction paid for being mined, atoken. */

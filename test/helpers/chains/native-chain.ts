@@ -6,7 +6,7 @@ import fs from "node:fs";
 import { Interface, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import { type Address, parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
-import { transactionEventSteps, executedTransaction } from "../../../chain/abci-event.js";
+import { transactionEventSteps } from "../../../chain/abci-event.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { contractAddressOf } from "../../../chain/evm/contract-address.js";
 import { present } from "../../../chain/errors.js";
@@ -19,6 +19,7 @@ import { parseModuleParams } from "../../../node/settings/module-params.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { compileSolidity } from "../contracts/solidity.js";
 import { ExecutionChain } from "./execution-chain.js";
+import { executedTransaction } from "../executed-transaction.js";
 import { allAtOnce } from "../../../chain/steps/steps.js";
 
 const CHAIN_ID = 6940;

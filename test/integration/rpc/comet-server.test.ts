@@ -5,7 +5,7 @@ import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
 import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
-import { blockEvents, executedTransaction } from "../../../chain/abci-event.js";
+import { blockEvents } from "../../../chain/abci-event.js";
 import { hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
@@ -16,6 +16,7 @@ import {
 } from "../../../node/rpc/comet/search/event-search.js";
 import { parseQuery } from "../../../node/rpc/comet/search/query.js";
 import { eventValues, matchesQuery } from "../../../node/rpc/comet/search/query-match.js";
+import { executedTransaction } from "../../helpers/executed-transaction.js";
 import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";

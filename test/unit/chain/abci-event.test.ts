@@ -4,7 +4,6 @@ import { Wallet } from "ethers";
 import {
   blockEvents,
   event,
-  executedTransaction,
   searchTermSteps,
   transactionEventSteps,
 } from "../../../chain/abci-event.js";
@@ -16,6 +15,7 @@ import { EMPTY_BLOOM, type Receipt } from "../../../chain/receipt.js";
 import { allAtOnce } from "../../../chain/steps/steps.js";
 import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
+import { executedTransaction } from "../../helpers/executed-transaction.js";
 
 const wallet = new Wallet(`0x${"31".repeat(32)}`);
 const PAYER = parseAddress(wallet.address);

@@ -2,7 +2,7 @@
 import {
   blockEvents,
   type ExecutedTransaction,
-  executedTransaction,
+  executedTransactions,
   transactionCountOf,
 } from "../../../../chain/abci-event.js";
 import { hexToBytes, type Height } from "../../../../chain/hex.js";
@@ -77,9 +77,7 @@ export function* blockPublications(
     const value = { height: height.toString(), evidence: evidenceJson(evidence) };
     yield plain("NewEvidence", () => value);
   }
-  for (let index = 0; index < transactionCountOf(committed); index++) {
-    yield newTransaction(height, executedTransaction(committed, index));
-  }
+  for (const executed of executedTransactions(committed)) yield newTransaction(height, executed);
   if (updates.length > 0) {
     yield plain("ValidatorSetUpdates", () => ({
       validator_updates: updates.map(({ publicKey, power }) => {

@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { AbiCoder, Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../../chain/address.js";
+import type { MinedCosmosTransaction } from "../../../../chain/cosmos/cosmos-result.js";
 import { Arguments } from "../../../../node/rpc/comet/arguments.js";
+import { blockPublications } from "../../../../node/rpc/comet/json/event-data.js";
 import { ResultTexts } from "../../../../node/rpc/comet/json/result-texts.js";
 import type { EventReceiver } from "../../../../node/rpc/comet/route.js";
 import { SubscriptionHub } from "../../../../node/rpc/comet/subscriptions.js";
@@ -96,4 +98,57 @@ it("others get their turns between queries that nothing of a transaction matches
   const alone = await turnsBeside([]);
   // A slice has three looks at the time.
   expect((await turnsBeside(queries)) - alone).toBeGreaterThan((250 * COUNT) / 4);
+});
+
+it("a block is told in one walk over it, fees of both kinds added up on the way", async () => {
+  const [first] = committed.block.transactions;
+  const [change] = committed.journal.transactions[0]?.changes ?? [];
+  if (first === undefined || change === undefined) throw new Error("nothing was mined");
+  const cosmosAt = (index: number): MinedCosmosTransaction => ({
+    tx: { type: "cosmos", raw: Uint8Array.of(index), hash: first.tx.hash } as never,
+    from: first.from,
+    index,
+    result: { code: 0, codespace: "", log: "", data: new Uint8Array(0), gasUsed: 1n, events: [] },
+    changes: [{ ...change, reason: "FEE", amountAtoken: 7n }],
+  });
+  const places = [0, 3, 4, COUNT + 3];
+  let walks = 0;
+  const block = {
+    ...committed.block,
+    get cosmos() {
+      walks += 1;
+      return places.map(cosmosAt);
+    },
+  };
+  const texts = new ResultTexts(chain.chain.view);
+  // Of no block that was looked at before.
+  const journal = { ...committed.journal };
+  const burned: string[] = [];
+  const found: number[] = [];
+  for (const event of blockPublications(chain.ports, texts, { ...committed, block, journal })) {
+    if (event.kind !== "Tx") continue;
+    const values = await event.values();
+    const [amount = "", , , treasury = ""] = [
+      "amount",
+      "burned",
+      "proposer_reward",
+      "treasury",
+    ].map((key) => values.get(`fee_burn.${key}`)?.[0]?.replace("atoken", ""));
+    const [own = ""] = values.get("ethereum_tx.txIndex") ?? [];
+    burned.push(own === "" ? "cosmos" : (BigInt(amount) - 2n * BigInt(treasury)).toString());
+    if (own !== "") found.push(Number(own));
+  }
+  expect(found).toEqual([...committed.block.transactions.keys()]);
+  // Of odd fees the first, third ... burn one more than they give; those at places 0, 3, 4 are odd too.
+  let isOdd = false;
+  let evm = 0;
+  const expected = burned.map((_, place) => {
+    const isCosmos = places.includes(place);
+    const isOwnOdd = isCosmos || evm++ % 3 !== 0;
+    const side = !isOwnOdd ? "0" : isOdd ? "-1" : "1";
+    if (isOwnOdd) isOdd = !isOdd;
+    return isCosmos ? "cosmos" : side;
+  });
+  expect(burned).toEqual(expected);
+  expect(walks).toBeLessThan(5);
 });
