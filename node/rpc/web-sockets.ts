@@ -22,6 +22,15 @@ const SERVICE_RESTART = 1012;
  */
 const LEAST_FRAGMENT_BYTES = 256;
 
+/** Part of the grace of a stop in which answers that are under way may still be given. */
+const ANSWER_GRACE_MS = 500;
+
+/** A client as its server ends it. */
+export interface SocketClient {
+  /** Takes no more requests. @returns when those that run have their answers; may be never */
+  settle(): Promise<void>;
+}
+
 /** What a server makes of its clients. */
 export interface WebSocketOptions {
   /** Largest message that is read. */
@@ -34,15 +43,21 @@ export interface WebSocketOptions {
   readonly socketOrigins?: readonly string[];
   /** Status line for an upgrade that is not accepted. @param open clients that are connected */
   refusal(request: IncomingMessage, open: number): string | undefined;
-  connect(socket: WebSocket): void;
+  connect(socket: WebSocket): SocketClient;
   /** What the clients of all servers together may make the node keep. */
   readonly memory: Pick<ClientMemory, "unread">;
 }
 
+/** A client that is connected. */
+interface Connection {
+  /** Whether something came since the last ping. */
+  hasCome: boolean;
+  readonly client: SocketClient;
+}
+
 /** The WebSocket clients of an HTTP server. */
 export class WebSockets {
-  /** With whether something came since the last ping. */
-  private readonly connections = new Map<WebSocket, { hasCome: boolean }>();
+  private readonly connections = new Map<WebSocket, Connection>();
   /** Connections of clients that are refused, until they are closed: the server knows of them no more. */
   private readonly refused = new Set<Duplex>();
   private readonly sockets: WebSocketServer;
@@ -74,18 +89,21 @@ export class WebSockets {
   }
 
   /**
-   * Ends all connections, politely at first. Who is told to come again does so at once: new ones are
-   * refused, or the server behind them would wait for their end for ever.
+   * Ends all connections, politely at first: what is asked for is answered, where that is soon, and nothing
+   * more is begun. Who is told to come again does so at once: new ones are refused, or the server behind them
+   * would wait for their end for ever.
    */
   async close(): Promise<void> {
     this.isClosing = true;
     clearInterval(this.pings);
     const open = [...this.connections.keys()];
-    const closed = open.map(
-      (socket) =>
+    const end = (socket: WebSocket) => socket.close(SERVICE_RESTART, "server stops");
+    const answers = setTimeout(() => open.forEach(end), ANSWER_GRACE_MS);
+    const closed = [...this.connections].map(
+      ([socket, { client }]) =>
         new Promise<void>((resolve) => {
           socket.once("close", () => resolve());
-          socket.close(SERVICE_RESTART, "server stops");
+          void client.settle().then(() => end(socket));
         }),
     );
     for (const stream of this.refused) {
@@ -96,6 +114,7 @@ export class WebSockets {
       for (const stream of this.refused) stream.destroy();
     }, STOP_GRACE_MS);
     await Promise.all(closed);
+    clearTimeout(answers);
     clearTimeout(timer);
   }
 
@@ -107,13 +126,12 @@ export class WebSockets {
     }
     this.sockets.handleUpgrade(request, stream, head, (socket) => {
       this.boundUnread(socket, stream);
-      const state = { hasCome: true };
-      this.connections.set(socket, state);
-      const come = () => (state.hasCome = true);
+      const come = () => (connection.hasCome = true);
       socket.on("pong", come);
       socket.on("message", come);
       socket.once("close", () => this.connections.delete(socket));
-      this.options.connect(socket);
+      const connection = { hasCome: true, client: this.options.connect(socket) };
+      this.connections.set(socket, connection);
     });
   }
 
@@ -182,7 +200,7 @@ function readAgain(
  * Asks whether the client is there. Of a client that is not read, because it has asked for much, the answer
  * waits behind its requests: its silence says nothing.
  */
-function ping(socket: WebSocket, state: { hasCome: boolean }): void {
+function ping(socket: WebSocket, state: Connection): void {
   if (!state.hasCome) {
     socket.terminate();
     return;

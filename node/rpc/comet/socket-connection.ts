@@ -4,6 +4,7 @@ import type { Holding } from "../../../runtime/http/held-bytes.js";
 import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { type ClientMemory, holdMessage } from "../client-memory.js";
+import type { SocketClient } from "../web-sockets.js";
 import { type Answer, answerBody, type LargeBatches, lostText } from "./json-rpc.js";
 import type { EventReceiver, Routes } from "./route.js";
 
@@ -27,11 +28,13 @@ const ENDINGS = {
 const CLOSE_GRACE_MS = 15_000;
 
 /** A connection as the routes see it. */
-export class CometConnection implements EventReceiver {
+export class CometConnection implements EventReceiver, SocketClient {
   private readonly ending = new LazySignal();
   private readonly closeCallbacks: (() => void)[] = [];
   private inFlight = 0;
   private isOpen = true;
+  /** Called when nothing runs, once no more requests are taken. */
+  private onSettled: (() => void) | undefined;
 
   /** What waits to be sent; unlike the bound of each client, the common one ends the connection. */
   private readonly unsent: Holding;
@@ -89,6 +92,13 @@ export class CometConnection implements EventReceiver {
     this.closeCallbacks.push(callback);
   }
 
+  settle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.onSettled = resolve;
+      if (this.inFlight === 0) resolve();
+    });
+  }
+
   private readonly onSent = (): void => {
     if (this.socket.readyState !== this.socket.CLOSED) {
       this.unsent.update(this.socket.bufferedAmount);
@@ -98,7 +108,7 @@ export class CometConnection implements EventReceiver {
 
   private async onMessage(data: RawData): Promise<void> {
     // Asked before it knew that it is cut off: what it subscribed to now would outlive it.
-    if (!this.isOpen) return;
+    if (!this.takesRequests()) return;
     const body = asBuffer(data);
     const { routes, large, log, memory } = this.options;
     const done = holdMessage(memory.unread, body.length, () => this.socket.terminate());
@@ -130,6 +140,13 @@ export class CometConnection implements EventReceiver {
       this.unsent.update(this.socket.bufferedAmount);
     }
     this.updateReading();
+    if (this.inFlight === 0) this.onSettled?.();
+  }
+
+  /** Not behind a close frame, nor when one comes soon: there would be no answer. */
+  private takesRequests(): boolean {
+    const { readyState, OPEN } = this.socket;
+    return this.isOpen && readyState === OPEN && this.onSettled === undefined;
   }
 
   /** Requests are read only as fast as they are answered and their answers are taken. */

@@ -1,6 +1,6 @@
 /**
  * Clients that are gone are ended; those that the node does not read, because they ask for much, are not.
- * Where the server ends, or has refused them, none of them can keep it from that.
+ * Where the server ends, or has refused them, none of them can keep it from that; what runs is answered.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";
@@ -9,10 +9,14 @@ import { connect as connectTcp, type Socket as Client } from "node:net";
 import { type ClientOptions, WebSocket } from "ws";
 import type { CallResult } from "../../../node/execution/calls/call-port.js";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
+import { LargeBatches } from "../../../node/rpc/comet/json-rpc.js";
+import { route } from "../../../node/rpc/comet/route.js";
+import { CometConnection } from "../../../node/rpc/comet/socket-connection.js";
 import { SocketConnection } from "../../../node/rpc/evm/sockets/socket-connection.js";
-import { WebSockets } from "../../../node/rpc/web-sockets.js";
+import { type WebSocketOptions, WebSockets } from "../../../node/rpc/web-sockets.js";
 import { endServer } from "../../../runtime/http/http-ending.js";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
 import { createTestNode } from "../../unit/rpc/evm/fixture.js";
 
@@ -28,6 +32,8 @@ const node = createTestNode();
 let answer: (result: CallResult) => void;
 let server: Server;
 let sockets: WebSockets;
+/** What the next clients are clients of: the node's JSON-RPC, where no test says otherwise. */
+let served: WebSocketOptions["connect"];
 const clients: WebSocket[] = [];
 
 beforeAll(() => {
@@ -54,13 +60,14 @@ afterAll(() => {
 beforeEach(async () => {
   const answered = new Promise<CallResult>((resolve) => (answer = resolve));
   node.calls.call = () => answered;
+  served = (socket) => new SocketConnection(socket, node.api, memory);
   server = createServer();
   sockets = new WebSockets(server, {
     maxMessageBytes: 1_000_000,
     pingIntervalMs: PING_INTERVAL_MS,
     allowedOrigins: [],
     refusal: () => undefined,
-    connect: (socket) => new SocketConnection(socket, node.api, memory),
+    connect: (socket) => served(socket),
     memory,
   });
   server.listen(0, "127.0.0.1");
@@ -213,4 +220,69 @@ it("ends though a client comes again as soon as it is told to", async () => {
   });
   expect(await Promise.race([ended, late])).toBe("ended");
   expect(await again).toBe("Unexpected server response: 503");
+});
+
+const SUCCESS: CallResult = {
+  outcome: "success",
+  returnData: new Uint8Array(0),
+  gasUsed: 21_000n,
+};
+
+/** Makes the next clients those of a consensus RPC whose one route is answered like a call. */
+function serveComet(): void {
+  const log = createLogger({ component: "test", level: "silent" });
+  const run = () => node.calls.call({} as never, {} as never, {});
+  const routes = new Map([route("eth_call", [], async () => ({ gas: (await run()).outcome }))]);
+  const large = new LargeBatches();
+  served = (socket) => new CometConnection(socket, { routes, large, log, memory });
+}
+
+const KINDS: readonly (readonly [string, readonly unknown[], () => void])[] = [
+  ["the EVM's JSON-RPC", [CALL, "latest"], () => undefined],
+  ["the consensus RPC", [], serveComet],
+];
+
+it.each(KINDS)(
+  "answers what runs as it ends, and begins nothing more: %s",
+  async (_name, params, serve) => {
+    serve();
+    const { client, seen } = await connect();
+    const asked = jest.spyOn(node.calls, "call");
+    ask(client, "eth_call", params);
+    await until(() => asked.mock.calls.length === 1, WAIT);
+    const closed = once(client, "close");
+    const ended = sockets.close();
+    ask(client, "eth_call", params);
+    // Behind what was asked: that is read by then.
+    client.ping();
+    await Promise.race([once(client, "pong"), closed]);
+    answer(SUCCESS);
+    expect((await closed)[0]).toBe(1012);
+    await ended;
+    expect([seen.answers, asked.mock.calls.length]).toEqual([1, 1]);
+  },
+);
+
+it.each(KINDS)("carries out nothing behind its close frame: %s", async (_name, params, serve) => {
+  serve();
+  const { client } = await connect();
+  const asked = jest.spyOn(node.calls, "call");
+  const closed = once(client, "close");
+  const ended = sockets.close();
+  // The client has not read yet that the server ends.
+  ask(client, "eth_call", params);
+  await ended;
+  expect((await closed)[0]).toBe(1012);
+  expect(asked).not.toHaveBeenCalled();
+});
+
+it("waits at its end for no answer longer than for a client", async () => {
+  const { client } = await connect();
+  const asked = jest.spyOn(node.calls, "call");
+  ask(client, "eth_call", [CALL, "latest"]);
+  await until(() => asked.mock.calls.length === 1, WAIT);
+  const closed = once(client, "close");
+  await sockets.close();
+  expect((await closed)[0]).toBe(1012);
+  answer(SUCCESS);
 });

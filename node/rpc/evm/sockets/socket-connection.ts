@@ -2,6 +2,7 @@
 import type { RawData, WebSocket } from "ws";
 import type { Holding } from "../../../../runtime/http/held-bytes.js";
 import { type ClientMemory, holdMessage } from "../../client-memory.js";
+import type { SocketClient } from "../../web-sockets.js";
 import type { EvmApi } from "../api.js";
 import type { Reply } from "../batch-reply.js";
 import { TOO_LARGE_REPLY } from "../dispatcher.js";
@@ -41,11 +42,13 @@ interface Waiter {
 }
 
 /** A connection as the dispatcher and the subscriptions see it. */
-export class SocketConnection implements Subscriber {
+export class SocketConnection implements Subscriber, SocketClient {
   private readonly requests = new Set<RequestContext>();
   private readonly closeCallbacks: (() => void)[] = [];
   private waiters: Waiter[] = [];
   private isOpen = true;
+  /** Called when nothing runs, once no more requests are taken. */
+  private onSettled: (() => void) | undefined;
   /** What waits to be sent; unlike the bound of each client, the common one ends the connection. */
   private readonly unsent: Holding;
 
@@ -106,6 +109,13 @@ export class SocketConnection implements Subscriber {
     this.closeCallbacks.push(callback);
   }
 
+  settle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.onSettled = resolve;
+      if (this.requests.size === 0) resolve();
+    });
+  }
+
   private readonly onSent = (): void => {
     if (this.socket.readyState !== this.socket.CLOSED) {
       this.unsent.update(this.socket.bufferedAmount);
@@ -119,8 +129,7 @@ export class SocketConnection implements Subscriber {
   };
 
   private onMessage(data: RawData): void {
-    // Behind a close frame nothing is answered any more.
-    if (!this.isOpen) return;
+    if (!this.takesRequests()) return;
     const body = asBuffer(data);
     const done = holdMessage(this.memory.unread, body.length, () => this.socket.terminate());
     if (done === undefined) return;
@@ -144,6 +153,7 @@ export class SocketConnection implements Subscriber {
     const reply = await pending;
     this.requests.delete(context);
     this.reply(reply, context);
+    if (this.requests.size === 0) this.onSettled?.();
   }
 
   private reply(reply: Reply, context: RequestContext): void {
@@ -160,6 +170,12 @@ export class SocketConnection implements Subscriber {
     }
     context.finish();
     this.updateReading();
+  }
+
+  /** Not behind a close frame, nor when one comes soon: there would be no answer. */
+  private takesRequests(): boolean {
+    const { readyState, OPEN } = this.socket;
+    return this.isOpen && readyState === OPEN && this.onSettled === undefined;
   }
 
   /** Requests are read only as fast as they are answered and their answers are taken. */
