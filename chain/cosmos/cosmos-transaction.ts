@@ -165,6 +165,15 @@ export function decodeCosmosTransaction(
 }
 
 /**
+ * The gas limit of a transaction, without a look at what it asks for: its body alone may take long.
+ * @param raw untrusted
+ * @throws INVALID_MESSAGE where what stands around the body cannot be read
+ */
+export function gasLimitOfRaw(raw: Uint8Array): bigint {
+  return decodeAuthInfo(new ProtoReader(raw, [1, 2], { 3: MAX_LIST }).bytes(2)).gasLimit;
+}
+
+/**
  * Whether a transaction has more messages in each other than any pool takes, without decoding it: what lies
  * behind the first one too many is not looked at.
  * @param raw untrusted; of what cannot be read counts what comes before that

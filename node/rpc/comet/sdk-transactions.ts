@@ -99,7 +99,7 @@ async function submit(chain: CometChain, bytes: Uint8Array): Promise<SdkSubmissi
     if (error instanceof MempoolFault) return { hash: sha256Hex(bytes), refusal: error.refusal };
     throw error;
   });
-  return { hash, result: refusedResult(refusal, gasWantedOf(bytes)) };
+  return { hash, result: refusedResult(refusal, gasWantedOf(bytes, refusal)) };
 }
 
 function simulate(chain: CometChain, bytes: Uint8Array): SdkResult {

@@ -5,8 +5,11 @@ import {
 } from "../../../chain/consensus/sdk-transaction-decode.js";
 import {
   decodeCosmosTransaction,
+  gasLimitOfRaw,
   isCosmosBytes,
 } from "../../../chain/cosmos/cosmos-transaction.js";
+import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { ChainError } from "../../../chain/errors.js";
 import { sha256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
@@ -56,10 +59,24 @@ export function readTransaction(bytes: Uint8Array): ReadTransaction | Refusal {
   }
 }
 
-/** Gas limit of untrusted bytes; 0 where they cannot be read. */
-export function gasWantedOf(bytes: Uint8Array): bigint {
-  const transaction = readTransaction(bytes);
-  return "code" in transaction ? 0n : transaction.gasLimit;
+/**
+ * Gas limit of untrusted bytes; 0 where they cannot be read. The body of a Cosmos transaction is not: that
+ * may take long, and who has read it in its turn says whether it could be.
+ * @param refusal what the pool says of them
+ */
+export function gasWantedOf(bytes: Uint8Array, refusal: Refusal | undefined): bigint {
+  if (isOversized(bytes)) return 0n;
+  if (wrapsEthereum(bytes) || !isCosmosBytes(bytes)) {
+    const transaction = readTransaction(bytes);
+    return "code" in transaction ? 0n : transaction.gasLimit;
+  }
+  if (refusal?.code === SDK_CODE.txDecode && refusal.codespace === "sdk") return 0n;
+  try {
+    return gasLimitOfRaw(bytes);
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    return 0n;
+  }
 }
 
 /** What became of bytes that were handed in. */

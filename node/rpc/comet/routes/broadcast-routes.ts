@@ -53,7 +53,7 @@ export function broadcastRoutes(
     route("check_tx", ["tx"], async (values, { signal }) => {
       const bytes = values.bytes("tx");
       const refusal = await readInTurn(bytes.length, signal, () => check(chain, bytes));
-      return checkJson(refusal, gasWantedOf(bytes));
+      return checkJson(refusal, gasWantedOf(bytes, refusal));
     }),
     route("unconfirmed_txs", ["limit"], (values, { signal }) =>
       unconfirmed(chain, sizes, values, signal),
@@ -112,7 +112,6 @@ class Broadcast {
     if (this.waiterCount >= MAX_COMMIT_WAITERS) {
       throw refused(`max_subscription_clients ${MAX_COMMIT_WAITERS} reached`);
     }
-    const transaction = readTransaction(bytes);
     const hash = sha256Hex(bytes);
     this.waiterCount += 1;
     const ending = new AbortController();
@@ -120,7 +119,7 @@ class Broadcast {
       const mined = this.whenMined(hash, limited);
       try {
         const { refusal } = await submitTransaction(this.chain, bytes);
-        const check_tx = checkJson(refusal, "code" in transaction ? 0n : transaction.gasLimit);
+        const check_tx = checkJson(refusal, gasWantedOf(bytes, refusal));
         if (refusal !== undefined) {
           const tx_result = checkJson(undefined, 0n);
           return { check_tx, tx_result, hash: upperHex(hash), height: "0" };

@@ -1,4 +1,4 @@
-/** What becomes of bytes that are sent again while a block takes them. */
+/** What becomes of bytes that are sent again while a block takes them, and what is read of those that are sent. */
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
@@ -7,7 +7,11 @@ import { sha256Hex } from "../../../../chain/hashes.js";
 import { parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../../chain/transaction.js";
 import type { TransactionLocation } from "../../../../node/view/event-bus.js";
-import { submitTransaction } from "../../../../node/rpc/comet/submission.js";
+import { createSdkTransactions } from "../../../../node/rpc/comet/sdk-transactions.js";
+import { gasWantedOf, submitTransaction } from "../../../../node/rpc/comet/submission.js";
+import { SDK_CODE, sdkFault } from "../../../../chain/cosmos/sdk-fault.js";
+import { ProtoWriter } from "../../../../chain/protobuf/wire.js";
+import { MAX_TRANSACTION_BYTES } from "../../../../chain/transaction-rules.js";
 import { signLegacy } from "../evm/fixture.js";
 
 const tx = decodeTransaction(
@@ -53,5 +57,25 @@ describe("bytes that a block took while they were on their way into the pool", (
     const { hash, refusal } = await submitDuringBlock(sequence, Uint8Array.of(1));
     expect(hash).toBe(sha256Hex(bytes));
     expect(refusal).toEqual({ code: 32, log: SEQUENCE, codespace: "sdk" });
+  });
+});
+
+describe("the gas that a Cosmos transaction asks for", () => {
+  const authInfo = new ProtoWriter().message(2, new ProtoWriter().integer(2, 70_000n));
+  /** Its body is none: who reads it finds no gas. */
+  const unread = (bodyBytes: number) =>
+    new ProtoWriter().bytes(1, new Uint8Array(bodyBytes).fill(0xff)).message(2, authInfo).finish();
+
+  it("is read without what it asks for, which its pool has read in its turn", async () => {
+    expect(gasWantedOf(unread(100), undefined)).toBe(70_000n);
+    const pool = { view: { locateBySdkHash: () => undefined }, submit: async () => ZERO_HASH };
+    const { result } = await createSdkTransactions(pool as never).submit(unread(100));
+    expect(result.gasWanted).toBe(70_000n);
+  });
+
+  it("is none of what cannot be read, or is too large to be read", () => {
+    expect(gasWantedOf(unread(100), sdkFault(SDK_CODE.txDecode, "no body"))).toBe(0n);
+    expect(gasWantedOf(Uint8Array.of(0x0a, 0xff), undefined)).toBe(0n);
+    expect(gasWantedOf(unread(MAX_TRANSACTION_BYTES), undefined)).toBe(0n);
   });
 });
