@@ -219,7 +219,7 @@ export class TransactionGossip {
     else this.judged.set(hash, { batchCount: 1, isPassedOn: false, isExecutable: false });
   }
 
-  /** Whether a transaction goes on with its batch; where no batch goes on with it, it may have to from here. */
+  /** Whether a transaction goes on with its batch; where it goes on with none, it may have to from here. */
   private isPassedOn(raw: Uint8Array, hash: Hash32 | undefined, answer: unknown): boolean {
     const judged = hash === undefined ? undefined : this.judged.get(hash);
     if (hash === undefined || judged === undefined) return false;

@@ -30,8 +30,8 @@ import { depositMessage, GOV_V1, GOV_V1BETA1, type GovForm } from "./gov-proposa
 const SLICE = 64n;
 
 /**
- * Slices that one reader of a height serves: it keeps what it has fetched of history, and fetches no more than
- * a bounded part of it. Another one reads the same.
+ * Slices that one reader of a height serves: it keeps what it has fetched of history, and that is bounded.
+ * Another one reads the same.
  */
 const SLICES_PER_STATE = 100;
 
