@@ -21,7 +21,8 @@ export async function assertHoldsText(sql: Sql): Promise<void> {
     "DATABASE_ENCODING",
     `DATABASE_ENCODING: the database writes text as ${encoding}, which cannot hold all of it. ` +
       "Make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0 (and a LOCALE that fits, such " +
-      "as 'C.UTF-8'), stop what uses this one, and bring its tables over with pg_dump and pg_restore.",
+      "as 'C.UTF-8'), stop what uses this one, and bring its tables over with pg_dump and pg_restore " +
+      "(docs/restore.md).",
     { details: { encoding } },
   );
 }

@@ -232,3 +232,68 @@ describe("opening the ledger", () => {
     await drop();
   });
 });
+
+/** Rows for every rule that calls a function of the ledger, and one posting for each kind of account. */
+const JUDGED_ROWS = `
+  INSERT INTO api_call (key_id, service, method, path, body_sha256, signed_digest)
+    VALUES ('k', 'deposits', 'POST', '/v1/addresses', repeat('a', 64), repeat('b', 64));
+  INSERT INTO chain_link (n, kind, row_key, digest, previous, hash)
+    SELECT 1, 'event', 1, d, d, encode(sha256(convert_to(
+             d || E'\\n' || 1 || E'\\n' || 'event' || E'\\n' || 1 || E'\\n' || d, 'UTF8')), 'hex')
+      FROM repeat('c', 64) AS d;
+  INSERT INTO deposit (id, address, customer_id, asset, amount_units, status, height, block_hash,
+                       tx_hash, tx_index, op_index)
+    VALUES ('1-0-0', '0x' || repeat('1', 40), 'alice', 'TOKEN', 10, 'credited', 1,
+            '0x' || repeat('2', 64), '0x' || repeat('3', 64), 0, 0);
+  INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet, destination,
+                          destination_text, amount_units, status)
+    SELECT 'wd_1', 'k', 'h', 'alice', 'TOKEN', a, a, a, 1, 'signed' FROM concat('0x', repeat('4', 40)) AS a;
+  INSERT INTO withdrawal_attempt (slot_id, n, raw, hash, gas_limit, gas_price_atoken)
+    VALUES (1, 1, '0x00', '0x' || repeat('5', 64), 21000, 2);
+  INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
+    SELECT 1, n, 'TOKEN', account, CASE n WHEN 1 THEN 'asset:in_transit' ELSE 'liability:suspense' END, 1
+      FROM unnest(ARRAY['liability:customer:alice', 'liability:held:alice', 'asset:deposit_addresses',
+                        'asset:wallet:0x' || repeat('4', 40), 'asset:cold_storage',
+                        'revenue:withdrawal_fees', 'asset:in_transit']) WITH ORDINALITY AS kind (account, n)`;
+
+describe("a copy of the ledger's tables", () => {
+  it("takes all rows where no schema is searched, as a restored dump and a replica do", async () => {
+    const ledger = await openTestLedger();
+    await ledger.owner.transaction(async (tx) => {
+      await tx.query(`SET LOCAL session_replication_role = replica`);
+      await tx.query(JUDGED_ROWS);
+      const tables = await tx.query<{ name: string; columns: string; judged: boolean }>(
+        `SELECT c.relname AS name, string_agg(quote_ident(a.attname), ', ') AS columns,
+                EXISTS (SELECT FROM pg_constraint r JOIN pg_depend d ON d.objid = r.oid
+                         WHERE r.conrelid = c.oid AND d.classid = 'pg_constraint'::regclass
+                           AND d.refclassid = 'pg_proc'::regclass) AS judged
+           FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+          WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0
+            AND NOT a.attisdropped AND a.attgenerated = ''
+          GROUP BY c.oid, c.relname`,
+      );
+      expect(tables.length).toBeGreaterThan(60);
+      await tx.query(`SET LOCAL search_path = ''`);
+      await tx.query(`CREATE SCHEMA copied`);
+      const rules = "INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING INDEXES";
+      const statements = tables.map(
+        ({ name, columns }) => `
+          CREATE TABLE copied.${name} (LIKE public.${name} ${rules});
+          INSERT INTO copied.${name} (${columns}) SELECT ${columns} FROM public.${name}`,
+      );
+      await tx.query(statements.join(";"));
+      const rows = tables
+        .filter(({ judged }) => judged)
+        .map(({ name }) => `SELECT '${name}' AS name, count(*)::integer AS n FROM copied.${name}`);
+      expect(await tx.query(`${rows.join(" UNION ALL ")} ORDER BY name`)).toEqual([
+        { name: "api_call", n: 1 },
+        { name: "chain_link", n: 1 },
+        { name: "deposit", n: 1 },
+        { name: "posting", n: 7 },
+        { name: "withdrawal", n: 1 },
+        { name: "withdrawal_attempt", n: 1 },
+      ]);
+    });
+    await ledger.drop();
+  });
+});
