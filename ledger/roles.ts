@@ -227,6 +227,7 @@ export async function grantLedgerRoles(
       const role = ledgerRole(current.name, service);
       await writeRole(tx, role, passwords[service]);
       await execute(tx, rightsOf(role, { database: current.name, columnsOf }, WRITES[service]));
+      await refuseMaker(tx, role);
     }
   });
 }
@@ -259,9 +260,28 @@ export async function grantIndexerRole(database: SqlDatabase, password: string):
     await writeRole(tx, role, password);
     await execute(tx, [
       ["GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO %I", [current.name, role]],
+      ["REVOKE ALL ON SCHEMA public FROM %I", [role]],
       ["REVOKE ALL ON ALL TABLES IN SCHEMA public FROM %I", [role]],
     ]);
+    await refuseMaker(tx, role);
   });
+}
+
+/**
+ * What a role makes in `public` may be called in the place of what the ledger means by a name. Up to
+ * PostgreSQL 14 that schema is not the database owner's: taking rights from it is a warning there, and they
+ * stay.
+ */
+async function refuseMaker(tx: Sql, role: string): Promise<void> {
+  const [found] = await tx.query<{ makes: boolean; owner: string }>(
+    `SELECT has_schema_privilege($1, 'public', 'CREATE') AS makes, quote_ident(current_user) AS owner`,
+    [role],
+  );
+  if (found?.makes !== true) return;
+  const message =
+    `the role ${role} may make tables and functions in the schema public: as a superuser in this database, ` +
+    `say ALTER SCHEMA public OWNER TO ${found.owner}, and migrate again`;
+  throw new LedgerError("ROLE_UNSAFE", message, { details: { role } });
 }
 
 async function writeRole(tx: Sql, role: string, password: string): Promise<void> {
@@ -301,6 +321,7 @@ function rightsOf(
   ];
   return [
     toRole("GRANT CONNECT ON DATABASE %I TO", [database]),
+    toRole("REVOKE ALL ON SCHEMA public FROM"),
     toRole("GRANT USAGE ON SCHEMA public TO"),
     toRole("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM"),
     toRole("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM"),

@@ -5,7 +5,13 @@ import { Client } from "pg";
 import { openLedger } from "../../../ledger/database.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { openRecovery } from "../../../ledger/guard/ledger-guard.js";
-import { grantLedgerRoles, LEDGER_SERVICES, ledgerRole } from "../../../ledger/roles.js";
+import {
+  grantIndexerRole,
+  grantLedgerRoles,
+  indexerRole,
+  LEDGER_SERVICES,
+  ledgerRole,
+} from "../../../ledger/roles.js";
 import {
   openTestLedger,
   roleUrl,
@@ -198,12 +204,22 @@ describe("the roles of the services", () => {
     const url = new URL(database.url);
     [url.username, url.password] = [owner, "own"];
     const options = { log: silentLog, signal, identity: TEST_IDENTITY };
+    // PostgreSQL 14 and older, and what was brought over from there, have the schema like this.
+    await run(database.url, "ALTER SCHEMA public OWNER TO CURRENT_USER");
+    await run(database.url, "GRANT CREATE ON SCHEMA public TO PUBLIC");
     const opened = await openLedger({ ...options, url: url.href });
+    const remedy = `ALTER SCHEMA public OWNER TO ${owner}`;
+    const unsafe = { code: "ROLE_UNSAFE", message: expect.stringContaining(remedy) };
+    await expect(grantLedgerRoles(opened, TEST_PASSWORDS)).rejects.toMatchObject(unsafe);
+    await expect(grantIndexerRole(opened, "in dex")).rejects.toMatchObject(unsafe);
+    await run(database.url, remedy);
     await grantLedgerRoles(opened, TEST_PASSWORDS);
+    await grantIndexerRole(opened, "in dex");
     await grantLedgerRoles(opened, { ...TEST_PASSWORDS, watcher: "changed" });
     await opened.close();
     const role = roleUrl(database.url, "worker");
     expect(await attempt(role, "DELETE FROM withdrawal")).toBe(NO_PRIVILEGE);
+    expect(await attempt(role, "CREATE TABLE public.mine (x int)")).toBe(NO_PRIVILEGE);
     await run(database.url, `ALTER ROLE ${ledgerRole(name, "operator")} SUPERUSER`);
     const again = await openLedger({ ...options, url: url.href });
     await expect(grantLedgerRoles(again, TEST_PASSWORDS)).rejects.toMatchObject({
@@ -213,7 +229,8 @@ describe("the roles of the services", () => {
     const worker = await openLedger({ ...options, url: role });
     await worker.close();
     await run(database.url, `REASSIGN OWNED BY ${owner} TO CURRENT_USER`);
-    const roles = LEDGER_SERVICES.map((service) => ledgerRole(name, service)).join(", ");
+    const services = LEDGER_SERVICES.map((service) => ledgerRole(name, service));
+    const roles = [...services, indexerRole(name)].join(", ");
     await run(database.url, `DROP OWNED BY ${roles}, ${owner}; DROP ROLE ${roles}, ${owner}`);
     await database.drop();
   });
