@@ -96,6 +96,26 @@ export function toSqlError(error: unknown): AppError {
 }
 
 /**
+ * What refuses a login: the password, the role or the server's rules for it (28); a database that is not
+ * there, while another is put in its place (3D000).
+ */
+const LOGIN_REFUSED = /^(28...|3D000)$/;
+
+/**
+ * As `toSqlError`, for a pool that is open: the server has let this process in before, and does so again once
+ * a person has done the other half of what he changes (a password and who uses it). It is waited out.
+ */
+export function toPoolFault(error: unknown): AppError {
+  const fault = toSqlError(error);
+  if (!(fault instanceof SqlError) || !LOGIN_REFUSED.test(String(fault.details["sqlState"]))) {
+    return fault;
+  }
+  const { cause, details } = fault;
+  const message = `DATABASE_UNAVAILABLE: ${errorMessage(cause)}`;
+  return new SqlError("DATABASE_UNAVAILABLE", message, { details, retriable: true, cause });
+}
+
+/**
  * Holds what the server says it has done at a COMMIT: where a statement of the transaction failed, and its
  * work went on all the same, the server takes everything back, and says so without a fault.
  * @throws DATABASE_FAULT

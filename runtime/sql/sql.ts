@@ -14,7 +14,7 @@ import { openPatiently, type PatienceOptions } from "./opening.js";
 import { assertOwnSessions } from "./own-sessions.js";
 import { PreparedNames } from "./prepared.js";
 import { KEEP_ALIVE, sessionSettings } from "./session-settings.js";
-import { assertCommitted, isStalePlan, SqlError, toSqlError } from "./sql-errors.js";
+import { assertCommitted, isStalePlan, SqlError, toPoolFault, toSqlError } from "./sql-errors.js";
 import { retry, sleep } from "../process/task.js";
 
 /** Runs single statements. NUMERIC and BIGINT come back as strings, timestamps as `Date`. */
@@ -231,7 +231,7 @@ class PooledDatabase implements SqlDatabase {
       const connection = await connectionOf(runner);
       return await answered(connection, this.#answerTimeoutMs, () => statement(connection));
     } catch (error) {
-      throw toSqlError(error);
+      throw toPoolFault(error);
     }
   }
 }

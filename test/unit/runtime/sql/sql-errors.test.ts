@@ -1,6 +1,6 @@
 /** Faults of PostgreSQL by their SQLSTATE (its manual, appendix A): which pass, and which are ours. */
 import { describe, expect, it } from "@jest/globals";
-import { SqlError, toSqlError } from "../../../../runtime/sql/sql-errors.js";
+import { SqlError, toPoolFault, toSqlError } from "../../../../runtime/sql/sql-errors.js";
 
 const meaningOf = (code: string) => {
   const error = toSqlError(Object.assign(new Error("as the server says"), { code }));
@@ -38,5 +38,27 @@ describe("a fault of the server", () => {
     ["57000", "DATABASE_FAULT", false],
   ])("%s is %s, retriable: %s", (state, code, isRetriable) => {
     expect(meaningOf(state)).toEqual([code, isRetriable]);
+  });
+});
+
+describe("a server that refuses the login", () => {
+  const refused = (code: string) =>
+    Object.assign(new Error('password authentication failed for user "w"'), { code });
+
+  it.each(["28P01", "28000", "3D000"])("%s ends a start, and a pool waits it out", (code) => {
+    expect(toSqlError(refused(code))).toMatchObject({ code: "DATABASE_FAULT", retriable: false });
+    for (const fault of [refused(code), toSqlError(refused(code))]) {
+      expect(toPoolFault(fault)).toMatchObject({
+        code: "DATABASE_UNAVAILABLE",
+        retriable: true,
+        message: 'DATABASE_UNAVAILABLE: password authentication failed for user "w"',
+        details: { sqlState: code },
+      });
+    }
+  });
+
+  it("is told from what a statement has met", () => {
+    expect(toPoolFault(refused("42501"))).toMatchObject({ code: "DATABASE_FAULT" });
+    expect(toPoolFault(refused("23505"))).toMatchObject({ code: "UNIQUE_VIOLATION" });
   });
 });
