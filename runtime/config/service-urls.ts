@@ -34,9 +34,9 @@ export function databaseUrl(options: {
 
 /**
  * What the embedded server's clients do whatever the shell has for other servers: it knows no TLS, and
- * the client's library would take the mode and settings of `PGSSLMODE` and `PGOPTIONS`.
+ * the client's library would take what `PGSSLMODE`, `PGSSLNEGOTIATION` and `PGOPTIONS` say.
  */
-const EMBEDDED_PARAMETERS = "sslmode=disable&options=-c%20DateStyle%3DISO";
+const EMBEDDED_PARAMETERS = "sslmode=disable&sslnegotiation=postgres&options=-c%20DateStyle%3DISO";
 
 /**
  * Connection URL of a home's embedded server on a port; holds a password.

@@ -203,8 +203,8 @@ function follow(signal: AbortSignal, end: () => void): () => void {
   const { ends, onAbort } = followers.get(signal) ?? beginFollowing(signal);
   ends.add(end);
   return () => {
-    ends.delete(end);
-    if (ends.size > 0) return;
+    // Behind an end it is left once more, and the signal may have other followers by then.
+    if (!ends.delete(end) || ends.size > 0) return;
     signal.removeEventListener("abort", onAbort);
     followers.delete(signal);
   };

@@ -131,12 +131,15 @@ function chainMethods({
   };
   const receiptOf = async (hash: Hash32, options: RpcOptions) => {
     await assertCurrent();
+    // Looked up first: what is mined meanwhile has a receipt a moment later.
+    const place = placeOf(hash);
     const receipt = await client.receiptObject(hash, options);
     if (receipt !== undefined) return receipt;
-    const place = placeOf(hash);
     if (place === undefined) throw new SidecarError("TRANSACTION_NOT_MINED", { hash });
-    // A node that has deleted the block says so.
-    await client.getBlockHeader(place.height, options);
+    const block = await blocks.resolve({ index: place.height, hash: undefined });
+    // A node that has deleted the block says so; one that has it not yet may have the receipt later.
+    const header = await client.getBlockHeader(block.index, options);
+    if (header?.hash !== block.hash) throw await missingBlockFault(client, block, options);
     throw new SidecarError("CALL_FAILED", { reason: NO_RECEIPT, hash });
   };
   return {

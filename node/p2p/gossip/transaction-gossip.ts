@@ -161,7 +161,7 @@ export class TransactionGossip {
   private readonly newcomers = new Map<NodeId, Newcomer>();
   private readonly budgets = new LRUCache<NodeId, TokenBucket>({ max: MAX_JUDGED });
   private readonly wakeup = createWakeup();
-  private batch: Uint8Array[] = [];
+  private batch: { readonly hash: Hash32; readonly raw: Uint8Array }[] = [];
   private batchBytes = 0;
   private againDueMs: number;
   /** How many of those that are to be told again have been, in this round. */
@@ -175,7 +175,7 @@ export class TransactionGossip {
   onAdmitted(transactions: readonly PendingTransaction[]): void {
     for (const { tx } of transactions) {
       const judged = this.judged.get(tx.hash);
-      if (judged === undefined) this.put(tx.raw);
+      if (judged === undefined) this.put(tx);
       else judged.isExecutable = true;
     }
     if (this.batch.length > 0) this.wakeup.wake();
@@ -230,7 +230,7 @@ export class TransactionGossip {
     this.judged.delete(hash);
     // A client sent it here at the same time, and peers' copies were refused because the pool had it.
     if (judged.isExecutable && !judged.isPassedOn && this.isForBlocks(hash)) {
-      this.put(raw);
+      this.put({ hash, raw });
       this.wakeup.wake();
     }
     return isPassedOn;
@@ -310,7 +310,7 @@ export class TransactionGossip {
         this.againCount = count - 1;
         break;
       }
-      this.put(tx.raw);
+      this.put(tx);
       sizeBytes += tx.raw.length;
     }
     this.flush();
@@ -359,16 +359,19 @@ export class TransactionGossip {
     return sizeBytes;
   }
 
-  private put(raw: Uint8Array): void {
+  private put({ hash, raw }: { readonly hash: Hash32; readonly raw: Uint8Array }): void {
     if (this.batchBytes + raw.length > BATCH_BYTES) this.flush();
-    this.batch.push(raw);
+    this.batch.push({ hash, raw });
     this.batchBytes += raw.length;
     if (this.batch.length >= MAX_BATCH_COUNT) this.flush();
   }
 
   private flush(): void {
-    if (this.batch.length === 0) return;
-    this.ports.publish(encodeTransactions(this.batch));
+    // While the node catches up, the next block often has what the one before made executable.
+    const raws = this.batch.flatMap(({ hash, raw }) => {
+      return this.ports.pool.status(hash).status === "pending" ? [raw] : [];
+    });
+    if (raws.length > 0) this.ports.publish(encodeTransactions(raws));
     this.batch = [];
     this.batchBytes = 0;
   }

@@ -228,7 +228,8 @@ export class SubscriptionHub {
     const isMoment = !Number.isFinite(height);
     let rest: Buffer | undefined;
     for (const group of groups) {
-      if (!isMoment) await breathe();
+      const turn = isMoment ? undefined : breathe();
+      if (turn !== undefined) await turn;
       if (!matchesQuery(group.query, values)) continue;
       if (rest === undefined) {
         const pieces = restPieces(await event.data(), values);
@@ -237,7 +238,8 @@ export class SubscriptionHub {
       for (const member of group.members) {
         if (member.after < height) this.push(member, rest);
         // Each has bytes of its own, tens of megabytes of a large one.
-        if (!isMoment) await breathe();
+        const pause = isMoment ? undefined : breathe();
+        if (pause !== undefined) await pause;
       }
     }
   }

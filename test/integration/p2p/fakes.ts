@@ -258,7 +258,7 @@ export class FakePool implements NetworkPool {
   }
 
   status(hash: Hash32): TransactionStatus {
-    return { status: this.admitted.has(hash) ? "pending" : "unknown" };
+    return { status: this.admitted.has(hash) || this.told.has(hash) ? "pending" : "unknown" };
   }
 
   /** Looked at by greetings, in all. */
@@ -274,12 +274,17 @@ export class FakePool implements NetworkPool {
   /** What `promised` gives, whatever the time. */
   promises: readonly Uint8Array[] = [];
 
+  /** What `promised` has given. */
+  private readonly told = new Set<Hash32>();
+
   /** The time that was asked for last. */
   promisedBeforeMs = 0;
 
   promised(beforeMs: number): Iterable<PendingTransaction> {
     this.promisedBeforeMs = beforeMs;
-    return this.promises.map(pending);
+    const promised = this.promises.map(pending);
+    for (const { tx } of promised) this.told.add(tx.hash);
+    return promised;
   }
 }
 

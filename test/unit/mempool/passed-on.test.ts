@@ -2,7 +2,7 @@
  * What a node passes on of a batch that it did not judge as a whole: others, with another head or other
  * prices, must find nothing in it for which they would turn away the node that passed it on.
  */
-import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterEach, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { ChainError } from "../../../chain/errors.js";
@@ -145,6 +145,25 @@ describe("what waits behind a nonce that is missing", () => {
     expect(await node.gossip.onGossip(encodeTransactions([first ?? far]), liar)).toBe("relay");
     await until(() => node.told().length === 4, { timeoutMs: 5_000 });
     expect(node.told().slice(2)).toEqual(gapped);
+  });
+});
+
+describe("what a block made executable, while a node catches up", () => {
+  it("does not go out where the next block has it", async () => {
+    const made = await open({});
+    const gapped = transfer(account(7), 1);
+    await made.gossip.onGossip(encodeTransactions([gapped.raw]), liar);
+    const status = jest.spyOn(made.pool, "status");
+    status.mockImplementation((hash) =>
+      hash === gapped.hash ? { status: "included", height: 2, index: 0 } : { status: "pending" },
+    );
+    made.gossip.onAdmitted([
+      { tx: gapped, from: account(7).address },
+      { tx: good, from: account(1).address },
+    ]);
+    run(made);
+    await until(() => made.published.length > 0, { timeoutMs: 5_000 });
+    expect(made.told()).toEqual([good.raw]);
   });
 });
 

@@ -100,6 +100,7 @@ describe("service URLs", () => {
     const former = { ...process.env };
     Object.assign(process.env, {
       PGSSLMODE: "prefer",
+      PGSSLNEGOTIATION: "direct",
       PGOPTIONS: "-c default_transaction_read_only=on",
     });
     try {

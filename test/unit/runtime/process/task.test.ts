@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, it, jest } from "@jest/globals";
@@ -154,6 +155,23 @@ describe("limitedSignal", () => {
 });
 
 describe("withLimit", () => {
+  it("keeps one listener for all, also where a work ends late", async () => {
+    const { signal } = new AbortController();
+    const held = () => getEventListeners(signal, "abort").length;
+    const late = withLimit([signal], 1, () => new Promise((resolve) => setTimeout(resolve, 40)));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const ending = new AbortController();
+    const begin = () =>
+      withLimit([signal, ending.signal], 60_000, (limited) => sleep(60_000, { signal: limited }));
+    const second = begin();
+    await late;
+    const third = begin();
+    expect(held()).toBe(1);
+    ending.abort(new Error("over"));
+    await Promise.allSettled([second, third]);
+    expect(held()).toBe(0);
+  });
+
   afterEach(() => void jest.useRealTimers());
 
   it("ends with the first of its signals, and after its time", async () => {
