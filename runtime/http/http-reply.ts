@@ -78,12 +78,16 @@ export function sendLast(socket: Duplex, bytes: string): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
-/** Sends a handler's reply; `sendBody` is asked where it is a JSON value. */
-export function sendReply(
+/**
+ * Sends a handler's reply; `sendBody` is asked where it is a JSON value. Of a stream it resolves when all of
+ * it is sent, or the client is gone.
+ * @throws what a stream throws to a client that is still there: the connection is gone by then
+ */
+export async function sendReply(
   reply: HttpReply,
   response: ServerResponse,
   sendBody: (status: number) => void,
-): void {
+): Promise<void> {
   for (const [name, value] of Object.entries(reply.headers ?? {})) {
     response.setHeader(name, value);
   }
@@ -94,13 +98,33 @@ export function sendReply(
     response.writeHead(status);
     // Without a byte the client would not see the head.
     response.flushHeaders();
-    // A client that goes away ends the stream; there is nobody left to tell.
-    void pipeline(Readable.from(reply.stream), response).catch(() => response.destroy());
+    await sendStream(reply.stream, response);
   } else if (reply.bytes !== undefined) {
     sendBytes(response, status, reply.bytes);
   } else if (reply.body === undefined) {
     response.writeHead(status).end();
   } else {
     sendBody(status);
+  }
+}
+
+async function sendStream(
+  stream: AsyncIterable<Uint8Array>,
+  response: ServerResponse,
+): Promise<void> {
+  const pieces = Readable.from(stream);
+  let isFault = false;
+  // Before the pipeline, which ends the connection in good order: to a client of HTTP/1.0 that is the end of
+  // the answer, and what broke off would be whole.
+  pieces.once("error", () => {
+    isFault = !response.req.socket.destroyed;
+    if (isFault) response.socket?.resetAndDestroy();
+  });
+  try {
+    await pipeline(pieces, response);
+  } catch (error) {
+    response.destroy();
+    // A client that goes away ends the stream; there is nobody left to tell.
+    if (isFault) throw error;
   }
 }

@@ -337,7 +337,7 @@ class OpenApiServer implements HttpServer {
     if (reply.bytes === undefined && reply.body !== undefined) {
       checkReply(reply.body, reply.status ?? 200);
     }
-    sendReply(reply, response, (status) => sendJson(response, status, reply.body));
+    await sendReply(reply, response, (status) => sendJson(response, status, reply.body));
   }
 
   async #probe(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -437,7 +437,7 @@ class OpenApiServer implements HttpServer {
       },
     });
     // Express' own json(): the validator checks what goes through it.
-    sendReply(reply, response, (status) => response.status(status).json(reply.body));
+    await sendReply(reply, response, (status) => response.status(status).json(reply.body));
   }
 
   #sendError(error: unknown, response: ServerResponse): void {

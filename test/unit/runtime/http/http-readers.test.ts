@@ -1,4 +1,6 @@
-/** Open APIs as browsers and caches read them: HEAD, and pages of other origins. */
+/** Open APIs as browsers and caches read them: HEAD, streams, and pages of other origins. */
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { HttpError } from "../../../../runtime/http/http-errors.js";
@@ -11,7 +13,9 @@ import {
 import { isAllowedOrigin } from "../../../../runtime/http/readers.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
+import { createGate } from "../../../helpers/gate.js";
 import { rawRequest } from "../../../helpers/raw-request.js";
+import { until } from "../../../helpers/until.js";
 
 const apiSpecPath = fileURLToPath(new URL("../../../fixtures/runtime/api.yaml", import.meta.url));
 const PAGE = "https://front.example";
@@ -83,6 +87,62 @@ describe("HEAD", () => {
     const port = await serve({ access: singleKeyAccess("k".repeat(64)) });
     const headers = { authorization: `Bearer ${"k".repeat(64)}` };
     expect((await rawRequest(port, "/v1/things", { method: "HEAD", headers })).status).toBe(405);
+  });
+});
+
+describe("a stream that fails after its first piece", () => {
+  const lines: string[] = [];
+  const log = createLogger({
+    component: "test",
+    destination: { write: (line) => lines.push(line) },
+  });
+  const isGone = createGate();
+
+  function serveStream(before: () => Promise<unknown>): Promise<number> {
+    lines.length = 0;
+    async function* pieces(): AsyncGenerator<Buffer, void> {
+      yield Buffer.from("a,b\n");
+      await before();
+      throw new Error("the database is gone");
+    }
+    const handler = async () => ({ headers: { "content-type": "text/csv" }, stream: pieces() });
+    return serve({ log, routes: [{ method: "get", path: "/v1/things", handler }] });
+  }
+
+  it.each(["1.0", "1.1"])("looks whole to nobody, also by HTTP/%s, and is logged", async (of) => {
+    const port = await serveStream(() => sleep(50));
+    const socket = connect(port, "127.0.0.1");
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+    const told = new Promise((resolve) => {
+      socket.once("error", resolve);
+      socket.once("end", () => resolve("a clean end"));
+    });
+    socket.write(`GET /v1/things HTTP/${of}\r\nHost: x\r\n\r\n`);
+    expect(await told).toMatchObject({ code: "ECONNRESET" });
+    expect(text).toContain("a,b\n");
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+      level: "error",
+      server: "test-api",
+      err: { message: "the database is gone" },
+    });
+  });
+
+  it("is nobody's concern where the client has gone before", async () => {
+    let isOver = false;
+    const port = await serveStream(() => isGone.opened.finally(() => (isOver = true)));
+    const socket = connect(port, "127.0.0.1");
+    socket.write("GET /v1/things HTTP/1.1\r\nHost: x\r\n\r\n");
+    await new Promise((resolve) => {
+      socket.once("data", resolve);
+    });
+    socket.destroy();
+    await server?.stop();
+    isGone.open();
+    await until(() => isOver, { timeoutMs: 30_000 });
+    await sleep(0);
+    expect(lines).toEqual([]);
   });
 });
 
