@@ -34,9 +34,14 @@ export function httpExchange(
   const { method = "GET", headers = {}, body } = question;
   return new Promise((resolve, reject) => {
     const fail = (error: unknown) => reject(signal.aborted ? signal.reason : error);
+    // Where another protocol is to follow (101), Node closes without an answer and without a fault, and what
+    // is closed by then does not see the signal.
+    const onUnanswered = () => fail(new Error("the connection ended without an answer"));
     // A connection that is kept from before may be gone, and a POST is not sent twice.
     const options = { method, headers, signal, agent: false };
     const request = transport.request(url, options, (response) => {
+      // An answer may end with its connection: that it ends is told by the answer from here on.
+      request.off("close", onUnanswered);
       const answer = new CollectedBytes();
       response.on("error", fail);
       response.on("data", (chunk: Buffer) => {
@@ -48,6 +53,7 @@ export function httpExchange(
       });
     });
     request.on("error", fail);
+    request.on("close", onUnanswered);
     request.end(body);
   });
 }

@@ -3,7 +3,7 @@
  * NODE_USE_ENV_PROXY newer versions of Node send those of `fetch`, and of their common agents, through a proxy.
  */
 import * as http from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "@jest/globals";
 import { z } from "zod";
 import { ExchangeApi } from "../../../../console/sources/exchange-api.js";
@@ -100,6 +100,33 @@ it("end with their time, and with the signal's reason", async () => {
   stopping.abort(new Error("enough"));
   await expect(stopped).rejects.toThrow("enough");
   silent.close();
+});
+
+it("end with the connection, where another protocol follows unasked", async () => {
+  const sockets: Socket[] = [];
+  let said = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: tls\r\n\r\n";
+  const other = createServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => undefined);
+    socket.once("data", () => {
+      socket.write(said);
+      if (said.includes("200")) socket.end();
+    });
+  });
+  await new Promise<void>((resolve) => {
+    other.listen(0, "127.0.0.1", resolve);
+  });
+  const place = new URL(`http://127.0.0.1:${(other.address() as AddressInfo).port}`);
+  const limits = { timeoutMs: 10_000, maxBytes: 2, signal };
+  try {
+    await expect(getText(place, limits)).rejects.toThrow("ended without an answer");
+    // The end of the connection is the end of this answer.
+    said = "HTTP/1.1 200 OK\r\n\r\n{}";
+    expect((await getText(place, limits)).text).toBe("{}");
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    other.close();
+  }
 });
 
 it("tell why a part is not ready, in its own words where it has some", async () => {
