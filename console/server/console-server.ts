@@ -133,8 +133,8 @@ class Pages implements ConsoleServer {
       gauge.set(this.sessions.size),
     );
     this.listener = new PageListener({
+      ...options,
       owner: "the console",
-      listen: options.listen,
       app: (request, response) => void this.accept(request, response),
       pipelines: this.pipelines,
     });

@@ -143,6 +143,7 @@ class Pages implements PageServer {
     this.listener = new PageListener({
       owner: "the explorer",
       listen: options.listen,
+      log: options.log,
       app: this.app,
       pipelines: this.pipelines,
     });

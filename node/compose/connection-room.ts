@@ -1,5 +1,5 @@
 /** Bounds the connections of the node's servers by the files that the process may have open. */
-import { openFileLimit } from "../../runtime/files/open-file-limit.js";
+import { openFileLimit, RESERVED_FILES } from "../../runtime/files/open-file-limit.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { mostPeerFiles, type PeerLimits } from "../p2p/peers/peer-connections.js";
 import { networkSettings } from "../p2p/network-settings.js";
@@ -10,9 +10,6 @@ import {
 } from "../rpc/connection-bounds.js";
 import type { AppConfig, NodeConfig } from "../settings/config.js";
 import { storeFiles } from "../store/database.js";
-
-/** Threads, logs, snapshots, the files that are written anew, and who is told that there is no room. */
-const RESERVED_FILES = 128;
 
 function peerLimits({ p2p }: NodeConfig): PeerLimits {
   const settings = networkSettings(p2p);

@@ -3,6 +3,7 @@
  * left cannot write: a validator that cannot note what it signed ends. So all of them together take no more
  * than the other parts of the process leave.
  */
+import { LEAST_CONNECTIONS } from "../../runtime/http/http-listening.js";
 
 /** The node's servers. */
 export type ServerName = "evmHttp" | "evmSocket" | "comet" | "rest" | "grpc" | "metrics";
@@ -23,9 +24,6 @@ export const USUAL_CONNECTIONS = {
   /** Whoever reads metrics is one's own: few. */
   metrics: 256,
 } as const;
-
-/** What a server takes in any case: below it nobody could ask what is wrong. */
-const LEAST_CONNECTIONS = 8;
 
 /**
  * What each server has before any has more. The kit's own processes ask on 8545, each over as many as 64

@@ -5,11 +5,13 @@ import type { Server as SocketServer } from "node:net";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 import { CollectedBytes } from "../../runtime/http/collected-bytes.js";
 import { endServer } from "../../runtime/http/http-ending.js";
+import { outliveUntaken } from "../../runtime/http/http-listening.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { endSocket, sendJson } from "../../runtime/http/http-reply.js";
 import { ambiguityOf, takeOriginForm } from "../../runtime/http/request-checks.js";
 import { COUNTED_BYTES, type Holding, holdUntilClosed } from "../../runtime/http/held-bytes.js";
+import type { Logger } from "../../runtime/process/logger.js";
 import type { ClientMemory } from "./client-memory.js";
 import { MOST_CONNECTIONS } from "./connection-bounds.js";
 
@@ -42,6 +44,14 @@ const KEEP_ALIVE_MS = 65_000;
 /** The body of a refusal of what is no request, for servers whose users look for no other form. */
 const plainRefusal = (message: string): unknown => ({ message });
 
+/** Who listens where. */
+export interface Listener {
+  /** For messages: "EVM JSON-RPC". */
+  readonly name: string;
+  readonly listen: ListenAddress;
+  readonly log: Pick<Logger, "warn">;
+}
+
 /**
  * Binds the server. Connections beyond its `maxConnections` are refused by the listener.
  * @param refusal the body of what cannot be read, and of what can be read in two ways
@@ -49,8 +59,7 @@ const plainRefusal = (message: string): unknown => ({ message });
  */
 export async function listen(
   server: Server,
-  name: string,
-  wanted: ListenAddress,
+  listener: Listener,
   refusal = plainRefusal,
 ): Promise<ListenAddress> {
   server.keepAliveTimeout = KEEP_ALIVE_MS;
@@ -60,7 +69,7 @@ export async function listen(
   refuseAmbiguous(server, refusal);
   server.prependListener("request", takeOriginForm);
   boundPipelines(server, refusal);
-  return bind(server, name, wanted);
+  return bind(server, listener);
 }
 
 /** Statuses of what cannot be read that are not 400. */
@@ -112,8 +121,7 @@ function boundPipelines(server: Server, refusal: typeof plainRefusal): void {
  */
 export async function bind(
   server: SocketServer,
-  name: string,
-  wanted: ListenAddress,
+  { name, listen: wanted, log }: Listener,
 ): Promise<ListenAddress> {
   await new Promise<void>((resolve, reject) => {
     const onError = (cause: Error) => {
@@ -128,6 +136,7 @@ export async function bind(
     server.once("error", onError);
     server.listen(wanted.port, wanted.host, () => {
       server.off("error", onError);
+      outliveUntaken(server, name, log);
       resolve();
     });
   });

@@ -37,7 +37,7 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
     void sendPage(response, options);
   });
   server.maxConnections = options.maxConnections ?? USUAL_CONNECTIONS.metrics;
-  const address = await listen(server, "metrics", options.listen);
+  const address = await listen(server, { name: "metrics", ...options });
   return { name: "metrics", address, stop: () => stopServer(server) };
 }
 

@@ -4,6 +4,12 @@ import { readFileSync } from "node:fs";
 /** Where the system does not tell: the lowest limit that is usual anywhere. */
 const USUAL_LIMIT = 1_024;
 
+/**
+ * Files that connections leave to a process: threads, logs, snapshots, connections to databases and other
+ * parts, the files that are written anew, and who is told that there is no room.
+ */
+export const RESERVED_FILES = 128;
+
 /** Files, sockets included, that this process may have open at once. */
 export function openFileLimit(): number {
   try {

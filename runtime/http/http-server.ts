@@ -9,13 +9,13 @@ import {
 import express, { type NextFunction, type Request, type RequestHandler } from "express";
 import type { Response } from "express";
 import * as OpenApiValidator from "express-openapi-validator";
-import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../config/config-values.js";
 import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { createAllowedMethods } from "./allowed-methods.js";
 import { pathPattern, readApiFile } from "./api-schema.js";
 import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { endServer } from "./http-ending.js";
+import { beginListening, mostConnections } from "./http-listening.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
 import { CLIENT_PATIENCE, HeldBytes } from "./held-bytes.js";
@@ -206,7 +206,7 @@ class OpenApiServer implements HttpServer {
       this.#pipelines.refuseUnread(socket, () => endSocket(socket, status, body, type));
     });
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.maxConnections = mostConnections(MAX_CONNECTIONS);
     boundUnsent(this.#server, options.unsent);
   }
 
@@ -218,22 +218,14 @@ class OpenApiServer implements HttpServer {
   }
 
   async start(): Promise<void> {
-    const { host, port } = this.#options.listen;
+    const { listen, log } = this.#options;
     await Promise.all(this.#validators.map((validator) => this.#loaded(validator)));
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", (cause) => {
-        const isTaken = errorCode(cause) === "EADDRINUSE";
-        reject(
-          new HttpError(
-            isTaken ? "PORT_TAKEN" : "LISTEN_FAILED",
-            isTaken
-              ? `port ${port} on ${host}, wanted by ${this.name}, is taken`
-              : `${this.name} cannot listen on ${host}:${port} (${errorCode(cause)})`,
-            { details: { host, port }, cause },
-          ),
-        );
-      });
-      this.#server.listen({ host, port, backlog: 1_024 }, () => resolve());
+    await beginListening(this.#server, {
+      owner: this.name,
+      listen,
+      log,
+      faultOf: (code, message, cause) =>
+        new HttpError(code, message, { details: { ...listen }, cause }),
     });
   }
 

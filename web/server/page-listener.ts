@@ -1,12 +1,13 @@
 /** The port of a server of pages: bounded connections, an orderly end, and what probes are told. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { endServer } from "../../runtime/http/http-ending.js";
+import { beginListening, mostConnections } from "../../runtime/http/http-listening.js";
 import type { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { endSocket } from "../../runtime/http/http-reply.js";
 import type { Readiness } from "../../runtime/http/http-server.js";
 import { boundUnsent } from "../../runtime/http/http-unsent.js";
+import type { Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import { PageError } from "../errors.js";
 
@@ -24,6 +25,7 @@ export interface PageListenerOptions {
   /** Who listens, for messages: "the explorer". */
   readonly owner: string;
   readonly listen: ListenAddress;
+  readonly log: Logger;
   readonly app: (request: IncomingMessage, response: ServerResponse) => void;
   /** Told of each request by `app`. */
   readonly pipelines: PipelineBound;
@@ -43,7 +45,7 @@ export class PageListener {
       pipelines.refuseUnread(socket, () => endSocket(socket, 400, refusal));
     });
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    this.server.maxConnections = MAX_CONNECTIONS;
+    this.server.maxConnections = mostConnections(MAX_CONNECTIONS);
     boundUnsent(this.server);
   }
 
@@ -56,18 +58,13 @@ export class PageListener {
   }
 
   /** Listens. @throws PORT_TAKEN, LISTEN_FAILED */
-  async start(): Promise<void> {
-    const { owner, listen } = this.options;
-    const { host, port } = listen;
-    await new Promise<void>((resolve, reject) => {
-      this.server.once("error", (cause) => {
-        const isTaken = errorCode(cause) === "EADDRINUSE";
-        const message = isTaken
-          ? `port ${port} on ${host}, wanted by ${owner}, is taken`
-          : `${owner} cannot listen on ${host}:${port} (${errorCode(cause)})`;
-        reject(new PageError(isTaken ? "PORT_TAKEN" : "LISTEN_FAILED", message, { cause }));
-      });
-      this.server.listen({ host, port, backlog: 1_024 }, () => resolve());
+  start(): Promise<void> {
+    const { owner, listen, log } = this.options;
+    return beginListening(this.server, {
+      owner,
+      listen,
+      log,
+      faultOf: (code, message, cause) => new PageError(code, message, { cause }),
     });
   }
 

@@ -109,10 +109,12 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
     memory,
     connect: (socket) => new CometConnection(socket, { routes, large, log, memory }),
   });
-  const address = await listen(server, "consensus RPC", options.listen).catch((error: unknown) => {
-    hub?.close();
-    throw error;
-  });
+  const address = await listen(server, { name: "consensus RPC", ...options }).catch(
+    (error: unknown) => {
+      hub?.close();
+      throw error;
+    },
+  );
   return {
     name: "comet-rpc",
     address,

@@ -57,7 +57,11 @@ export async function startEvmHttpServer(
     }
   });
   server.maxConnections = options.maxConnections ?? USUAL_CONNECTIONS.evmHttp;
-  const address = await listen(server, "EVM JSON-RPC", options.listen);
+  const address = await listen(server, {
+    name: "EVM JSON-RPC",
+    listen: options.listen,
+    log: api.log,
+  });
   return { name: "evm-http", address, stop: () => stopServer(server) };
 }
 

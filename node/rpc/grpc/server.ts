@@ -91,7 +91,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
   // The library's own listener takes any number of connections.
   const listener = createServer();
   listener.maxConnections = options.maxConnections;
-  const address = await bind(listener, "gRPC", options.listen);
+  const address = await bind(listener, { name: "gRPC", ...options });
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const sockets = new Set<Socket>();
   listener.on("connection", (socket) => {

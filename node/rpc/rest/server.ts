@@ -70,7 +70,7 @@ export async function startRestServer(options: RestServerOptions): Promise<RpcSe
   const rest = new Rest(options);
   const server = createServer((request, response) => rest.answer(request, response));
   server.maxConnections = options.maxConnections;
-  const address = await listen(server, "REST", options.listen, (message) =>
+  const address = await listen(server, { name: "REST", ...options }, (message) =>
     bodyOf(new QueryFault("INVALID_ARGUMENT", message)),
   );
   return { name: "rest", address, stop: () => stopServer(server) };

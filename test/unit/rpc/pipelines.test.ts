@@ -6,11 +6,13 @@ import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
 import { listen, type RpcServer, stopServer } from "../../../node/rpc/http-listener.js";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { createGate } from "../../helpers/gate.js";
 import { until } from "../../helpers/until.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "./evm/fixture.js";
 
 const HERE = { host: "127.0.0.1", port: 0 };
+const log = createLogger({ component: "test", level: "silent" });
 const WAIT = { timeoutMs: 20_000 };
 
 const cleanups: (() => unknown)[] = [];
@@ -35,7 +37,7 @@ const statusesIn = (text: string) =>
 async function startSlow(refusal?: (message: string) => unknown) {
   const waiting: ServerResponse[] = [];
   const server = createServer((_request, response) => waiting.push(response));
-  const address = await listen(server, "test", HERE, refusal);
+  const address = await listen(server, { name: "test", listen: HERE, log }, refusal);
   cleanups.push(() => stopServer(server));
   const answerAll = () => {
     for (const response of waiting.splice(0)) response.end("here");

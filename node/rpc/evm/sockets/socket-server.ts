@@ -52,7 +52,11 @@ export async function startEvmSocketServer(
     [],
     (gauge) => gauge.set(sockets.size),
   );
-  const address = await listen(server, "EVM WebSocket", options.listen);
+  const address = await listen(server, {
+    name: "EVM WebSocket",
+    listen: options.listen,
+    log: api.log,
+  });
   return {
     name: "evm-websocket",
     address,

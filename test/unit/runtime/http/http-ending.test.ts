@@ -1,17 +1,27 @@
-/** Servers that end while clients ask on: nobody is cut off in the middle of an answer. */
+/**
+ * Servers that end while clients ask on: nobody is cut off in the middle of an answer. And what does not end
+ * them: connections that cannot be taken.
+ */
 import { createServer } from "node:http";
-import { connect } from "node:net";
+import { connect, Server } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { expect, it } from "@jest/globals";
+import { expect, it, jest } from "@jest/globals";
 import { listen, stopServer } from "../../../../node/rpc/http-listener.js";
 import { PipelineBound } from "../../../../runtime/http/http-pipeline.js";
+import { mostConnections } from "../../../../runtime/http/http-listening.js";
 import { createHttpServer } from "../../../../runtime/http/http-server.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
 import { PageListener } from "../../../../web/server/page-listener.js";
 import { createGate } from "../../../helpers/gate.js";
 import { until } from "../../../helpers/until.js";
+
+const lines: string[] = [];
+const log = createLogger({
+  component: "test",
+  destination: { write: (line) => lines.push(line) },
+});
 
 const HERE = { host: "127.0.0.1", port: 0 };
 const WAIT = { timeoutMs: 30_000 };
@@ -38,7 +48,7 @@ async function startApi(answer: Answer): Promise<Started> {
     ],
     mapError: () => ({ status: 500, body: { code: "INTERNAL" } }),
     readiness: () => ({ ready: true }),
-    log: createLogger({ component: "test", level: "silent" }),
+    log,
     metrics: createMetrics({ processMetrics: false }),
     bodyLimitBytes: 1_000,
   });
@@ -50,6 +60,7 @@ async function startPages(answer: Answer): Promise<Started> {
   const listener = new PageListener({
     owner: "the pages",
     listen: HERE,
+    log,
     pipelines: new PipelineBound(),
     app: (request, response) =>
       void answer(request.url ?? "").then((text) => response.end(JSON.stringify({ id: text }))),
@@ -62,7 +73,7 @@ async function startNode(answer: Answer): Promise<Started> {
   const server = createServer((request, response) => {
     void answer(request.url ?? "").then((text) => response.end(JSON.stringify({ id: text })));
   });
-  const { port } = await listen(server, "test", HERE);
+  const { port } = await listen(server, { name: "test", listen: HERE, log });
   return { port, stop: () => stopServer(server) };
 }
 
@@ -135,3 +146,28 @@ it.each(servers)(
     expect(text).toContain('{"id":"/v1/things/second"}');
   },
 );
+
+it.each(servers)("%s stays up where the system has no connection to give", async (_of, start) => {
+  const listening = jest.spyOn(Server.prototype, "listen");
+  const server = await start((path) => Promise.resolve(path));
+  const [taking] = listening.mock.contexts;
+  listening.mockRestore();
+  try {
+    lines.length = 0;
+    for (const code of ["EMFILE", "ENFILE", "ENOBUFS"]) {
+      const fault = Object.assign(new Error(`accept ${code}`), { code });
+      (taking as Server).emit("error", fault);
+    }
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ level: "warn", err: { code: "EMFILE" } });
+    const answer = await fetch(`http://127.0.0.1:${server.port}/v1/things/a`);
+    expect(answer.status).toBe(200);
+  } finally {
+    await server.stop();
+  }
+});
+
+it("a process has files left for all else beside the connections of its server", () => {
+  const most = [1_000_000, 4_224, 1_024, 100].map((files) => mostConnections(4_096, files));
+  expect(most).toEqual([4_096, 4_096, 896, 8]);
+});
