@@ -122,7 +122,8 @@ function listen(server: Server, path: string): Promise<void> {
   // It lives as long as its process has other things to do.
   server.unref();
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
+    // Not once: it lives, too, where it cannot take a connection (no file left), which whoever looks sees.
+    server.on("error", reject);
     server.listen(path, () => resolve());
   });
 }

@@ -1,9 +1,15 @@
 /** Signs that the holder of a lock lives, as others see them. */
 import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isBeating, startBeat } from "../../../../runtime/files/sign-of-life.js";
+import {
+  isBeating,
+  isLifeShown,
+  showLife,
+  startBeat,
+} from "../../../../runtime/files/sign-of-life.js";
 
 let folder: string;
 
@@ -26,5 +32,19 @@ it("a file that beats is seen to, also by who stood still for longer than it loo
     expect(await isBeating(file)).toBe(true);
   } finally {
     beat.end();
+  }
+});
+
+it("who shows life does not end with a connection that cannot be taken", async () => {
+  const file = join(folder, "life");
+  const listening = jest.spyOn(Server.prototype, "listen");
+  const sign = await showLife(file);
+  const [taking] = listening.mock.contexts;
+  try {
+    for (let times = 0; times < 2; times += 1)
+      (taking as Server).emit("error", new Error("EMFILE"));
+    expect(await isLifeShown(file)).toBe(true);
+  } finally {
+    await sign?.end();
   }
 });
