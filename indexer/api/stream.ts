@@ -35,9 +35,11 @@ export class BlockStream {
     private readonly options: { readonly maxReaders: number; readonly signal: AbortSignal },
   ) {
     this.places = new ClientPlaces({ most: options.maxReaders });
+    // Once, and not once for each reader: Node remembers for ever what it made of a signal for one.
+    options.signal.addEventListener("abort", () => this.wake(), { once: true });
   }
 
-  /** New blocks are there. */
+  /** New blocks are there, or there will be none. */
   wake(): void {
     for (const bell of this.bells) bell.wake();
   }
@@ -50,10 +52,9 @@ export class BlockStream {
     // Others may have come meanwhile.
     this.assertRoom(remoteAddress);
     const start = known ?? { height: progress?.height ?? -1, hash: progress?.hash };
-    const ending = AbortSignal.any([signal, this.options.signal]);
     return {
       headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
-      stream: this.events(start, remoteAddress, ending),
+      stream: this.events(start, remoteAddress, signal),
     };
   }
 
@@ -73,11 +74,12 @@ export class BlockStream {
     const leave = this.places.take(remoteAddress);
     const bell = createWakeup();
     this.bells.add(bell);
+    const isOver = () => signal.aborted || this.options.signal.aborted;
     let last = start;
     let silentMs = 0;
     try {
       yield Buffer.from(": open\n\n");
-      while (!signal.aborted) {
+      while (!isOver()) {
         const found = await this.blocksFrom(last.height);
         const known = last.height < 0 ? undefined : found.shift();
         if (last.height >= 0 && !isSame(known, last)) {
@@ -103,7 +105,7 @@ export class BlockStream {
         if (rows.length < PAGE_BLOCKS) await bell.wait({ signal, timeoutMs: LOOK_MS });
       }
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (!isOver()) throw error;
     } finally {
       this.bells.delete(bell);
       leave();

@@ -8,6 +8,7 @@ import type { HttpRequest, HttpRoute } from "../../../runtime/http/http-route.js
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { createGate } from "../../helpers/gate.js";
 import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
+import { leftBehind } from "../../helpers/signals.js";
 
 function requestWith(
   headers: HttpRequest["headers"],
@@ -58,6 +59,26 @@ describe("the stream of blocks", () => {
     await expect(stream.open(requestWith({}))).rejects.toMatchObject({ code });
     await first?.return?.();
     await expect(stream.open(requestWith({}))).resolves.toHaveProperty("stream");
+  });
+
+  it("leaves nothing of readers at the process's signal, by which all of them end", async () => {
+    const ending = new AbortController();
+    const many = { maxReaders: 3, signal: ending.signal };
+    const stream = new BlockStream(contextWithoutNode(noRows, 7), many);
+    const read = async () => {
+      const reader = (await stream.open(requestWith({}))).stream?.[Symbol.asyncIterator]();
+      await reader?.next();
+      return reader;
+    };
+    const before = leftBehind(ending.signal);
+    for (let times = 0; times < 3; times += 1) await (await read())?.return?.();
+    expect(leftBehind(ending.signal)).toBe(before);
+    const readers = await Promise.all([read(), read()]);
+    // One of them waits for news, the other one will ask for its next piece.
+    const waiting = readers[0]?.next();
+    ending.abort();
+    expect(await waiting).toMatchObject({ done: true });
+    expect(await readers[1]?.next()).toMatchObject({ done: true });
   });
 });
 
