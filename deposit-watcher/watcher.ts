@@ -7,10 +7,9 @@ import assert from "node:assert/strict";
 import { errorCode, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
-import { type BlockStepResult, commitBlockStep } from "../ledger/blocks/block-step.js";
+import { commitBlockStep } from "../ledger/blocks/block-step.js";
 import { explainedPlaces } from "../ledger/blocks/wallet-flows.js";
 import { sweptPlaces } from "../ledger/treasury/swept-places.js";
-import type { NewSighting } from "../ledger/assets/token-sightings.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
 import { type WatchLease, WatchLeaseLostError } from "../ledger/watch/watch-lease.js";
@@ -25,6 +24,7 @@ import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { createWakeup } from "../runtime/process/task.js";
 import type { AddressBook } from "./address-book.js";
 import { runBackfill } from "./backfill.js";
+import { reportBooked, reportPaused } from "./booked-report.js";
 import { type ReadRange, readRuns } from "./block-reader.js";
 import { touchTest } from "./block-parts.js";
 import { type CatchUpClient, CatchUpSource } from "./catch-up-source.js";
@@ -273,7 +273,7 @@ export class Watcher {
     const booked = await this.#seat.whileHeld(lease, signal, (heldSignal) =>
       this.#bookRuns(lease, cursor, { ...range, signal: heldSignal }),
     );
-    this.#reportPaused(await tokens.checkCodes(booked.height, { lease, signal }));
+    reportPaused(this.#parts, await tokens.checkCodes(booked.height, { lease, signal }));
     this.#update({ problem: undefined });
     const isBehind = booked.height < headHeight;
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
@@ -380,8 +380,8 @@ export class Watcher {
         await listed.refresh();
       }
       if (result.outcome === "committed") {
-        this.#report(result, last.height);
-        this.#reportTokens(tokens.sightings, leftOut, last.height);
+        const { sightings } = tokens;
+        reportBooked(this.#parts, { result, sightings, leftOut, height: last.height });
         const progressedAtMs = systemClock.monotonicMs();
         this.#update({ cursorHeight: last.height, problem: undefined, progressedAtMs });
         metrics.cursor(last.height);
@@ -392,48 +392,6 @@ export class Watcher {
       }
       step = await this.#prepare(run, signal);
     }
-  }
-
-  #report(result: Extract<BlockStepResult, { outcome: "committed" }>, height: Height): void {
-    const { log, metrics } = this.#parts;
-    metrics.detected(result.detected);
-    metrics.credited(result.credited);
-    metrics.foreignOutflows(result.foreignOutflows.length);
-    if (result.detected > 0) log.debug({ count: result.detected, height }, "deposits detected");
-    if (result.credited > 0) {
-      log.debug({ count: result.credited, height }, "deposits credited");
-    }
-    this.#reportPaused(result.pausedTokens);
-    for (const outflow of result.foreignOutflows) {
-      const fields = {
-        ...outflow,
-        amountUnits: outflow.amountUnits.toString(),
-        feeAtoken: outflow.feeAtoken.toString(),
-      };
-      log.error(fields, "coins left one of our addresses and nobody asked for it");
-    }
-  }
-
-  #reportTokens(sightings: readonly NewSighting[], leftOut: number, height: Height): void {
-    const { log, metrics } = this.#parts;
-    metrics.tokenSightings(sightings.length);
-    const [first, ...more] = sightings.filter(({ reason }) => reason === "NOT_LEFT");
-    if (first !== undefined) {
-      const { address: wallet, contract, txHash } = first;
-      const fields = { height, wallet, contract, txHash, more: more.length };
-      log.error(
-        fields,
-        "a token says that units left an address of ours, whose balance did not fall by them",
-      );
-    }
-    if (leftOut === 0) return;
-    log.warn({ count: leftOut, height }, "too many tokens that nobody listed, not recorded");
-  }
-
-  #reportPaused(reasons: readonly string[]): void {
-    const { log, metrics } = this.#parts;
-    metrics.tokensPaused(reasons.length);
-    for (const reason of reasons) log.error({ reason }, "a token stands still");
   }
 
   async #halt(incident: NewIncident): Promise<void> {
