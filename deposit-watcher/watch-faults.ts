@@ -19,8 +19,8 @@ export function toIncident(error: unknown): NewIncident | undefined {
 /** Faults of the ledger that say nothing about the chain. */
 const NO_INCIDENT: ReadonlySet<string> = new Set(["CORRUPT_ROW", "HOME_MARK_UNUSABLE", "RECOVERY"]);
 
-/** Codes of faults that pass by themselves, or once somebody repairs what they name. */
-const CURABLE_CODES: ReadonlySet<string> = new Set([
+/** Codes of faults of what each watcher has for itself: its node, its Data API, its home. */
+const OWN_CODES: ReadonlySet<string> = new Set([
   "NOT_READY",
   "STALE_HEAD",
   "TIMEOUT",
@@ -31,13 +31,23 @@ const CURABLE_CODES: ReadonlySet<string> = new Set([
   "NODE_HTTP_STATUS",
   "BAD_ANSWER",
   "ANSWER_TOO_LARGE",
+  "HOME_MARK_UNUSABLE",
+]);
+
+/** Codes of faults that pass by themselves, or once somebody repairs what they name. */
+const CURABLE_CODES: ReadonlySet<string> = new Set([
+  ...OWN_CODES,
   "CONFLICT",
   "DATABASE_UNAVAILABLE",
   "DATABASE_FULL",
   "DATABASE_FAULT",
-  "HOME_MARK_UNUSABLE",
   "RECOVERY",
 ]);
+
+/** Whether another watcher of the same ledger may be spared a fault. */
+export function isOwn(error: unknown): boolean {
+  return error instanceof AppError && OWN_CODES.has(error.code);
+}
 
 /** Whether waiting may cure a fault. */
 export function isCurable(error: unknown): boolean {

@@ -1,11 +1,12 @@
 /**
  * The right of one watcher among several to book blocks. The others stand by and take it over when
- * its lease runs out; each commit proves it again, so that a watcher which was stopped meanwhile
- * writes nothing.
+ * its lease runs out, or when whoever has it cannot book and gives it back; each commit proves it again,
+ * so that a watcher which was stopped meanwhile writes nothing.
  */
 import { errorMessage } from "../chain/errors.js";
 import {
   acquireWatchLease,
+  isWatchLeaseOfOther,
   proveWatchLease,
   releaseWatchLease,
   renewWatchLease,
@@ -14,9 +15,19 @@ import {
 } from "../ledger/watch/watch-lease.js";
 import { lockCursor } from "../ledger/watch/watch-cursor.js";
 import { type NewIncident, writeIncident } from "../ledger/incidents.js";
+import { systemClock } from "../runtime/process/clock.js";
 import { whileHolding } from "../runtime/process/lease-keeper.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
+
+/** Leases for which who gave the seat back leaves it to others: they look for it once a lease at least. */
+const STAND_BACK_LEASES = 2;
+
+/**
+ * Leases that have to pass since another watcher had the seat, or could have had it, before one whose checks
+ * do not pass takes it to write an incident: the other may only be starting again, and its node be right.
+ */
+const OTHERS_FIRST_LEASES = 5;
 
 /** What a seat needs. */
 export interface WatchSeatParts {
@@ -30,6 +41,13 @@ export interface WatchSeatParts {
 export class WatchSeat {
   readonly #parts: WatchSeatParts;
   #lease: WatchLease | undefined;
+
+  /** Since when nothing was booked that should have been; monotonic milliseconds, as all of these. */
+  #troubledSinceMs: number | undefined;
+  /** Since the last block that was booked here, or by others. */
+  #hasGivenWay = false;
+  #takesFromMs = Number.NEGATIVE_INFINITY;
+  #othersFirstAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: WatchSeatParts) {
     this.#parts = parts;
@@ -45,18 +63,61 @@ export class WatchSeat {
     return this.#parts.leaseMs;
   }
 
-  /** Renews the lease, or takes it when it is free. @returns undefined while another holds it */
-  async hold(): Promise<WatchLease | undefined> {
+  /** Renews the lease. @returns undefined where this watcher has none */
+  async renew(): Promise<WatchLease | undefined> {
     const { database, log, owner, leaseMs } = this.#parts;
-    if (this.#lease !== undefined) {
-      if (await renewWatchLease(database, this.#lease, { leaseMs })) return this.#lease;
-      log.warn("another watcher has taken over");
+    if (this.#lease === undefined) {
+      if (await isWatchLeaseOfOther(database, { owner })) this.#seeOther();
+      return undefined;
     }
+    if (await renewWatchLease(database, this.#lease, { leaseMs })) return this.#lease;
+    log.warn("another watcher has taken over");
+    this.forget();
+    return undefined;
+  }
+
+  /**
+   * Takes the lease when it is free: for a watcher that could book now.
+   * @returns undefined while another holds it, or is to have it
+   */
+  async take(): Promise<WatchLease | undefined> {
+    const { database, log, owner, leaseMs } = this.#parts;
+    if (systemClock.monotonicMs() < this.#takesFromMs) return undefined;
     this.#lease = await acquireWatchLease(database, { owner, leaseMs });
     if (this.#lease !== undefined) {
-      log.info({ epoch: this.#lease.epoch.toString() }, "booking blocks");
+      const fields = { epoch: this.#lease.epoch.toString() };
+      if (this.#hasGivenWay) log.debug(fields, "trying again to book blocks");
+      else log.info(fields, "booking blocks");
     }
     return this.#lease;
+  }
+
+  /** Blocks were booked, or there are none that could be. */
+  worked(): void {
+    if (this.#hasGivenWay) this.#parts.log.info("booking blocks again");
+    this.#hasGivenWay = false;
+    this.#troubledSinceMs = undefined;
+  }
+
+  /**
+   * Blocks could not be booked, by what another watcher may do without: its node and Data API are others.
+   * Once that has lasted for a lease the seat is given back. Who keeps it, by renewing, keeps all from booking.
+   * @param sinceMs since when at least; monotonic
+   * @param isChecked whether the node passed the checks: then nothing else keeps this watcher from taking the
+   *   seat again, and it leaves others the time to
+   */
+  async stumbled(sinceMs: number, { isChecked }: { readonly isChecked: boolean }): Promise<void> {
+    const { log, leaseMs } = this.#parts;
+    const nowMs = systemClock.monotonicMs();
+    if (!isChecked) this.#takesFromMs = nowMs;
+    if (this.#lease === undefined) return;
+    this.#troubledSinceMs ??= sinceMs;
+    if (nowMs - this.#troubledSinceMs < leaseMs) return;
+    if (!this.#hasGivenWay) log.warn("no blocks can be booked here, other watchers may");
+    this.#hasGivenWay = true;
+    this.#othersFirstAtMs = nowMs;
+    if (isChecked) this.#takesFromMs = nowMs + STAND_BACK_LEASES * leaseMs;
+    await this.giveBack();
   }
 
   /** Runs `work` and renews meanwhile; its signal fires when the lease is lost. */
@@ -77,11 +138,12 @@ export class WatchSeat {
 
   /**
    * Writes an incident under the lease: what a watcher without it believes halts nobody. Blocks that are
-   * being booked are booked before it counts, and none behind it.
+   * being booked are booked before it counts, and none behind it. A lease that nobody has had for a while
+   * is taken for it.
    * @returns whether this watcher has the lease
    */
   async record(incident: NewIncident): Promise<boolean> {
-    const lease = this.#lease;
+    const lease = this.#lease ?? (await this.#takeAlone());
     if (lease === undefined) return false;
     await this.#parts.database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
@@ -94,6 +156,7 @@ export class WatchSeat {
   /** The lease went to another. */
   forget(): void {
     this.#lease = undefined;
+    this.#seeOther();
   }
 
   /** Gives the lease back at an orderly stop. */
@@ -107,5 +170,16 @@ export class WatchSeat {
       // It runs out by itself; a database that is gone is no reason to fail a stop.
       this.#parts.log.debug({ reason: errorMessage(error) }, "the lease was not given back");
     }
+  }
+
+  async #takeAlone(): Promise<WatchLease | undefined> {
+    const waitedMs = systemClock.monotonicMs() - this.#othersFirstAtMs;
+    return waitedMs < OTHERS_FIRST_LEASES * this.#parts.leaseMs ? undefined : this.take();
+  }
+
+  #seeOther(): void {
+    this.#othersFirstAtMs = systemClock.monotonicMs();
+    this.#hasGivenWay = false;
+    this.#troubledSinceMs = undefined;
   }
 }

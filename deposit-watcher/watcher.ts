@@ -35,7 +35,7 @@ import { throwGravest } from "./put-off.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import type { TokenNode } from "./tokens/token-run.js";
 import { RunTooLong } from "./tokens/wanted-logs.js";
-import { isCurable, toIncident } from "./watch-faults.js";
+import { isCurable, isOwn, toIncident } from "./watch-faults.js";
 import { WatchSeat } from "./watch-seat.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
@@ -124,6 +124,8 @@ export class Watcher {
   readonly #bell = createWakeup();
   readonly #backfillBell = createWakeup();
   #isTrusted = false;
+  /** Whether the checks of the present round have passed. */
+  #isChecked = false;
   #staleHeads = 0;
   readonly #blockDoubt: Doubt = { about: "", looks: 0 };
   readonly #pastDoubt: Doubt = { about: "", looks: 0 };
@@ -161,8 +163,7 @@ export class Watcher {
   /** Watches until the signal fires; throws only for faults that waiting cannot cure. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      this.#update({ progressedAtMs: systemClock.monotonicMs() });
-      const timeoutMs = await this.#guarded(signal, this.#blockDoubt, () => this.#round(signal));
+      const timeoutMs = await this.#guarded(signal, this.#blockDoubt, () => this.#tryRound(signal));
       this.#update({ progressedAtMs: undefined });
       const wait = (within: AbortSignal) => this.#bell.wait({ signal: within, timeoutMs });
       const { lease } = this.#seat;
@@ -227,16 +228,36 @@ export class Watcher {
 
   /** Nothing was booked; the next round reads everything anew. */
   #lookAgain({ kind, height, message }: NewIncident): void {
-    this.#parts.log.warn({ kind, height, reason: message }, "this cannot be true, looking again");
+    const { log } = this.#parts;
+    const fields = { kind, height, reason: message };
+    if (this.#status.problem === message) log.debug(fields, "this still cannot be true");
+    else log.warn(fields, "this cannot be true, looking again");
     this.#isTrusted = false;
     this.#update({ problem: message });
+  }
+
+  /** Runs a round; a fault that others may be spared keeps them from the seat no longer than it must. */
+  async #tryRound(signal: AbortSignal): Promise<number> {
+    this.#update({ progressedAtMs: systemClock.monotonicMs() });
+    this.#isChecked = false;
+    try {
+      return await this.#round(signal);
+    } catch (error) {
+      if (isOwn(error)) await this.#stumble();
+      throw error;
+    }
+  }
+
+  async #stumble(): Promise<void> {
+    const { progressedAtMs = systemClock.monotonicMs() } = this.#status;
+    await this.#seat.stumbled(progressedAtMs, { isChecked: this.#isChecked });
   }
 
   /** @returns how long to wait before the next round, milliseconds */
   async #round(signal: AbortSignal): Promise<number> {
     const { database, guard, node, identity, book, tokens, metrics, options } = this.#parts;
     await guard.keep();
-    const lease = await this.#seat.hold();
+    const held = await this.#seat.renew();
     const incident = await openIncident(database);
     const cursor = await readCursor(database);
     this.#update({ incident, cursorHeight: cursor.height });
@@ -256,9 +277,12 @@ export class Watcher {
     });
     this.#staleHeads = 0;
     this.#isTrusted = true;
+    this.#isChecked = true;
     this.#seeHead(headHeight);
     await book.refresh(database);
     await tokens.refresh();
+    // Only now: who has the seat and cannot book keeps those from it who could.
+    const lease = held ?? (await this.#seat.take());
     if (lease === undefined) {
       // Another watcher books: this one shows how far that is, and stands by.
       this.#update({ problem: undefined });
@@ -276,6 +300,8 @@ export class Watcher {
     reportPaused(this.#parts, await tokens.checkCodes(booked.height, { lease, signal }));
     this.#update({ problem: undefined });
     const isBehind = booked.height < headHeight;
+    if (isBehind && booked.height === cursor.height) await this.#stumble();
+    else this.#seat.worked();
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
   }
 
@@ -384,6 +410,7 @@ export class Watcher {
         reportBooked(this.#parts, { result, sightings, leftOut, height: last.height });
         const progressedAtMs = systemClock.monotonicMs();
         this.#update({ cursorHeight: last.height, problem: undefined, progressedAtMs });
+        this.#seat.worked();
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
         const { rewinds } = from;
@@ -397,11 +424,11 @@ export class Watcher {
   async #halt(incident: NewIncident): Promise<void> {
     const { database, log, metrics } = this.#parts;
     this.#isTrusted = false;
-    this.#staleHeads = 0;
     try {
       // Another watcher books, and looks with its own node: nothing is halted by what this one sees.
       if (!(await this.#seat.record(incident))) return this.#lookAgain(incident);
       failpoint("watcher.after-incident");
+      this.#staleHeads = 0;
       this.#update({ incident: await openIncident(database) });
     } catch (error) {
       // Nothing was booked; the next round meets the same cause and tries to write it again.

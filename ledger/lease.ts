@@ -62,6 +62,20 @@ export async function renewRow(
   return rows.length > 0;
 }
 
+/** Whether another process than the owner holds it now. */
+export async function isRowOfOther(
+  sql: Sql,
+  { table, key }: LeasedRow,
+  owner: string,
+): Promise<boolean> {
+  const rows = await sql.query(
+    `SELECT 1 FROM ${table}
+      WHERE ${KEY_COLUMN[table]} = $1 AND lease_owner <> $2 AND lease_expires_at >= clock_timestamp()`,
+    [key, owner],
+  );
+  return rows.length > 0;
+}
+
 /** Gives the lease back at an orderly stop, so that the next process need not wait for its end. */
 export async function releaseRow(
   sql: Sql,

@@ -1,7 +1,7 @@
 /** The lease of the one watcher that books blocks; others stand by. See `../lease.ts`. */
 import { AppError } from "../../chain/errors.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { acquireRow, type LeaseTerms, releaseRow, renewRow } from "../lease.js";
+import { acquireRow, isRowOfOther, type LeaseTerms, releaseRow, renewRow } from "../lease.js";
 
 const BLOCKS = { table: "watch_lease", key: "blocks" } as const;
 
@@ -30,6 +30,14 @@ export function renewWatchLease(
   { leaseMs }: { readonly leaseMs: number },
 ): Promise<boolean> {
   return renewRow(sql, BLOCKS, { epoch, leaseMs });
+}
+
+/** Whether another process than this one holds the lease now. */
+export function isWatchLeaseOfOther(
+  sql: Sql,
+  { owner }: Pick<LeaseTerms, "owner">,
+): Promise<boolean> {
+  return isRowOfOther(sql, BLOCKS, owner);
 }
 
 /** Gives the lease back at an orderly stop. */

@@ -253,10 +253,10 @@ describe("two watchers on one ledger", () => {
     const { database } = bench.ledger;
     const parts = { database, log: silentLog, leaseMs: 100 };
     const zombie = new WatchSeat({ ...parts, owner: "zombie" });
-    const lease = await zombie.hold();
+    const lease = await zombie.take();
     if (lease === undefined) throw new Error("no lease");
     const heir = new WatchSeat({ ...parts, owner: "heir" });
-    await until(async () => (await heir.hold()) !== undefined, {
+    await until(async () => (await heir.take()) !== undefined, {
       timeoutMs: 10_000,
       what: "the lease runs out",
     });

@@ -143,7 +143,7 @@ export class WatcherBench {
     {
       mostListed,
       ...own
-    }: Partial<Pick<WatcherParts, "node" | "metrics" | "tokens" | "book" | "log">> &
+    }: Partial<Pick<WatcherParts, "node" | "source" | "metrics" | "tokens" | "book" | "log">> &
       Pick<WatcherParts["options"], "mostListed"> = {},
   ): RunningWatcher {
     const watcher = new Watcher({

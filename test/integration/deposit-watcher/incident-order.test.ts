@@ -39,7 +39,7 @@ async function waiting(count: number): Promise<void> {
 it("waits for the block that is being booked, and lets none be booked behind it", async () => {
   const { database, owner } = ledger;
   const seat = new WatchSeat({ database, log: silentLog, owner: "test", leaseMs: 60_000 });
-  const lease = await seat.hold();
+  const lease = await seat.take();
   if (lease === undefined) throw new Error("no lease");
   const book = (from: WatchCursor, height: number) => {
     const nothing = {

@@ -4,6 +4,8 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { openIncident } from "../../../ledger/incidents.js";
+import type { DataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
+import { NodeFault } from "../../../rpc-client/errors.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { createGate } from "../../helpers/gate.js";
@@ -70,6 +72,84 @@ describe("what a watcher sees that stands by", () => {
     await bench.caughtUp();
     expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
     expect([...first.faults, ...standby.faults]).toEqual([]);
+  });
+});
+
+describe("a watcher that cannot book", () => {
+  const unreachable = () =>
+    Promise.reject(new NodeFault("NODE_UNREACHABLE", "no connection", { retriable: true }));
+  const epoch = async () => {
+    const rows = await bench.ledger.database.query<{ epoch: string }>(
+      `SELECT lease_epoch::text AS epoch FROM watch_lease WHERE lease_owner IS NOT NULL`,
+    );
+    return rows[0]?.epoch;
+  };
+
+  it.each(["node", "Data API"])("leaves the seat to others: without its %s", async (what) => {
+    const { address } = await bench.register("alice");
+    let isDown = false;
+    const node: EvmClient = {
+      ...bench.node,
+      blockNumber: (options) =>
+        isDown && what === "node" ? unreachable() : bench.node.blockNumber(options),
+    };
+    const source: DataApiClient = {
+      ...bench.source,
+      block: (height, options) => (isDown ? unreachable() : bench.source.block(height, options)),
+    };
+    const broken = bench.start(undefined, undefined, 300, { node, source });
+    await bench.caughtUp();
+    expect(await epoch()).toBe("1");
+    isDown = true;
+    const healthy = bench.start(undefined, undefined, 300);
+    bench.pay([address, 5n]);
+    bench.chain.mine();
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
+    await healthy.stop();
+    // Nobody else is there: it goes on by itself.
+    isDown = false;
+    bench.pay([address, 6n]);
+    await bench.caughtUp();
+    expect([...broken.faults, ...healthy.faults]).toEqual([]);
+  });
+
+  it("halts nobody by a node that is behind, while the one that books starts again", async () => {
+    const first = bench.start();
+    bench.chain.mine();
+    bench.chain.mine();
+    await bench.caughtUp();
+    let looks = 0;
+    const blockNumber = () => {
+      looks += 1;
+      return Promise.resolve(0);
+    };
+    const node = { ...bench.node, blockNumber };
+    const late = bench.start(undefined, undefined, undefined, { node });
+    await until(() => looks > 0, { timeoutMs: 10_000, what: "it looks" });
+    await first.stop();
+    const enough = looks + 6;
+    await until(() => looks >= enough, { timeoutMs: 20_000, what: "it has looked often enough" });
+    expect(await openIncident(bench.ledger.database)).toBeUndefined();
+    const again = bench.start();
+    bench.chain.mine();
+    await bench.caughtUp();
+    expect([...late.faults, ...again.faults]).toEqual([]);
+  });
+
+  it("writes what it has found, where no other is there", async () => {
+    const { watcher } = bench.start(undefined, undefined, 100);
+    bench.chain.mine();
+    await bench.caughtUp();
+    bench.chain.toldHead = 0;
+    await until(async () => (await epoch()) === undefined, {
+      timeoutMs: 10_000,
+      what: "it has given the seat back",
+    });
+    await until(() => watcher.status.incident?.kind === "HEIGHT_WENT_BACK", {
+      timeoutMs: 10_000,
+      what: "halted",
+    });
   });
 });
 
