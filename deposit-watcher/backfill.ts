@@ -11,6 +11,7 @@ import type { TokenBalance } from "../ledger/assets/token-opening.js";
 import { readTokenStates, type TokenState } from "../ledger/assets/token-state.js";
 import { commitBackfill, commitEmptyPasts, type PastOutflow } from "../ledger/blocks/backfill.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
+import type { LedgerGuard } from "../ledger/guard/ledger-guard.js";
 import { bookWalletPast } from "../ledger/blocks/wallet-flows.js";
 import { lockCursor, readCursor } from "../ledger/watch/watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "../ledger/watch/watch-lease.js";
@@ -19,7 +20,7 @@ import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/dep
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
 import type { Logger } from "../runtime/process/logger.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
 import { IncidentFound } from "./errors.js";
 import { answerOfSecond, PutOff } from "./put-off.js";
 import { agreedHeld } from "./tokens/token-run.js";
@@ -37,6 +38,7 @@ const MAX_PAST_ENTRIES = 500_000;
 /** What the backfill needs. */
 export interface BackfillParts {
   readonly database: SqlDatabase;
+  readonly guard: Pick<LedgerGuard, "assertStands">;
   readonly node: Pick<EvmClient, "accountJournal" | "getBalance" | "tokenBalances" | "tokenCodes">;
   /** Has to show the same balances, where there is one. */
   readonly secondNode?: Pick<EvmClient, "getBalances" | "tokenBalances"> | undefined;
@@ -56,7 +58,7 @@ interface PastBasis {
 /**
  * Books the past of every address and wallet that waits for it. One that a node does not tell of, as one that
  * has deleted old states, keeps no other waiting: it is asked for again in the next round.
- * @throws WATCH_LEASE_LOST, IncidentFound; faults of the database and of nodes, of one address or wallet
+ * @throws WATCH_LEASE_LOST, RECOVERY, IncidentFound; faults of the database and of nodes, of one address or wallet
  *   behind all that could be booked
  */
 export async function runBackfill(
@@ -72,7 +74,8 @@ export async function runBackfill(
     const last = waiting.at(-1);
     if (last === undefined) break;
     const putOffBefore = putOff.count;
-    const reader = { lease: options.lease, rewinds: basis.rewinds };
+    const assertStands = (tx: Sql) => parts.guard.assertStands(tx);
+    const reader = { lease: options.lease, assertStands, rewinds: basis.rewinds };
     const queue = waiting.values();
     const unused: DepositAddress[] = [];
     const lane = async () => {
@@ -128,7 +131,7 @@ async function bookWalletPasts(
   putOff: PutOff,
   { lease, signal }: { readonly lease: WatchLease; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { database, metrics } = parts;
+  const { database, guard, metrics } = parts;
   const basis = await readBasis(database);
   const waiting = (await listWallets(database)).filter(({ pastBooked }) => !pastBooked);
   const bookOne = async (owner: Pick<DepositAddress, "address" | "fromHeight">) => {
@@ -140,6 +143,7 @@ async function bookWalletPasts(
       await proveWatchLease(tx, lease);
       // Where the chain lost blocks meanwhile it is looked at again, or a token was opened without it.
       if ((await lockCursor(tx)).rewinds !== basis.rewinds) return false;
+      await guard.assertStands(tx);
       if (countOpened(await readTokenStates(tx)) !== basis.openedTokens) return false;
       return bookWalletPast(tx, { wallet, height, amountAtoken, tokens });
     });

@@ -35,6 +35,8 @@ export interface PastOutflow {
 /** Who books a past, and what it was read of. */
 interface PastReader {
   readonly lease: WatchLease;
+  /** As of `BlockStep`. */
+  readonly assertStands: (tx: Sql) => Promise<void>;
   /** Losses of blocks that the watcher had gone back for when it was read. */
   readonly rewinds: number;
 }
@@ -43,7 +45,7 @@ interface PastReader {
  * Books what an address received and spent before it was registered: one suspense deposit per
  * incoming operation, one suspense debit per outgoing one. One transaction; a repeat does nothing.
  * @returns false when the past was booked already, or the chain lost blocks since it was read
- * @throws DEPOSIT_CONFLICT
+ * @throws DEPOSIT_CONFLICT; RECOVERY
  */
 export async function commitBackfill(
   database: SqlDatabase,
@@ -104,6 +106,7 @@ export async function commitBackfill(
  * Notes that nothing came to addresses, or left them, before they were registered: all in one commit, because
  * each holds up the blocks that are being booked.
  * @returns how many waited for it; none where the chain lost blocks since it was read
+ * @throws RECOVERY
  */
 export async function commitEmptyPasts(
   database: SqlDatabase,
@@ -123,12 +126,14 @@ export async function commitEmptyPasts(
 /** Takes those that still wait for their past. The cursor's lock orders all writers of deposits. */
 async function takeWaiting(
   tx: Sql,
-  { lease, rewinds }: PastReader,
+  { lease, assertStands, rewinds }: PastReader,
   addresses: readonly DepositAddress[],
 ): Promise<{ readonly cursor: WatchCursor; readonly taken: number }> {
   await proveWatchLease(tx, lease);
   // Held, so that list positions never move.
   const cursor = await lockCursor(tx);
+  // One of before would lack who else had these addresses, and nobody would look at their pasts again.
+  await assertStands(tx);
   if (cursor.rewinds !== rewinds) return { cursor, taken: 0 };
   const rows = await tx.query<{ taken: number }>(
     `WITH taken AS (

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
+import { commitBackfill, commitEmptyPasts } from "../../../ledger/blocks/backfill.js";
 import { commitBlockStep } from "../../../ledger/blocks/block-step.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
@@ -16,6 +17,7 @@ import { LedgerGuard, openRecovery } from "../../../ledger/guard/ledger-guard.js
 import { freezeBehindChain, readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
 import {
   openTestLedger,
   registerTestWallets,
@@ -266,6 +268,29 @@ describe("a ledger and what its home remembers", () => {
     const booked = commitBlockStep(older, { ...step, ...nothing }, () => false);
     await expect(booked).rejects.toMatchObject({ code: "RECOVERY" });
     expect(await readCursor(older)).toEqual(from);
+  });
+
+  it("marks no past as booked where an older one is put underneath", async () => {
+    const { database } = ledger;
+    const guard = await guardOf(database);
+    const lease = await acquireWatchLease(database, { owner: "test", leaseMs: 60_000 });
+    if (lease === undefined) throw new Error("no lease");
+    const assertStands = (tx: Sql) => guard.assertStands(tx);
+    const nothing = { deposits: [], walletInflows: [], outflows: [] };
+    const followed = { walletCount: 0, tokenCount: 0, lastAssignment: 0 };
+    const block = { height: 0, blockHash: TEST_IDENTITY.genesisHash };
+    const from = await readCursor(database);
+    const step = { lease, assertStands, from, ...block, ...nothing, ...followed };
+    await commitBlockStep(database, step, () => false);
+    const address = await register(database, guard, "alice");
+    const older = await backup();
+    await give(database, guard);
+    const reader = { lease, assertStands, rewinds: 0 };
+    const booked = commitEmptyPasts(older, reader, [address]);
+    await expect(booked).rejects.toMatchObject({ code: "RECOVERY" });
+    const past = { ...reader, address, inflows: [], outflows: [], tokens: [] };
+    await expect(commitBackfill(older, past)).rejects.toMatchObject({ code: "RECOVERY" });
+    expect(await commitEmptyPasts(database, reader, [address])).toBe(1);
   });
 
   it("takes no damaged file for a home without one", async () => {

@@ -38,7 +38,8 @@ async function bookPast(node: EvmClient): Promise<void> {
   const lease = await acquireWatchLease(database, { owner: "booking", leaseMs: 60_000 });
   if (lease === undefined) throw new Error("another watcher books");
   const metrics = { backfilled: () => undefined };
-  await runBackfill({ database, node, log: silentLog, metrics }, { lease, signal });
+  const guard = { assertStands: async () => undefined };
+  await runBackfill({ database, guard, node, log: silentLog, metrics }, { lease, signal });
   await releaseWatchLease(database, lease);
 }
 
