@@ -41,6 +41,8 @@ export interface WatchSeatParts {
 export class WatchSeat {
   readonly #parts: WatchSeatParts;
   #lease: WatchLease | undefined;
+  /** How often `worked` was called. */
+  #steps = 0;
 
   /** Since when nothing was booked that should have been; monotonic milliseconds, as all of these. */
   #troubledSinceMs: number | undefined;
@@ -94,6 +96,7 @@ export class WatchSeat {
 
   /** Blocks were booked, or there are none that could be. */
   worked(): void {
+    this.#steps += 1;
     if (this.#hasGivenWay) this.#parts.log.info("booking blocks again");
     this.#hasGivenWay = false;
     this.#troubledSinceMs = undefined;
@@ -132,6 +135,8 @@ export class WatchSeat {
       lost: () => new WatchLeaseLostError("WATCH_LEASE_LOST", "another watcher books blocks now"),
       leaseMs,
       signal,
+      // Catching up may take hours: each commit shows that the work is not hung.
+      steps: () => this.#steps,
     };
     return whileHolding(holding, work);
   }

@@ -6,8 +6,8 @@
 /** Renewals within one lease: two may come late before it runs out. */
 const RENEWALS_PER_LEASE = 3;
 
-/** After so many leases the work counts as hung, and another process may take it over. */
-const MAX_LEASES_PER_ROUND = 40;
+/** After so many leases without a step the work counts as hung, and another process may take it over. */
+const MAX_LEASES_PER_STEP = 40;
 
 /** How a lease is held. */
 export interface LeaseHolding {
@@ -17,6 +17,8 @@ export interface LeaseHolding {
   readonly lost: () => Error;
   readonly leaseMs: number;
   readonly signal: AbortSignal;
+  /** Steps that the work has come further by; absent where all of it is one. */
+  readonly steps?: () => number;
 }
 
 /**
@@ -24,7 +26,7 @@ export interface LeaseHolding {
  * holding's `lost` when the lease went to another.
  */
 export async function whileHolding<T>(
-  { renew, lost, leaseMs, signal }: LeaseHolding,
+  { renew, lost, leaseMs, signal, steps = () => 0 }: LeaseHolding,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const held = new AbortController();
@@ -34,14 +36,17 @@ export async function whileHolding<T>(
   signal.addEventListener("abort", onOuterAbort, { once: true });
   let renewal: Promise<void> = Promise.resolve();
   let renewals = 0;
+  let seenSteps = steps();
   const renewOnce = async (): Promise<void> => {
     // Without the database nothing can be lost now: every commit proves the lease again.
     const isHeld = await renew().catch(() => true);
     if (!isHeld) held.abort(lost());
   };
   const timer = setInterval(() => {
+    if (steps() !== seenSteps) renewals = 0;
+    seenSteps = steps();
     renewals += 1;
-    if (renewals > MAX_LEASES_PER_ROUND * RENEWALS_PER_LEASE) clearInterval(timer);
+    if (renewals > MAX_LEASES_PER_STEP * RENEWALS_PER_LEASE) clearInterval(timer);
     else renewal = renewal.then(renewOnce);
   }, leaseMs / RENEWALS_PER_LEASE);
   // Work that never ends must not keep a process alive.

@@ -27,7 +27,7 @@ export const MAX_PAYMENT_ATTEMPTS = 32;
 export const MAX_ATTEMPTS = 64;
 
 /**
- * Leases that asking for one batch may last. `whileHolding` gives a lease up after MAX_LEASES_PER_ROUND: what
+ * Leases that asking for one batch may last. `whileHolding` gives a lease up after MAX_LEASES_PER_STEP: what
  * a slow signer has signed is stored long before that, and the rest is asked for afterwards.
  */
 const LEASES_PER_BATCH = 2;
