@@ -216,7 +216,9 @@ export class Watcher {
 
   /** One answer may come from a node behind a balancer that is late or wrong: looks have to agree. */
   #isConfirmed({ kind, height }: NewIncident, doubt: Doubt): boolean {
-    const about = `${kind} ${height ?? ""}`;
+    // Nodes are compared by the last block of a run, which ends higher with each look.
+    const place = kind === "NODES_DISAGREE" ? this.#status.cursorHeight : height;
+    const about = `${kind} ${place ?? ""}`;
     doubt.looks = doubt.about === about ? doubt.looks + 1 : 1;
     doubt.about = about;
     // Heads below the cursor are counted where they are read.

@@ -311,6 +311,31 @@ describe("a second node", () => {
     expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
   });
 
+  it("that has another block halts within three looks, however the head moves on", async () => {
+    const truth = bench.node;
+    let rounds = 0;
+    bench.secondNode = {
+      ...truth,
+      // Asked once for each round: the next one finds a longer run.
+      blockNumber: (options) => {
+        if (bench.chain.head > 0) {
+          rounds += 1;
+          bench.chain.mine();
+        }
+        return truth.blockNumber(options);
+      },
+      getBlockHeader: async (height, options) => {
+        const header = await truth.getBlockHeader(height, options);
+        return header && (height === 0 ? header : { ...header, hash: wrongHash });
+      },
+    };
+    const running = bench.start();
+    await bench.caughtUp();
+    bench.chain.mine();
+    await halted(running, "NODES_DISAGREE");
+    expect(rounds).toBe(3);
+  });
+
   it("that has another balance of an address's past halts before that is booked", async () => {
     const truth = bench.node;
     let lies = false;
