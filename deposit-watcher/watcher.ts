@@ -266,6 +266,8 @@ export class Watcher {
     metrics.halted(incident !== undefined);
     metrics.cursor(cursor.height);
     if (incident !== undefined) {
+      // Addresses are given out meanwhile: whose they are is asked for here.
+      await book.refresh(database);
       // The head still moves: confirmations and lag are shown truthfully while halted.
       this.#seeHead(await node.blockNumber({ signal }));
       this.#update({ problem: undefined });

@@ -8,7 +8,10 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import { listSightings, type StoredSighting } from "../../ledger/assets/token-sightings.js";
 import { readTokenStates } from "../../ledger/assets/token-state.js";
 import { depositIdsOfTransaction } from "../../ledger/deposits/deposit-evidence.js";
+import { isPastAwaited } from "../../ledger/deposits/deposit-addresses.js";
 import { findDeposit, type StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
+import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
+import { type Brought, readTopUps } from "../../ledger/treasury/top-ups.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import type { DataTransaction } from "../../rpc-client/data-api/data-block.js";
@@ -17,16 +20,18 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../block-reader.js";
-import type { Watched } from "../deposit-match.js";
+import { OtherSides, type Watched } from "../deposit-match.js";
 
 /**
  * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state. REVERSED: there
  * was one, and the chain came back without its block. PENDING, QUEUED, REPLACED, DROPPED and
  * UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted. NOT_READ_YET: the
- * watcher, or by now the Data API, is below its block. HALTED: crediting stands still.
+ * watcher, or by now the Data API, is below its block, or what came before an address was registered is
+ * not booked yet. HALTED: crediting stands still.
  * TOKEN_NOT_CREDITED: it brought one of our addresses tokens or NFTs that nobody listed.
- * TOKEN_NOT_ARRIVED: a listed token claimed more than came. NOTHING_ARRIVED: it touched our
- * addresses and left them no richer. NOT_OURS: it touched none.
+ * TOKEN_NOT_ARRIVED: a listed token claimed more than came. NOT_A_DEPOSIT: it brought coins that are
+ * the exchange's own. NOTHING_ARRIVED: it touched our addresses and left them no richer. NOT_OURS: it
+ * touched none.
  */
 const EXPLANATION_CODES = [
   "CREDITED",
@@ -44,6 +49,7 @@ const EXPLANATION_CODES = [
   "HALTED",
   "TOKEN_NOT_CREDITED",
   "TOKEN_NOT_ARRIVED",
+  "NOT_A_DEPOSIT",
   "NOTHING_ARRIVED",
   "NOT_OURS",
 ] as const;
@@ -59,6 +65,12 @@ export interface Explanation {
   readonly deposits: readonly StoredDeposit[];
   /** Block of the transaction; undefined while it is in none. */
   readonly height: Height | undefined;
+}
+
+interface Asking {
+  readonly signal: AbortSignal;
+  /** Whether the hash is the one that the Data API has of the transaction. */
+  readonly isOwnHash?: boolean;
 }
 
 /** A transaction as the journal of its block tells it. */
@@ -85,7 +97,7 @@ export interface ExplanationParts {
 export async function explainTransaction(
   parts: ExplanationParts,
   hash: Hash32,
-  options: { readonly signal: AbortSignal },
+  options: Asking,
 ): Promise<Explanation> {
   const { database, node } = parts;
   const ids = await depositIdsOfTransaction(database, hash);
@@ -180,7 +192,7 @@ async function ofIncluded(
     index,
   }: { readonly hash: Hash32; readonly height: Height; readonly index: number },
   answer: (code: ExplanationCode, message: string, height?: Height) => Explanation,
-  options: { readonly signal: AbortSignal },
+  options: Asking,
 ): Promise<Explanation> {
   const { database, node, source, watched } = parts;
   const receipt = await node.getTransactionReceipt(hash, options);
@@ -205,8 +217,16 @@ async function ofIncluded(
     const message = `The Data API does not have block ${height} at the moment: ask again later.`;
     return answer("NOT_READ_YET", message, height);
   }
-  const transactions = await block.transactions(isOurs, options);
+  // Whose journal is deleted may have been asked for by its hash in consensus: the block has its own.
+  const mayBeOther = receipt === undefined && own === undefined && options.isOwnHash !== true;
+  const isWanted = mayBeOther ? () => true : isOurs;
+  const transactions = await block.transactions(isWanted, options);
   const transaction = transactions.find((one) => one.index === index);
+  if (mayBeOther && transaction !== undefined && transaction.hash !== hash) {
+    return explainTransaction(parts, transaction.hash, { ...options, isOwnHash: true });
+  }
+  const arrived = arrivalsIn(transaction, isOurs);
+  if (arrived.length > 0) return answer(...(await ofArrivals(database, arrived)), height);
   const told = ofOperations(transaction, isOurs);
   if (told[0] !== "NOT_OURS") return answer(...told, height);
   // A block may have more transfers of strangers' tokens than are recorded: the logs tell of each.
@@ -273,6 +293,48 @@ function ofSighting(sighting: StoredSighting): [ExplanationCode, string] {
       ];
   }
   return reason satisfies never;
+}
+
+/** Coins that a transaction brought to addresses of ours. */
+function arrivalsIn(
+  transaction: DataTransaction | undefined,
+  isOurs: (address: Address) => boolean,
+): readonly Brought[] {
+  if (transaction === undefined) return [];
+  const sides = new OtherSides(transaction);
+  return transaction.operations
+    .filter(({ address, isNative, amountAtoken, status }) => {
+      return isOurs(address) && isNative && amountAtoken > 0n && status === "SUCCESS";
+    })
+    .filter((operation) => !sides.isSelfPaid(operation))
+    .map(({ address, amountAtoken: amountUnits }) => {
+      return { address, asset: NATIVE_ASSET, amountUnits, txHash: transaction.hash };
+    });
+}
+
+/** Why coins that arrived are no deposit. */
+async function ofArrivals(
+  database: SqlDatabase,
+  arrived: readonly Brought[],
+): Promise<[ExplanationCode, string]> {
+  const topUps = await readTopUps(database, arrived);
+  const others = arrived.filter((one) => !topUps.has(one));
+  if (others.length === 0) {
+    const message =
+      "It brought gas for a sweep, paid by a hot wallet of the exchange: it is nobody's deposit.";
+    return ["NOT_A_DEPOSIT", message];
+  }
+  const addresses = others.map(({ address }) => address);
+  if (await isPastAwaited(database, addresses)) {
+    const message =
+      "Its coins came before the address was registered, and what came then is still being booked: " +
+      "ask again later.";
+    return ["NOT_READ_YET", message];
+  }
+  const message =
+    "It brought coins to a deposit address, and the ledger has no deposit of them: ask again later; " +
+    "if that stays so, causeway reconcile shows whether the books lack them.";
+  return ["NOT_READ_YET", message];
 }
 
 /** Why a successful transaction of a block that was read made no deposit. */

@@ -175,6 +175,15 @@ export async function addressesToBackfill(
   return rows.map((row) => parseRow({ ...row, from_height: row.watched_from }));
 }
 
+/** Whether coins from before the watcher's blocks are not booked yet of one of these addresses. */
+export async function isPastAwaited(sql: Sql, addresses: readonly Address[]): Promise<boolean> {
+  const rows = await sql.query(
+    `SELECT 1 FROM deposit_address WHERE address = ANY ($1::text[]) AND NOT backfilled LIMIT 1`,
+    [addresses],
+  );
+  return rows.length > 0;
+}
+
 /** As `addressesFrom`, each with the block from which on the watcher books it by now. */
 export async function watchedAddressesFrom(
   sql: Sql,

@@ -19,10 +19,11 @@ import {
 } from "../journal/accounts.js";
 import { type JournalEntry, type Posting, postJournals } from "../journal/journal.js";
 import type { Outflow, WalletInflow } from "../watch/flows.js";
-import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
+import { storedHash, storedInteger } from "../stored-values.js";
 import { TOP_UP_KEY } from "../requests/lost-gas.js";
 import { lookAgain } from "../assets/sweep-due.js";
 import { IS_IN_TRANSIT } from "./stranded-moves.js";
+import { readTopUps } from "./top-ups.js";
 
 /** Entries of `bookTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
 export const SWEEP_OUT = "sweep.out";
@@ -86,34 +87,6 @@ export async function bookTreasuryFlows<Deposit extends Arrival>(
     outflows: outflows.filter((outflow) => !swept.has(outflow)),
     deposits: deposits.filter((deposit) => !topUps.has(deposit)),
   };
-}
-
-/** Moves by the deposit that they show as. */
-async function readTopUps<Deposit extends Arrival>(
-  tx: Sql,
-  deposits: readonly Deposit[],
-): Promise<ReadonlyMap<Deposit, { readonly id: number }>> {
-  const coins = deposits.filter(({ asset }) => asset === NATIVE_ASSET);
-  if (coins.length === 0) return new Map();
-  const rows = await tx.query<Record<"hash" | "id" | "destination" | "amount", string>>(
-    `SELECT a.hash, m.id::text, m.destination, m.amount_units::text AS amount
-       FROM withdrawal_attempt a
-       JOIN nonce_slot s ON s.id = a.slot_id
-       JOIN treasury_move m ON m.withdrawal_id = s.withdrawal_id AND m.kind = 'top-up'
-      WHERE a.hash = ANY ($1::text[])`,
-    [coins.map(({ txHash }) => txHash)],
-  );
-  const moves = new Map(rows.map((row) => [storedHash(row.hash), row]));
-  return new Map(
-    coins.flatMap((deposit) => {
-      const move = moves.get(deposit.txHash);
-      const isIt =
-        move !== undefined &&
-        storedAddress(move.destination) === deposit.address &&
-        storedAtoken(move.amount) === deposit.amountUnits;
-      return isIt ? [[deposit, { id: storedInteger(move.id) }] as const] : [];
-    }),
-  );
 }
 
 async function bookTopUps(

@@ -9,8 +9,10 @@ import { type Address, parseAddress, toChecksumAddress } from "../../../chain/ad
 import type { Hash32 } from "../../../chain/hex.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import type { BlockSource } from "../../../deposit-watcher/block-reader.js";
+import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { createDepositRoutes, type DepositApiParts } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
 import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import type { NodeReceipt, NodeTransactionStatus } from "../../../rpc-client/transaction-codec.js";
@@ -30,6 +32,8 @@ let bench: WatcherBench;
 let running: RunningWatcher;
 let server: HttpServer;
 let alice: Address;
+/** What the API knows of addresses. */
+const book = new AddressBook();
 /** What the node says of transactions in no block; those in blocks it finds itself. */
 const statuses = new Map<string, NodeTransactionStatus>();
 const failed = new Set<string>();
@@ -48,7 +52,6 @@ beforeAll(async () => {
   const entry = await bench.register("alice");
   alice = entry.address;
   running = bench.start();
-  const book = new AddressBook();
   book.add([entry]);
   const source: BlockSource = {
     block: async (height, options) =>
@@ -285,6 +288,45 @@ describe("GET /v1/deposits/explain", () => {
     expect(await explain(hashOf("a"))).toMatchObject({ code: "CREDITED", blockNumber, deposits });
     expect(await explain(hashOf("b"))).toMatchObject({ code: "NOTHING_ARRIVED", blockNumber });
     expect(await explain(hashOf("c"))).toMatchObject({ code: "FAILED", blockNumber });
+    // The journal of an old block is deleted; the block itself has the transaction's own hash.
+    isJournalPruned = true;
+    const pruned = await Promise.all(["a", "b", "c"].map((digit) => explain(hashOf(digit))));
+    isJournalPruned = false;
+    expect(pruned.map(({ code }) => code)).toEqual(["CREDITED", "NOTHING_ARRIVED", "FAILED"]);
+    expect(pruned[0]).toMatchObject({ blockNumber, deposits });
+  });
+
+  it("says of coins from before an address was registered that they are being booked", async () => {
+    const payment = bench.chain.payment(STRANGER, derivation.addressAt(1), 7n);
+    bench.chain.mine([payment]);
+    bench.chain.mine();
+    await bench.caughtUp();
+    await running.stop();
+    const late = await bench.register("bob");
+    book.add([late]);
+    const waiting = await explain(payment.hash);
+    expect(waiting.code).toBe("NOT_READ_YET");
+    expect(waiting.message).toContain("before the address was registered");
+    running = bench.start();
+    await bench.backfilled();
+    expect(await explain(payment.hash)).toMatchObject({ code: "SUSPENSE" });
+  });
+
+  it("never says that nothing arrived where coins did", async () => {
+    const payment = bench.chain.payment(STRANGER, derivation.addressAt(7), 7n);
+    bench.chain.mine([payment]);
+    await bench.caughtUp();
+    // An address that only this book knows: the ledger has no deposit of it.
+    const customerId = parseCustomerId("carol");
+    const address = derivation.addressAt(7);
+    const others = new AddressBook();
+    others.add([{ index: 7, address, customerId, fromHeight: 0 }]);
+    const { source, ledger } = bench;
+    const parts = { database: ledger.database, node: nodeOf(bench), source, watched: others };
+    const { signal } = new AbortController();
+    const { code, message } = await explainTransaction(parts, payment.hash, { signal });
+    expect(code).toBe("NOT_READ_YET");
+    expect(message).toContain("brought coins");
   });
 
   it("names what keeps a transaction from a block", async () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { readTokenStates } from "../../../ledger/assets/token-state.js";
@@ -128,6 +129,20 @@ describe("incidents", () => {
     await resumeCrediting(bench.ledger.database, "test");
     await bench.caughtUp();
     expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
+  });
+
+  it("keep nobody from knowing the addresses that are given out meanwhile", async () => {
+    const book = new AddressBook();
+    const running = bench.start(undefined, undefined, undefined, { book });
+    await bench.caughtUp();
+    const found = { kind: "NODES_DISAGREE", height: 0, message: "found elsewhere" } as const;
+    await recordIncident(bench.ledger.database, { ...found, details: {} });
+    await halted(running, "NODES_DISAGREE");
+    const { address } = await bench.register("alice");
+    await until(() => book.customerOf(address) === "alice", {
+      timeoutMs: 1_000,
+      what: "the address is known",
+    });
   });
 
   it("halt when a payment is only half told", async () => {

@@ -5,6 +5,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId, TREASURY } from "../../../ledger/journal/accounts.js";
 import { bookTreasuryFlows } from "../../../ledger/treasury/treasury-flows.js";
@@ -54,6 +57,21 @@ class Undone extends Error {
 
 const query = <Row extends object>(text: string) => bench.bench.ledger.owner.query<Row>(text);
 
+/** What is said of the transaction that brought gas to an address. @returns the code, and whether it says gas */
+async function explainGas(address: Address): Promise<[string, boolean]> {
+  const [row] = await query<{ hash: string }>(
+    `SELECT a.hash FROM withdrawal_attempt a
+       JOIN nonce_slot s ON s.id = a.slot_id
+       JOIN treasury_move m ON m.withdrawal_id = s.withdrawal_id AND m.destination = '${address}'`,
+  );
+  const { database, node, source } = bench.bench;
+  const book = new AddressBook();
+  await book.refresh(database);
+  const parts = { database, node, source, watched: book };
+  const explained = await explainTransaction(parts, parseHash32(row?.hash ?? ""), { signal });
+  return [explained.code, explained.message.includes("gas for a sweep")];
+}
+
 describe("sweeps", () => {
   it("bring coins and tokens to the hot wallet, and leave nothing that blocks", async () => {
     const [coins, tokens] = [await register(), await register()];
@@ -90,6 +108,7 @@ describe("sweeps", () => {
     expect(await query(`SELECT 1 FROM foreign_outflow`)).toEqual([]);
     expect(await query(`SELECT state FROM treasury_move`)).toEqual([{ state: "arrived" }]);
     expect(await query(`SELECT 1 FROM signing_freeze WHERE frozen`)).toEqual([]);
+    expect(await explainGas(tokens.address)).toEqual(["NOT_A_DEPOSIT", true]);
   });
 
   it("survive a kill behind every commit, each once", async () => {
