@@ -6,20 +6,22 @@ import { setMaxListeners } from "node:events";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { DataBlock } from "../rpc-client/data-api/data-block.js";
 import { IncidentFound } from "./errors.js";
+import { ReadWindow } from "./read-window.js";
 
-/** How often the blocks of one run name an account, at most: its matching and commit stay small. */
-const MAX_RUN_ACCOUNTS = 100_000;
-
-/** Memory of blocks on their way at once. */
-const MAX_BYTES_IN_FLIGHT = 24 * 1024 * 1024;
-
-/** Reads at the start, before the size of a block is known. */
-const FIRST_READS_IN_FLIGHT = 8;
+/** How one block is asked for. */
+export interface BlockOptions {
+  readonly signal: AbortSignal;
+  /**
+   * Awaited before a block that may be large although those before it were small: resolves once there is
+   * memory for it.
+   */
+  readonly turn?: () => Promise<void>;
+}
 
 /** Where blocks come from: the Data API client. */
 export interface BlockSource {
   /** Undefined while the source does not have the block. */
-  block(height: Height, options: { readonly signal: AbortSignal }): Promise<DataBlock | undefined>;
+  block(height: Height, options: BlockOptions): Promise<DataBlock | undefined>;
 }
 
 /** The block before the first one to read; undefined before block 0. */
@@ -53,27 +55,23 @@ export async function* readRuns(
   const signal = AbortSignal.any([range.signal, inner.signal]);
   // Each read on its way listens, which is no leak: there are `readsInFlight` at most.
   setMaxListeners(0, signal);
-  const window: Read[] = [];
+  const window = new ReadWindow(source, { readsInFlight: range.readsInFlight, signal });
   let nextHeight = range.previous === undefined ? 0 : range.previous.height + 1;
   let previous = range.previous;
-  let most = Math.min(range.readsInFlight, FIRST_READS_IN_FLIGHT);
   const fill = () => {
-    while (window.length < most && nextHeight <= range.to) {
-      window.push(startRead(source, nextHeight, signal));
+    while (window.hasRoom && nextHeight <= range.to) {
+      window.start(nextHeight);
       nextHeight += 1;
     }
   };
   try {
     for (fill(); window.length > 0; fill()) {
-      // Half of what is under way, because few large runs are cheaper to book than many small.
-      await Promise.all(window.slice(0, Math.ceil(window.length / 2)).map((read) => read.settled));
-      const run: DataBlock[] = [];
-      const isLast = takeSettled(window, run);
+      await window.ready();
+      const { run, isLast } = window.take();
       for (const block of run) {
         assertFollows(previous, block, range.genesisHash);
         previous = block;
       }
-      most = readsFor(run.at(-1), range.readsInFlight) ?? most;
       // Reads go on while the run is booked.
       fill();
       if (run.length > 0) yield run;
@@ -81,57 +79,7 @@ export async function* readRuns(
     }
   } finally {
     inner.abort();
-    await Promise.all(window.map((read) => read.settled));
-  }
-}
-
-/** How many blocks like the last one may be on their way; undefined without one. */
-function readsFor(last: DataBlock | undefined, readsInFlight: number): number | undefined {
-  if (last === undefined) return undefined;
-  const fitting = Math.floor(MAX_BYTES_IN_FLIGHT / Math.max(1, last.sizeBytes));
-  return Math.min(readsInFlight, Math.max(2, fitting));
-}
-
-/** One read on its way; it never rejects by itself, so that none is left unhandled. */
-interface Read {
-  readonly settled: Promise<void>;
-  outcome?: { readonly block: DataBlock | undefined } | { readonly error: unknown };
-}
-
-function startRead(source: BlockSource, height: Height, signal: AbortSignal): Read {
-  const read: { settled: Promise<void>; outcome?: Read["outcome"] } = {
-    settled: Promise.resolve(),
-  };
-  const settle = async () => {
-    try {
-      read.outcome = { block: await source.block(height, { signal }) };
-    } catch (error) {
-      read.outcome = { error };
-    }
-  };
-  read.settled = settle();
-  return read;
-}
-
-/**
- * Moves the blocks that are here, in order, from the window into the run.
- * @returns true when the source has no more
- */
-function takeSettled(window: Read[], run: DataBlock[]): boolean {
-  let accounts = 0;
-  for (;;) {
-    const outcome = window[0]?.outcome;
-    if (outcome === undefined) return false;
-    if ("error" in outcome) {
-      // What was read before the fault is good; the fault comes again with the next step.
-      if (run.length > 0) return false;
-      throw outcome.error;
-    }
-    if (outcome.block === undefined) return true;
-    accounts += outcome.block.accountCount;
-    if (run.length > 0 && accounts > MAX_RUN_ACCOUNTS) return false;
-    run.push(outcome.block);
-    window.shift();
+    await window.end();
   }
 }
 

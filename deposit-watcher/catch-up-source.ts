@@ -13,17 +13,13 @@ import {
 import type { DataBlock } from "../rpc-client/data-api/data-block.js";
 import { DataApiError, NodeFault } from "../rpc-client/errors.js";
 import type { Logger } from "../runtime/process/logger.js";
-import type { BlockSource } from "./block-reader.js";
+import type { BlockOptions, BlockSource } from "./block-reader.js";
 
 /** What is read. */
 export type CatchUpClient = Pick<DataApiClient, "block" | "accountBlocks">;
 
 /** Heights of one call at most. */
 const MAX_RANGE = 32;
-
-interface Waiting {
-  readonly signal: AbortSignal;
-}
 
 /** Heights that are asked for in one moment. */
 interface Range {
@@ -45,10 +41,15 @@ export class CatchUpSource implements BlockSource {
   ) {}
 
   /** See `BlockSource`. */
-  async block(height: Height, { signal }: Waiting): Promise<DataBlock | undefined> {
-    if (!this.#isOffered) return this.client.block(height, { signal });
-    const blocks = await this.#rangeFor(height, signal).answer;
-    return blocks.get(height) ?? this.client.block(height, { signal });
+  async block(height: Height, { signal, turn }: BlockOptions): Promise<DataBlock | undefined> {
+    if (this.#isOffered) {
+      const block = (await this.#rangeFor(height, signal).answer).get(height);
+      if (block !== undefined) return block;
+    }
+    // Who asked counts on a twentieth of it.
+    await turn?.();
+    signal.throwIfAborted();
+    return this.client.block(height, { signal });
   }
 
   #rangeFor(height: Height, signal: AbortSignal): Range {

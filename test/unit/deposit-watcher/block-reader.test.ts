@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { type BlockSource, readRuns } from "../../../deposit-watcher/block-reader.js";
 import type { DataBlock } from "../../../rpc-client/data-api/data-block.js";
+import { createGate } from "../../helpers/gate.js";
 import { blockAt, hashAt } from "./blocks.js";
 
 const { signal } = new AbortController();
@@ -53,6 +54,30 @@ describe("reading blocks", () => {
     // The first ones are asked for before the size of a block is known.
     expect(state.mostOpen).toBeGreaterThan(3);
     expect(Math.max(...open.slice(3))).toBeLessThanOrEqual(3);
+  });
+
+  it("asks for no more while large ones are here that cannot be taken", async () => {
+    const slow = createGate();
+    let asked = 0;
+    let askedMeanwhile = 0;
+    const reader: BlockSource = {
+      async block(height) {
+        asked = Math.max(asked, height);
+        if (height === 104) await slow.opened;
+        return { ...blockAt(height), sizeBytes: height > 104 ? 1024 * 1024 : 1 };
+      },
+    };
+    const range = { previous: undefined, genesisHash: hashAt(0), to: 400, readsInFlight: 192 };
+    const read: number[] = [];
+    for await (const run of readRuns(reader, { ...range, signal })) {
+      read.push(...run.map(({ height }) => height));
+      if (read.at(-1) === 103) {
+        askedMeanwhile = asked;
+        slow.open();
+      }
+    }
+    expect(askedMeanwhile).toBe(199);
+    expect(read).toEqual(upTo(400));
   });
 
   it("stops quietly where the source has no more yet", async () => {

@@ -1,10 +1,11 @@
 /** Reading blocks with their accounts alone while far behind, and whole ones wherever that fails. */
 import { describe, expect, it } from "@jest/globals";
 import type { Height } from "../../../chain/hex.js";
+import { readRuns } from "../../../deposit-watcher/block-reader.js";
 import { type CatchUpClient, CatchUpSource } from "../../../deposit-watcher/catch-up-source.js";
 import type { DataBlock } from "../../../rpc-client/data-api/data-block.js";
 import { badAnswer, DataApiError, NodeFault } from "../../../rpc-client/errors.js";
-import { blockAt } from "./blocks.js";
+import { blockAt, hashAt } from "./blocks.js";
 
 const { signal } = new AbortController();
 
@@ -133,6 +134,38 @@ describe("a source for catching up", () => {
     });
     expect(await heights(0, 2)).toEqual([0, 1, 2]);
     expect([asked.whole, asked.ranges, said.length]).toEqual([[0, 1, 2], [[0, 0]], 1]);
+  });
+
+  it("has no more whole blocks on their way than memory for them, wherever it falls back", async () => {
+    const sizeBytes = 560 * 1024;
+    let held = 0;
+    let mostHeld = 0;
+    let faults = 12;
+    const client: CatchUpClient = {
+      async block(height) {
+        held += 1;
+        mostHeld = Math.max(mostHeld, held);
+        await new Promise((resolve) => setImmediate(resolve));
+        return { ...blockAt(height), sizeBytes };
+      },
+      async accountBlocks({ from, to }) {
+        const isUp = to < 400 || faults === 0;
+        if (!isUp) faults -= 1;
+        if (!isUp) throw new NodeFault("NODE_TIMEOUT", "a test", { retriable: true });
+        return upTo(to, from).map((height) => ({ ...blockAt(height), sizeBytes: 30 * 1024 }));
+      },
+    };
+    const source = new CatchUpSource(client, { info: () => undefined });
+    const range = { previous: undefined, genesisHash: hashAt(0), to: 2_000, readsInFlight: 192 };
+    const read: Height[] = [];
+    for await (const run of readRuns(source, { ...range, signal })) {
+      read.push(...run.map(({ height }) => height));
+      held -= run.filter((block) => block.sizeBytes === sizeBytes).length;
+    }
+    expect(read).toEqual(upTo(2_000));
+    expect([faults, held]).toEqual([0, 0]);
+    // As many again at most are in the run that is being booked.
+    expect(mostHeld * sizeBytes).toBeLessThanOrEqual(2 * 24 * 1024 * 1024);
   });
 
   it("gives up with who asked, and holds nothing against the server", async () => {
