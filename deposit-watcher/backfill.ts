@@ -58,8 +58,8 @@ interface PastBasis {
 /**
  * Books the past of every address and wallet that waits for it. One that a node does not tell of, as one that
  * has deleted old states, keeps no other waiting: it is asked for again in the next round.
- * @throws WATCH_LEASE_LOST, RECOVERY, IncidentFound; faults of the database and of nodes, of one address or wallet
- *   behind all that could be booked
+ * @throws WATCH_LEASE_LOST, RECOVERY, IncidentFound; faults of the database and of nodes, of one address
+ *   or wallet behind all that could be booked
  */
 export async function runBackfill(
   parts: BackfillParts,

@@ -104,7 +104,7 @@ export class WatchSeat {
 
   /**
    * Blocks could not be booked, by what another watcher may do without: its node and Data API are others.
-   * Once that has lasted for a lease the seat is given back. Who keeps it, by renewing, keeps all from booking.
+   * Once that has lasted for a lease the seat is given back: who holds it on keeps all from booking.
    * @param sinceMs since when at least; monotonic
    * @param isChecked whether the node passed the checks: then nothing else keeps this watcher from taking the
    *   seat again, and it leaves others the time to

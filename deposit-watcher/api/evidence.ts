@@ -16,7 +16,7 @@ import type { DataOperation, DataTransaction } from "../../rpc-client/data-api/d
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import type { BlockSource } from "../block-reader.js";
+import type { BlockSource } from "../reading/block-source.js";
 import { OtherSides } from "../deposit-match.js";
 import { DepositError } from "../errors.js";
 import { arrivalsOf } from "../tokens/token-verdict.js";

@@ -19,7 +19,7 @@ import { isPruned } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import type { BlockSource } from "../block-reader.js";
+import type { BlockSource } from "../reading/block-source.js";
 import { OtherSides, type Watched } from "../deposit-match.js";
 
 /**

@@ -8,7 +8,7 @@ import supertest from "supertest";
 import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
-import type { BlockSource } from "../../../deposit-watcher/block-reader.js";
+import type { BlockSource } from "../../../deposit-watcher/reading/block-source.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { createDepositRoutes, type DepositApiParts } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";

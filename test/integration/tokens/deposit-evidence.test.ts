@@ -4,7 +4,7 @@ import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { collectEvidence } from "../../../deposit-watcher/api/evidence.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
-import type { BlockSource } from "../../../deposit-watcher/block-reader.js";
+import type { BlockSource } from "../../../deposit-watcher/reading/block-source.js";
 import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-evidence.js";
 import { customerBalances, findDeposit } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import { type BlockSource, readRuns } from "../../../deposit-watcher/block-reader.js";
+import { readRuns } from "../../../deposit-watcher/reading/block-reader.js";
+import type { BlockSource } from "../../../deposit-watcher/reading/block-source.js";
 import type { DataBlock } from "../../../rpc-client/data-api/data-block.js";
 import { createGate } from "../../helpers/gate.js";
 import { blockAt, hashAt } from "./blocks.js";

@@ -1,8 +1,11 @@
 /** Reading blocks with their accounts alone while far behind, and whole ones wherever that fails. */
 import { describe, expect, it } from "@jest/globals";
 import type { Height } from "../../../chain/hex.js";
-import { readRuns } from "../../../deposit-watcher/block-reader.js";
-import { type CatchUpClient, CatchUpSource } from "../../../deposit-watcher/catch-up-source.js";
+import { readRuns } from "../../../deposit-watcher/reading/block-reader.js";
+import {
+  type CatchUpClient,
+  CatchUpSource,
+} from "../../../deposit-watcher/reading/catch-up-source.js";
 import type { DataBlock } from "../../../rpc-client/data-api/data-block.js";
 import { badAnswer, DataApiError, NodeFault } from "../../../rpc-client/errors.js";
 import { blockAt, hashAt } from "./blocks.js";

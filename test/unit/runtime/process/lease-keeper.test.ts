@@ -14,12 +14,11 @@ async function renewalsOf(enough: number, steps?: () => number): Promise<number>
   };
   const lost = () => new Error("lost");
   const holding = { renew, lost, leaseMs: 3, signal, ...(steps === undefined ? {} : { steps }) };
-  await whileHolding(holding, async (held) => {
-    for (let seen = -1; seen !== renewals && renewals < enough; ) {
-      seen = renewals;
-      await sleep(300, { signal: held });
-    }
-  });
+  const waitOn = async (held: AbortSignal, seen: number): Promise<void> => {
+    await sleep(300, { signal: held });
+    if (seen !== renewals && renewals < enough) await waitOn(held, renewals);
+  };
+  await whileHolding(holding, (held) => waitOn(held, -1));
   return renewals;
 }
 

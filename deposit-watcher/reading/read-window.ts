@@ -1,7 +1,7 @@
 /** Reads of blocks on their way, in the order of heights, within a bound of memory. */
-import type { Height } from "../chain/hex.js";
-import type { DataBlock } from "../rpc-client/data-api/data-block.js";
-import type { BlockSource } from "./block-reader.js";
+import type { Height } from "../../chain/hex.js";
+import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
+import type { BlockSource } from "./block-source.js";
 
 /** How often the blocks of one run name an account, at most: its matching and commit stay small. */
 const MAX_RUN_ACCOUNTS = 100_000;

@@ -3,17 +3,17 @@
  * API offers that, many in one call, at a twentieth of the bytes. Everywhere else, and whenever such
  * an answer is none or makes no sense, the block itself is read: it is what is true.
  */
-import { errorMessage } from "../chain/errors.js";
-import type { Height } from "../chain/hex.js";
+import { errorMessage } from "../../chain/errors.js";
+import type { Height } from "../../chain/hex.js";
 import {
   BLOCK_MISSING_NUMBERS,
   type DataApiClient,
   SERVER_STATE_NUMBERS,
-} from "../rpc-client/data-api/data-api-client.js";
-import type { DataBlock } from "../rpc-client/data-api/data-block.js";
-import { DataApiError, NodeFault } from "../rpc-client/errors.js";
-import type { Logger } from "../runtime/process/logger.js";
-import type { BlockOptions, BlockSource } from "./block-reader.js";
+} from "../../rpc-client/data-api/data-api-client.js";
+import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
+import { DataApiError, NodeFault } from "../../rpc-client/errors.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import type { BlockOptions, BlockSource } from "./block-source.js";
 
 /** What is read. */
 export type CatchUpClient = Pick<DataApiClient, "block" | "accountBlocks">;

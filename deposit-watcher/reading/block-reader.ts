@@ -3,26 +3,11 @@
  * before it: this chain never reorganises, so a break is an incident (D10), never a rewind.
  */
 import { setMaxListeners } from "node:events";
-import type { Hash32, Height } from "../chain/hex.js";
-import type { DataBlock } from "../rpc-client/data-api/data-block.js";
-import { IncidentFound } from "./errors.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
+import { IncidentFound } from "../errors.js";
+import type { BlockSource } from "./block-source.js";
 import { ReadWindow } from "./read-window.js";
-
-/** How one block is asked for. */
-export interface BlockOptions {
-  readonly signal: AbortSignal;
-  /**
-   * Awaited before a block that may be large although those before it were small: resolves once there is
-   * memory for it.
-   */
-  readonly turn?: () => Promise<void>;
-}
-
-/** Where blocks come from: the Data API client. */
-export interface BlockSource {
-  /** Undefined while the source does not have the block. */
-  block(height: Height, options: BlockOptions): Promise<DataBlock | undefined>;
-}
 
 /** The block before the first one to read; undefined before block 0. */
 export interface PreviousBlock {
