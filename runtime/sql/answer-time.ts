@@ -1,5 +1,6 @@
 /** An end for statements whose server neither answers nor is gone. */
-import { Client, type ClientBase } from "pg";
+import type { ClientBase } from "pg";
+import { endConnection } from "./lost-connections.js";
 import { SqlError } from "./sql-errors.js";
 
 /**
@@ -24,8 +25,7 @@ export async function answered<T>(
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
-    // With a statement under way the driver closes the socket at once; all that waits on it fails.
-    if (connection instanceof Client) void connection.end().catch(() => undefined);
+    endConnection(connection);
   }, timeoutMs);
   try {
     return await statement();

@@ -1,6 +1,6 @@
 /** Connections to PostgreSQL that can be lost at any moment without ending the process. */
 import { EventEmitter } from "node:events";
-import { Client } from "pg";
+import { Client, type ClientBase } from "pg";
 
 /**
  * Lets errors of connections pass that nobody listens for, of all that this process makes: who uses
@@ -19,4 +19,12 @@ export function surviveLostConnections(): void {
 function emitHeard(this: Client, event: string | symbol, ...rest: unknown[]): boolean {
   if (event === "error" && this.listenerCount("error") === 0) return false;
   return EventEmitter.prototype.emit.call(this, event, ...rest);
+}
+
+/**
+ * Ends a connection that is of no more use: its pool makes another one in its place. What waits on it fails;
+ * with a statement under way the driver closes the socket at once.
+ */
+export function endConnection(connection: ClientBase): void {
+  if (connection instanceof Client) void connection.end().catch(() => undefined);
 }

@@ -75,6 +75,14 @@ export function isOtherTables(error: unknown): error is SqlError {
   return error instanceof SqlError && UNDEFINED.has(String(error.details["sqlState"]));
 }
 
+/** PostgreSQL's `read_only_sql_transaction`. */
+const READ_ONLY = "25006";
+
+/** Whether a statement failed because it writes where nothing can be written: on a standby, above all. */
+export function isReadOnly(error: unknown): error is SqlError {
+  return error instanceof SqlError && error.details["sqlState"] === READ_ONLY;
+}
+
 /** Wraps any fault of a statement or connection; an `AppError` is given back as it is. */
 export function toSqlError(error: unknown): AppError {
   if (error instanceof AppError) {
@@ -147,7 +155,7 @@ function classify(sqlState: string, message: string): SqlErrorCode {
     case "57014":
     case "55P03":
     case "40003":
-    case "25006":
+    case READ_ONLY:
       return "DATABASE_UNAVAILABLE";
     default:
       return PASSING_CLASS.test(sqlState) ||

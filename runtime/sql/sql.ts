@@ -8,13 +8,20 @@ import {
 } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
 import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
-import { surviveLostConnections } from "./lost-connections.js";
+import { endConnection, surviveLostConnections } from "./lost-connections.js";
 import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
 import { assertOwnSessions } from "./own-sessions.js";
 import { PreparedNames } from "./prepared.js";
 import { KEEP_ALIVE, sessionSettings } from "./session-settings.js";
-import { assertCommitted, isStalePlan, SqlError, toPoolFault, toSqlError } from "./sql-errors.js";
+import {
+  assertCommitted,
+  isReadOnly,
+  isStalePlan,
+  SqlError,
+  toPoolFault,
+  toSqlError,
+} from "./sql-errors.js";
 import { retry, sleep } from "../process/task.js";
 
 /** Runs single statements. NUMERIC and BIGINT come back as strings, timestamps as `Date`. */
@@ -222,16 +229,23 @@ class PooledDatabase implements SqlDatabase {
     }
   }
 
-  /** Runs a statement on the runner's connection; none is waited for without end. */
+  /**
+   * Runs a statement on the runner's connection; none is waited for without end. A connection on which
+   * nothing can be written is ended: behind a failover the next one leads to the server that writes, and this
+   * one would stay where it is, used before all others.
+   */
   async #answered<T>(
     runner: QueryRunner,
     statement: (connection: ClientBase) => Promise<T>,
   ): Promise<T> {
+    let connection: ClientBase | undefined;
     try {
-      const connection = await connectionOf(runner);
-      return await answered(connection, this.#answerTimeoutMs, () => statement(connection));
+      const own = (connection = await connectionOf(runner));
+      return await answered(own, this.#answerTimeoutMs, () => statement(own));
     } catch (error) {
-      throw toPoolFault(error);
+      const fault = toPoolFault(error);
+      if (connection !== undefined && isReadOnly(fault)) endConnection(connection);
+      throw fault;
     }
   }
 }
