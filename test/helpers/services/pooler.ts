@@ -64,6 +64,8 @@ export async function startPooler(
     });
   });
   url.port = String(await freePort());
+  // The embedded server's own URL asks for some; nobody has a pooler before that.
+  url.searchParams.delete("options");
   await new Promise<void>((resolve) => server.listen(Number(url.port), "127.0.0.1", resolve));
   return {
     url: url.href,
