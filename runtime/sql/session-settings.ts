@@ -1,4 +1,5 @@
 /** What every connection says to the server once it is open, whatever the server's own settings are. */
+import { errorCode } from "../../chain/errors.js";
 
 /**
  * How a connection learns that its server is gone without a word, with its machine or the way to it: after
@@ -8,9 +9,14 @@
  */
 export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
 
+/** What is asked of a connection here. */
+interface Queried {
+  query(text: string): Promise<unknown>;
+}
+
 /**
- * Statements that set a session: one text, sent once. Not asked for as the connection opens: poolers
- * refuse connections that do.
+ * Sets a session, by one text that is sent once. Not asked for as the connection opens: poolers refuse
+ * connections that do.
  *
  * A connection that idles inside a transaction (a stopped process) loses its locks after the given time.
  * Names without a schema are those of `public` alone: else a schema that is called as the session's role
@@ -19,15 +25,27 @@ export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000
  * all young ones, is high enough to begin with that, and it takes longer than the statement.
  * Times are written as the driver reads them: in another style it takes them for nothing.
  * A server ends the statement of a client that is gone, which it would not notice while it waits for a lock:
- * what was given up would go on, and its sessions would fill the server (PostgreSQL 14 and newer).
+ * what was given up would go on, and its sessions would fill the server (PostgreSQL 14 and newer, on systems
+ * that tell it so: elsewhere it refuses, and goes without).
  * A commit is answered when it is on the server's disk, also where the server is set to answer sooner: a
  * crash of it would take back what clients were told. What it says about standbys stays.
  * @param idleInTransactionMs an integer above 0
+ * @throws what the connection throws
  */
-export function sessionSettings(idleInTransactionMs: number): string {
+export async function setSession(connection: Queried, idleInTransactionMs: number): Promise<void> {
   const idle = `SET idle_in_transaction_session_timeout = ${idleInTransactionMs}`;
-  return [idle, ...FIXED, LOOKS_FOR_ITS_CLIENT, COMMITS_ON_DISK].join("; ");
+  const everywhere = [idle, ...FIXED, COMMITS_ON_DISK];
+  try {
+    await connection.query([...everywhere, LOOKS_FOR_ITS_CLIENT].join("; "));
+  } catch (error) {
+    if (errorCode(error) !== INVALID_VALUE) throw error;
+    // With one of them the server has taken back all.
+    await connection.query(everywhere.join("; "));
+  }
 }
+
+/** PostgreSQL's `invalid_parameter_value`. */
+const INVALID_VALUE = "22023";
 
 const FIXED = ["SET jit = off", "SET search_path = public", "SET datestyle = ISO"];
 

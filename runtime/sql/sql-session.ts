@@ -8,7 +8,7 @@ import { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import type { Logger } from "../process/logger.js";
 import type { CopyRows } from "./copy-rows.js";
-import { KEEP_ALIVE, sessionSettings } from "./session-settings.js";
+import { KEEP_ALIVE, setSession } from "./session-settings.js";
 import type { Sql } from "./sql.js";
 import { assertCommitted, SqlError, toSqlError } from "./sql-errors.js";
 
@@ -58,7 +58,7 @@ export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSes
   const session = new ClientSession(client, options.log);
   try {
     await client.connect();
-    await client.query(sessionSettings(IDLE_IN_TRANSACTION_MS));
+    await setSession(client, IDLE_IN_TRANSACTION_MS);
   } catch (error) {
     void client.end().catch(() => undefined);
     throw toSqlError(error);

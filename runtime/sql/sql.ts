@@ -13,7 +13,7 @@ import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
 import { assertOwnSessions } from "./own-sessions.js";
 import { PreparedNames } from "./prepared.js";
-import { KEEP_ALIVE, sessionSettings } from "./session-settings.js";
+import { KEEP_ALIVE, setSession } from "./session-settings.js";
 import {
   assertCommitted,
   isReadOnly,
@@ -289,8 +289,8 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
 async function beginSession(client: ClientBase, done: (error?: unknown) => void): Promise<void> {
   let fault: unknown;
   try {
-    const statements = sessionSettings(IDLE_IN_TRANSACTION_MS);
-    await answered(client, CONNECT_TIMEOUT_MS, () => client.query(statements));
+    const begin = () => setSession(client, IDLE_IN_TRANSACTION_MS);
+    await answered(client, CONNECT_TIMEOUT_MS, begin);
   } catch (error) {
     fault = error;
   }
