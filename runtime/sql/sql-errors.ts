@@ -27,7 +27,10 @@ export class SqlError extends AppError<SqlErrorCode> {
   }
 }
 
-/** Network faults, by Node's codes; the statement may or may not have run. */
+/**
+ * Network faults, by Node's codes; the statement may or may not have run. Among them is what the system
+ * itself had no more of as a connection was asked for: files, memory, ports.
+ */
 const NETWORK_CODES = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -37,6 +40,12 @@ const NETWORK_CODES = new Set([
   "EAI_AGAIN",
   "EHOSTUNREACH",
   "ENETUNREACH",
+  "ENETDOWN",
+  "EMFILE",
+  "ENFILE",
+  "ENOBUFS",
+  "ENOMEM",
+  "EADDRNOTAVAIL",
 ]);
 
 /** Texts of connection faults without a code: of pg, and of TypeORM after pg lost a connection. */

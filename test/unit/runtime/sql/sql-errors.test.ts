@@ -27,6 +27,13 @@ describe("a fault of the server", () => {
     expect(meaningOf(state)).toEqual(["DATABASE_UNAVAILABLE", true]);
   });
 
+  it.each(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EADDRNOTAVAIL", "ENETDOWN"])(
+    "that this machine could not even be asked for (%s) is waited out",
+    (code) => {
+      expect(meaningOf(code)).toEqual(["DATABASE_UNAVAILABLE", true]);
+    },
+  );
+
   it.each([
     ["53100", "DATABASE_FULL", true],
     ["40001", "CONFLICT", true],
