@@ -19,6 +19,8 @@ interface Queried {
  * connections that do.
  *
  * A connection that idles inside a transaction (a stopped process) loses its locks after the given time.
+ * One that idles outside of them keeps what it has locked, however soon a server ends others that do: it has
+ * little to say while another connection migrates, or while a node is waited for.
  * Names without a schema are those of `public` alone: else a schema that is called as the session's role
  * comes before it, and any role that may make schemas makes that.
  * The server compiles no statement to machine code: its estimate of a short one over several tables, above
@@ -34,7 +36,7 @@ interface Queried {
  */
 export async function setSession(connection: Queried, idleInTransactionMs: number): Promise<void> {
   const idle = `SET idle_in_transaction_session_timeout = ${idleInTransactionMs}`;
-  const everywhere = [idle, ...FIXED, COMMITS_ON_DISK];
+  const everywhere = [idle, ...FIXED, IDLES, COMMITS_ON_DISK];
   try {
     await connection.query([...everywhere, LOOKS_FOR_ITS_CLIENT].join("; "));
   } catch (error) {
@@ -48,6 +50,11 @@ export async function setSession(connection: Queried, idleInTransactionMs: numbe
 const INVALID_VALUE = "22023";
 
 const FIXED = ["SET jit = off", "SET search_path = public", "SET datestyle = ISO"];
+
+/** PostgreSQL 14 and newer. */
+const IDLES =
+  "SELECT set_config('idle_session_timeout', '0', false) " +
+  "WHERE current_setting('idle_session_timeout', true) IS NOT NULL";
 
 /** Asked by its name: a list of all settings is a millisecond's work for the server. */
 const LOOKS_FOR_ITS_CLIENT =

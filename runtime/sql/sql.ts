@@ -368,11 +368,20 @@ async function migrate(source: DataSource, options: OpenDatabaseOptions): Promis
     if (done.length > 0) {
       options.log.info({ migrations: done.map((step) => step.name) }, "database schema updated");
     }
-    await runQuery(lock, "SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK_KEY]);
+    await unlock(lock);
   } catch (error) {
     throw toSqlError(error);
   } finally {
     await lock.release();
+  }
+}
+
+/** Gives the lock back; where that cannot be said, the server takes it back with its connection. */
+async function unlock(lock: QueryRunner): Promise<void> {
+  try {
+    await runQuery(lock, "SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK_KEY]);
+  } catch {
+    if (!lock.isReleased) endConnection(await connectionOf(lock));
   }
 }
 

@@ -6,7 +6,11 @@ import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { type Sql, type SqlDatabase, openDatabase } from "../../../runtime/sql/sql.js";
 import { retry } from "../../../runtime/process/task.js";
 import { createGate } from "../../helpers/gate.js";
-import { type TestDatabase, createTestDatabase } from "../../helpers/services/postgres.js";
+import {
+  createTestDatabase,
+  runOnServer,
+  type TestDatabase,
+} from "../../helpers/services/postgres.js";
 
 /** Slow on purpose, so that racing starts meet in the middle of it. */
 class CreateCounter1700000000001 implements MigrationInterface {
@@ -32,6 +36,31 @@ class BreaksHalfWay1700000000002 implements MigrationInterface {
   async down(runner: QueryRunner): Promise<void> {
     await runner.query("DROP TABLE half");
   }
+}
+
+/** Who has an advisory lock of this database. */
+const HOLDERS = `SELECT pid FROM pg_locks JOIN pg_database d ON d.oid = database
+  WHERE locktype = 'advisory' AND granted AND datname = current_database()`;
+
+/** Takes longer than a server may let connections idle. */
+class TakesLong1700000000003 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query("SELECT pg_sleep(0.5)");
+    await runner.query(`CREATE TABLE holder AS ${HOLDERS}`);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query("DROP TABLE holder");
+  }
+}
+
+/** Ends what holds the migration lock, as a server does that wants connections back. */
+class LosesItsLock1700000000004 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(`SELECT pg_terminate_backend(pid, 5000) FROM (${HOLDERS}) holder`);
+  }
+
+  async down(): Promise<void> {}
 }
 
 const log = createLogger({ component: "test", level: "silent" });
@@ -85,6 +114,28 @@ describe("openDatabase", () => {
     const after = await openDatabase({ ...options(), url: fresh.url });
     expect(await after.query("SELECT to_regclass('half') AS name")).toEqual([{ name: null }]);
     await after.close();
+    await fresh.drop();
+  });
+
+  it("keeps the lock of a long migration where connections may not idle for long", async () => {
+    const fresh = await createTestDatabase();
+    const name = new URL(fresh.url).pathname.slice(1);
+    await runOnServer(fresh.url, `ALTER DATABASE ${name} SET idle_session_timeout = '100ms'`);
+    const slow = { ...options(), url: fresh.url, migrations: [TakesLong1700000000003] };
+    const opened = await openDatabase(slow);
+    expect(await opened.query("SELECT count(*)::int AS holders FROM holder")).toEqual([
+      { holders: 1 },
+    ]);
+    await opened.close();
+    await fresh.drop();
+  });
+
+  it("is open where the lock is lost once all migrations are done", async () => {
+    const fresh = await createTestDatabase();
+    const losing = { ...options(), url: fresh.url, migrations: [LosesItsLock1700000000004] };
+    const opened = await openDatabase({ ...losing, startTimeoutMs: 0 });
+    expect(await opened.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    await opened.close();
     await fresh.drop();
   });
 
