@@ -153,7 +153,7 @@ function isOfOneChain(url: string, height: Height): Promise<boolean> {
 
 async function dropRebuild(url: string): Promise<void> {
   await withSession(url, (session) =>
-    session.query(`DROP SCHEMA IF EXISTS ${REBUILD_SCHEMA} CASCADE`),
+    session.patient().query(`DROP SCHEMA IF EXISTS ${REBUILD_SCHEMA} CASCADE`),
   );
 }
 
@@ -172,13 +172,15 @@ async function tally(
   from: Height,
 ): Promise<Omit<MaintenanceReport, "height">> {
   const s = LIVE_SCHEMA;
-  const [row] = await session.query<Record<keyof Omit<MaintenanceReport, "height">, string>>(
-    `SELECT count(*) FILTER (WHERE verified_at >= $1) AS checked,
+  const [row] = await session
+    .patient()
+    .query<Record<keyof Omit<MaintenanceReport, "height">, string>>(
+      `SELECT count(*) FILTER (WHERE verified_at >= $1) AS checked,
        count(*) FILTER (WHERE checked_at >= $1 AND verified_at IS NULL) AS unanswered,
        (SELECT count(*) FROM ${s}.correction WHERE height >= $1) AS corrected
      FROM ${s}.balance`,
-    [from],
-  );
+      [from],
+    );
   const { checked = "0", corrected = "0", unanswered = "0" } = row ?? {};
   return {
     checked: Number(checked),
@@ -210,7 +212,7 @@ async function swap(url: string, height: Height, signal: AbortSignal): Promise<H
       return undefined;
     });
   try {
-    await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
+    await session.patient().query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
     const ahead = await retry(rename, {
       signal,
       minDelayMs: LOCK_WAIT_MS,
@@ -218,7 +220,9 @@ async function swap(url: string, height: Height, signal: AbortSignal): Promise<H
       isRetriable: (error) =>
         error instanceof SqlError && error.details["sqlState"] === LOCK_NOT_AVAILABLE,
     });
-    if (ahead === undefined) await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
+    if (ahead === undefined) {
+      await session.patient().query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
+    }
     return ahead;
   } finally {
     await session.close();
@@ -248,7 +252,7 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
       throw new IndexerError("NO_INDEX", message);
     }
     const before = await tally(session, progress.height);
-    await session.transaction(async (tx) => {
+    await session.patient().transaction(async (tx) => {
       // First of all, as every batch does: with balances in an order of its own each of the two could wait
       // for what the other has changed, and the database would end one of them.
       await readProgress(tx, schema, { lock: true });

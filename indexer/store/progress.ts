@@ -91,8 +91,9 @@ const INDEX_MEMORY = "128MB";
  */
 export async function openIndexes(session: SqlSession, schema: IndexSchema): Promise<void> {
   const isFirst = !(await hasIndexes(session, schema));
+  const patient = session.patient();
   for (const statement of indexStatements(schema)) {
-    await session.transaction(async (tx) => {
+    await patient.transaction(async (tx) => {
       await tx.query(`SET LOCAL maintenance_work_mem = '${INDEX_MEMORY}'`);
       await tx.query(statement);
     });
@@ -102,7 +103,7 @@ export async function openIndexes(session: SqlSession, schema: IndexSchema): Pro
     "SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = $1",
     [schema],
   );
-  for (const { name } of tables) await session.query(`ANALYZE ${schema}.${name}`);
+  for (const { name } of tables) await patient.query(`ANALYZE ${schema}.${name}`);
 }
 
 /** Whether the tables were at the head once. */

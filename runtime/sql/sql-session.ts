@@ -7,7 +7,9 @@ import { pipeline } from "node:stream/promises";
 import { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import type { Logger } from "../process/logger.js";
+import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
 import type { CopyRows } from "./copy-rows.js";
+import { endConnection } from "./lost-connections.js";
 import { KEEP_ALIVE, setSession } from "./session-settings.js";
 import type { Sql } from "./sql.js";
 import { assertCommitted, SqlError, toSqlError } from "./sql-errors.js";
@@ -27,6 +29,8 @@ export interface SqlSession extends Sql {
   transaction<T>(work: (tx: CopySql) => Promise<T>): Promise<T>;
   /** Takes a lock that lasts as long as the connection; false while somebody else has it. */
   tryLock(key: bigint): Promise<boolean>;
+  /** The same connection, for what takes long on large tables: its statements have hours. */
+  patient(): SqlSession;
   /** The bytes of a `COPY ... TO STDOUT`, as they come; the reader's pace is the server's. */
   copyOut(statement: string): Readable;
   close(): Promise<void>;
@@ -39,10 +43,15 @@ export interface SqlSessionOptions {
   /** Shown in pg_stat_activity. */
   readonly applicationName: string;
   readonly log: Logger;
+  /** Longest wait for one statement, behind which the connection is ended; default `ANSWER_TIMEOUT_MS`. */
+  readonly answerTimeoutMs?: number;
 }
 
 /** Time to get a connection. */
 const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Longest wait for a statement over all rows of a large table; one that is given up begins anew. */
+const LONG_ANSWER_TIMEOUT_MS = 6 * 3_600_000;
 
 /** A writer that was stopped in a transaction for a minute loses it, and with the connection its locks. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
@@ -55,34 +64,35 @@ export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSes
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     ...KEEP_ALIVE,
   });
-  const session = new ClientSession(client, options.log);
+  client.on("error", (error) => {
+    options.log.warn({ reason: error.message }, "database connection lost");
+  });
   try {
     await client.connect();
-    await setSession(client, IDLE_IN_TRANSACTION_MS);
+    const begin = () => setSession(client, IDLE_IN_TRANSACTION_MS);
+    await answered(client, CONNECT_TIMEOUT_MS, begin);
   } catch (error) {
-    void client.end().catch(() => undefined);
+    endConnection(client);
     throw toSqlError(error);
   }
-  return session;
+  return new ClientSession(client, options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS);
 }
 
 class ClientSession implements SqlSession {
   constructor(
     private readonly client: Client,
-    log: Logger,
-  ) {
-    client.on("error", (error) => {
-      log.warn({ reason: error.message }, "database connection lost");
-    });
+    private readonly answerTimeoutMs: number,
+  ) {}
+
+  patient(): SqlSession {
+    return new ClientSession(this.client, LONG_ANSWER_TIMEOUT_MS);
   }
 
-  async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
-    try {
+  query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+    return this.answered(async () => {
       const { rows } = await this.client.query(text, [...parameters]);
       return rows as Row[];
-    } catch (error) {
-      throw toSqlError(error);
-    }
+    });
   }
 
   async tryLock(key: bigint): Promise<boolean> {
@@ -110,10 +120,17 @@ class ClientSession implements SqlSession {
     }
   }
 
-  private async commit(): Promise<void> {
-    try {
+  private commit(): Promise<void> {
+    return this.answered(async () => {
       const { command } = await this.client.query("COMMIT");
       assertCommitted(command);
+    });
+  }
+
+  /** None is waited for without end: the connection's locks would be kept from whoever could go on. */
+  private async answered<T>(statement: () => Promise<T>): Promise<T> {
+    try {
+      return await answered(this.client, this.answerTimeoutMs, statement);
     } catch (error) {
       throw toSqlError(error);
     }
@@ -129,13 +146,11 @@ class ClientSession implements SqlSession {
 
   async copyIn(target: string, rows: CopyRows): Promise<void> {
     if (rows.isEmpty) return;
-    try {
+    await this.answered(async () => {
       const stream = this.client.query(
         copyFrom(`COPY ${target} (${rows.names}) FROM STDIN (FORMAT binary)`),
       );
       await pipeline(Readable.from(rows.pieces()), stream);
-    } catch (error) {
-      throw toSqlError(error);
-    }
+    });
   }
 }

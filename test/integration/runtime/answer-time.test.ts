@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { errorMessage } from "../../../chain/errors.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { CopyRows } from "../../../runtime/sql/copy-rows.js";
+import { openSqlSession, type SqlSession } from "../../../runtime/sql/sql-session.js";
 import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
 import { TcpProxy } from "../../helpers/faults/proxy/tcp-proxy.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
@@ -86,6 +88,64 @@ describe("a database that does not answer", () => {
     };
     await until(lose, { timeoutMs: 10_000, what: "a transaction that comes to its middle" });
     expect(await patient.query("SELECT id FROM kept")).toEqual([]);
+  });
+
+  it.each<readonly [string, (session: SqlSession) => Promise<unknown>]>([
+    ["statement", (session) => session.query("SELECT $1::int", [7])],
+    ["lock", (session) => session.tryLock(7n)],
+    ["BEGIN", (session) => session.transaction(async () => undefined)],
+    [
+      "COMMIT",
+      (session) =>
+        session.transaction(async (tx) => {
+          await tx.query("SELECT 7");
+          proxy.hold("down");
+        }),
+    ],
+    [
+      "COPY",
+      (session) =>
+        session.transaction(async (tx) => {
+          const rows = new CopyRows(["id int4"]);
+          rows.add(7);
+          await tx.query("SELECT 7");
+          proxy.hold("down");
+          await tx.copyIn("kept", rows);
+        }),
+    ],
+  ])(
+    "ends a connection of its own, which waits for a %s, with all its locks",
+    async (what, ask) => {
+      const session = await openSqlSession({
+        url: proxy.through(server.url),
+        applicationName: "answer-time",
+        log: createLogger({ component: "test", level: "silent" }),
+        answerTimeoutMs: 400,
+      });
+      await session.tryLock(8n).catch(ifUnanswered);
+      if (what !== "COMMIT" && what !== "COPY") proxy.hold("down");
+      await expect(ask(session)).rejects.toThrow(UNANSWERED);
+      // At once: nobody says goodbye to a server that does not listen.
+      await session.close();
+      await proxy.heal();
+      const isFree = "SELECT pg_try_advisory_xact_lock(8) AS free";
+      await until(async () => (await patient.query<{ free: boolean }>(isFree))[0]?.free === true, {
+        timeoutMs: 10_000,
+        what: "the lock is free",
+      });
+    },
+  );
+
+  it("is waited for longer on a connection of its own where that is asked for", async () => {
+    const session = await openSqlSession({
+      url: server.url,
+      applicationName: "answer-time",
+      log: createLogger({ component: "test", level: "silent" }),
+      answerTimeoutMs: 400,
+    });
+    await session.patient().transaction((tx) => tx.query("SELECT pg_sleep(0.8)"));
+    await expect(session.query("SELECT pg_sleep(60)")).rejects.toThrow(UNANSWERED);
+    await session.close();
   });
 
   it("leaves open whether a commit happened", async () => {
