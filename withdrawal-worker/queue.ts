@@ -227,7 +227,7 @@ function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>)
   // The backend uses connections of its pool without listening to them, and makes one of its own.
   surviveLostConnections();
   const common = { migrate: true, max: POSTGRES_POOL_SIZE };
-  const connection = { connectionString: url, ...common };
+  const connection = { ...withOwnOptions(url), ...common };
   return {
     queue: new backend.Queue(name, { connection }),
     worker: new backend.Worker(name, onWake, { connection }),
@@ -236,6 +236,17 @@ function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>)
     // The backend's pools end with their queue and worker.
     disconnect: () => undefined,
   };
+}
+
+/**
+ * The URL's `options` beside it: the backend adds its schema to those, and the driver takes what a URL has
+ * before anything beside it.
+ */
+function withOwnOptions(databaseUrl: string) {
+  const url = new URL(databaseUrl);
+  const options = url.searchParams.get("options");
+  url.searchParams.delete("options");
+  return { connectionString: url.href, ...(options === null ? {} : { options }) };
 }
 
 /** The two connections of the queue on Redis; the worker makes a third like its own to block on. */
