@@ -6,8 +6,10 @@
 import { createPostgresBackend, Queue, withBackend, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { errorMessage } from "../chain/errors.js";
+import { systemClock } from "../runtime/process/clock.js";
 import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
+import { RareLine } from "../runtime/process/rare-line.js";
 import { limitedSignal, sleep, TaskGroup, withTimeout } from "../runtime/process/task.js";
 import { surviveLostConnections } from "../runtime/sql/lost-connections.js";
 
@@ -66,13 +68,14 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
   let isMute = false;
   let isRinging = false;
   let isRungAgain = false;
+  const unopened = new RareLine(systemClock);
   const tasks = new TaskGroup({
     signal: options.signal,
     onFault: (_name, error) => options.log.warn({ reason: errorMessage(error) }, "queue ended"),
   });
   tasks.run("open the queue", async (signal) => {
     for (;;) {
-      const queue = await openUntilDone(options, signal);
+      const queue = await openUntilDone(options, unopened, signal);
       opened = queue;
       await queue.untilBroken(signal);
       opened = undefined;
@@ -132,7 +135,11 @@ interface OpenQueue {
   close(): Promise<void>;
 }
 
-async function openUntilDone(options: WakeQueueOptions, signal: AbortSignal): Promise<OpenQueue> {
+async function openUntilDone(
+  options: WakeQueueOptions,
+  unopened: RareLine,
+  signal: AbortSignal,
+): Promise<OpenQueue> {
   for (;;) {
     const queue = buildQueue(options);
     try {
@@ -147,9 +154,9 @@ async function openUntilDone(options: WakeQueueOptions, signal: AbortSignal): Pr
     } catch (error) {
       await queue.close();
       signal.throwIfAborted();
-      options.log.warn(
-        { reason: errorMessage(error) },
-        "the queue cannot be opened; scanning only",
+      const reason = errorMessage(error);
+      unopened.happened((times) =>
+        options.log.warn({ reason, times }, "the queue cannot be opened; scanning only"),
       );
       await sleep(REOPEN_DELAY_MS, { signal });
     }

@@ -3,9 +3,10 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Redis } from "ioredis";
 import { Client } from "pg";
-import { createLogger } from "../../../runtime/process/logger.js";
+import { createLogger, type Logger } from "../../../runtime/process/logger.js";
 import { createWakeQueue, type WakeQueue } from "../../../withdrawal-worker/queue.js";
 import { OwnRedis, redisProgram } from "../../helpers/faults/lab/own-redis.js";
+import { startPooler } from "../../helpers/services/pooler.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { until as awaitCondition } from "../../helpers/until.js";
 
@@ -33,7 +34,12 @@ interface Counted {
   rings: number;
 }
 
-function open(options: { name: string; url?: string; redis?: string | undefined }): Counted {
+function open(options: {
+  name: string;
+  url?: string;
+  redis?: string | undefined;
+  log?: Logger;
+}): Counted {
   const counted: { queue?: WakeQueue; rings: number } = { rings: 0 };
   const queue = createWakeQueue({
     databaseUrl: options.url ?? database.url,
@@ -41,7 +47,7 @@ function open(options: { name: string; url?: string; redis?: string | undefined 
     onWake: () => {
       counted.rings += 1;
     },
-    log,
+    log: options.log ?? log,
     signal: new AbortController().signal,
     name: options.name,
   });
@@ -141,6 +147,22 @@ describe("a wake queue whose server is gone", () => {
       await orphan.queue.stop();
     });
   }
+
+  it("says so rarely behind a pooler that refuses what its connections ask for", async () => {
+    const pooler = await startPooler(database.url, "session");
+    const lines: string[] = [];
+    const telling = createLogger({
+      component: "test",
+      destination: { write: (line) => lines.push(line) },
+    });
+    const refused = open({ name: `test-${randomUUID()}`, url: pooler.url, log: telling });
+    await until(() => lines.length > 0, { what: "a warning" });
+    const connectionsOfOneTry = pooler.clientCount();
+    await until(() => pooler.clientCount() > 2 * connectionsOfOneTry, { what: "a third try" });
+    await refused.queue.stop();
+    await pooler.close();
+    expect(lines).toEqual([expect.stringContaining("startup parameter: options")]);
+  });
 
   it("goes on after its connections were cut", async () => {
     const only = open({ name: `test-${randomUUID()}` });
