@@ -60,6 +60,11 @@ export class WatchSeat {
     return this.#lease;
   }
 
+  /** Whether this watcher cannot book, and leaves the seat to others: nobody else has taken it yet. */
+  get givesWay(): boolean {
+    return this.#hasGivenWay;
+  }
+
   /** How long a silent holder keeps the lease, milliseconds. */
   get leaseMs(): number {
     return this.#parts.leaseMs;
@@ -83,10 +88,12 @@ export class WatchSeat {
    * @returns undefined while another holds it, or is to have it
    */
   async take(): Promise<WatchLease | undefined> {
-    const { database, log, owner, leaseMs } = this.#parts;
+    const { log } = this.#parts;
     if (systemClock.monotonicMs() < this.#takesFromMs) return undefined;
-    this.#lease = await acquireWatchLease(database, { owner, leaseMs });
+    await this.#acquire();
     if (this.#lease !== undefined) {
+      // It has a lease's time to book.
+      this.#troubledSinceMs = undefined;
       const fields = { epoch: this.#lease.epoch.toString() };
       if (this.#hasGivenWay) log.debug(fields, "trying again to book blocks");
       else log.info(fields, "booking blocks");
@@ -105,16 +112,15 @@ export class WatchSeat {
   /**
    * Blocks could not be booked, by what another watcher may do without: its node and Data API are others.
    * Once that has lasted for a lease the seat is given back: who holds it on keeps all from booking.
-   * @param sinceMs since when at least; monotonic
    * @param isChecked whether the node passed the checks: then nothing else keeps this watcher from taking the
    *   seat again, and it leaves others the time to
    */
-  async stumbled(sinceMs: number, { isChecked }: { readonly isChecked: boolean }): Promise<void> {
+  async stumbled({ isChecked }: { readonly isChecked: boolean }): Promise<void> {
     const { log, leaseMs } = this.#parts;
     const nowMs = systemClock.monotonicMs();
     if (!isChecked) this.#takesFromMs = nowMs;
     if (this.#lease === undefined) return;
-    this.#troubledSinceMs ??= sinceMs;
+    this.#troubledSinceMs ??= nowMs;
     if (nowMs - this.#troubledSinceMs < leaseMs) return;
     if (!this.#hasGivenWay) log.warn("no blocks can be booked here, other watchers may");
     this.#hasGivenWay = true;
@@ -144,17 +150,22 @@ export class WatchSeat {
   /**
    * Writes an incident under the lease: what a watcher without it believes halts nobody. Blocks that are
    * being booked are booked before it counts, and none behind it. A lease that nobody has had for a while
-   * is taken for it.
-   * @returns whether this watcher has the lease
+   * is taken for it, and given back: after the incident books whose checks pass.
+   * @returns whether this watcher had the lease
    */
   async record(incident: NewIncident): Promise<boolean> {
+    const isAlone = this.#lease === undefined;
     const lease = this.#lease ?? (await this.#takeAlone());
     if (lease === undefined) return false;
-    await this.#parts.database.transaction(async (tx) => {
-      await proveWatchLease(tx, lease);
-      await lockCursor(tx);
-      await writeIncident(tx, incident);
-    });
+    try {
+      await this.#parts.database.transaction(async (tx) => {
+        await proveWatchLease(tx, lease);
+        await lockCursor(tx);
+        await writeIncident(tx, incident);
+      });
+    } finally {
+      if (isAlone) await this.giveBack();
+    }
     return true;
   }
 
@@ -179,7 +190,13 @@ export class WatchSeat {
 
   async #takeAlone(): Promise<WatchLease | undefined> {
     const waitedMs = systemClock.monotonicMs() - this.#othersFirstAtMs;
-    return waitedMs < OTHERS_FIRST_LEASES * this.#parts.leaseMs ? undefined : this.take();
+    if (waitedMs >= OTHERS_FIRST_LEASES * this.#parts.leaseMs) await this.#acquire();
+    return this.#lease;
+  }
+
+  async #acquire(): Promise<void> {
+    const { database, owner, leaseMs } = this.#parts;
+    this.#lease = await acquireWatchLease(database, { owner, leaseMs });
   }
 
   #seeOther(): void {

@@ -176,20 +176,25 @@ export class Watcher {
   /** Books the past of registered addresses until the signal fires; see `run` for faults. */
   async runBackfills(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const timeoutMs = await this.#guarded(signal, this.#pastDoubt, async () => {
-        const lease = this.#seat.lease;
-        if (lease === undefined || !this.#isTrusted || this.#status.incident !== undefined) {
-          return LAG_RETRY_MS;
-        }
-        const { tokens, options, secondNode: second } = this.#parts;
-        // First: pasts count the tokens that are opened, and wait for none that a node does not tell of.
-        const [opened] = await Promise.allSettled([tokens.openWaiting({ signal, second })]);
-        const [booked] = await Promise.allSettled([runBackfill(this.#parts, { lease, signal })]);
-        throwGravest([booked, opened]);
-        return options.pollIntervalMs;
-      });
+      const { lease } = this.#seat;
+      const isHalted = !this.#isTrusted || this.#status.incident !== undefined;
+      // Outside of the looks: one that is not taken confirms no doubt, and takes none back.
+      const timeoutMs =
+        lease === undefined || isHalted
+          ? LAG_RETRY_MS
+          : await this.#guarded(signal, this.#pastDoubt, () => this.#bookPasts(lease, signal));
       await quietly(this.#backfillBell.wait({ signal, timeoutMs }));
     }
+  }
+
+  /** @returns how long to wait before the next round, milliseconds */
+  async #bookPasts(lease: WatchLease, signal: AbortSignal): Promise<number> {
+    const { tokens, options, secondNode: second } = this.#parts;
+    // First: pasts count the tokens that are opened, and wait for none that a node does not tell of.
+    const [opened] = await Promise.allSettled([tokens.openWaiting({ signal, second })]);
+    const [booked] = await Promise.allSettled([runBackfill(this.#parts, { lease, signal })]);
+    throwGravest([booked, opened]);
+    return options.pollIntervalMs;
   }
 
   /** Runs one round; waits out what can pass, writes down incidents, throws the rest. */
@@ -245,14 +250,9 @@ export class Watcher {
     try {
       return await this.#round(signal);
     } catch (error) {
-      if (isOwn(error)) await this.#stumble();
+      if (isOwn(error)) await this.#seat.stumbled({ isChecked: this.#isChecked });
       throw error;
     }
-  }
-
-  async #stumble(): Promise<void> {
-    const { progressedAtMs = systemClock.monotonicMs() } = this.#status;
-    await this.#seat.stumbled(progressedAtMs, { isChecked: this.#isChecked });
   }
 
   /** @returns how long to wait before the next round, milliseconds */
@@ -289,7 +289,7 @@ export class Watcher {
     const lease = held ?? (await this.#seat.take());
     if (lease === undefined) {
       // Another watcher books: this one shows how far that is, and stands by.
-      this.#update({ problem: undefined });
+      if (!this.#seat.givesWay) this.#update({ problem: undefined });
       return Math.min(options.pollIntervalMs, this.#seat.leaseMs);
     }
     const range = {
@@ -304,7 +304,7 @@ export class Watcher {
     reportPaused(this.#parts, await tokens.checkCodes(booked.height, { lease, signal }));
     this.#update({ problem: undefined });
     const isBehind = booked.height < headHeight;
-    if (isBehind && booked.height === cursor.height) await this.#stumble();
+    if (isBehind && booked.height === cursor.height) await this.#seat.stumbled({ isChecked: true });
     else this.#seat.worked();
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
   }

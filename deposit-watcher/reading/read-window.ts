@@ -67,6 +67,8 @@ export class ReadWindow {
   async #settle(read: Read, height: Height): Promise<void> {
     const turn = () =>
       new Promise<void>((resolve) => {
+        // Nothing is taken any more that would make room.
+        if (this.#signal.aborted) return resolve();
         read.admit = resolve;
         this.#admit();
         this.#wake();

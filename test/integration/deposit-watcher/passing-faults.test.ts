@@ -137,6 +137,36 @@ describe("a watcher that cannot book", () => {
     expect([...late.faults, ...again.faults]).toEqual([]);
   });
 
+  it("says why all the while, and tries for a whole lease each time", async () => {
+    const { address } = await bench.register("alice");
+    let isDown = true;
+    let asked = 0;
+    const block: DataApiClient["block"] = (height, options) => {
+      asked += 1;
+      return isDown ? unreachable() : bench.source.block(height, options);
+    };
+    const { watcher, faults } = bench.start(undefined, undefined, 1_000, {
+      source: { ...bench.source, block },
+    });
+    bench.pay([address, 5n]);
+    bench.chain.mine();
+    const given = async () =>
+      (await epoch()) === undefined && watcher.status.problem === "no connection";
+    await until(given, { timeoutMs: 20_000, what: "it has given the seat back" });
+    const shown = new Set<string | undefined>();
+    const before = asked;
+    const taken = async () => {
+      shown.add(watcher.status.problem);
+      return asked >= before + 6;
+    };
+    // Three blocks a look, and more than one look in the next turn.
+    await until(taken, { timeoutMs: 20_000, what: "it has tried again, twice" });
+    expect([...shown]).toStrictEqual(["no connection"]);
+    isDown = false;
+    await bench.caughtUp();
+    expect(faults).toEqual([]);
+  });
+
   it("writes what it has found, where no other is there", async () => {
     const { watcher } = bench.start(undefined, undefined, 100);
     bench.chain.mine();
@@ -150,6 +180,8 @@ describe("a watcher that cannot book", () => {
       timeoutMs: 10_000,
       what: "halted",
     });
+    // Who books after that is whose checks pass.
+    expect(await epoch()).toBeUndefined();
   });
 });
 
