@@ -1,5 +1,5 @@
 /** How servers begin to listen, what does not end them afterwards, and how many connections they take. */
-import type { Server } from "node:net";
+import type { Server } from "node:http";
 import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../config/config-values.js";
 import { openFileLimit, RESERVED_FILES } from "../files/open-file-limit.js";
@@ -62,7 +62,11 @@ export async function beginListening(
  * Keeps the process up where a server that listens cannot take a connection: the system may have no file, or
  * no memory, left for now. Nobody is told but the log, and not each time: it may be so many times a second.
  */
-export function outliveUntaken(server: Server, owner: string, log: Pick<Logger, "warn">): void {
+export function outliveUntaken(
+  server: { on(event: "error", listener: (error: Error) => void): unknown },
+  owner: string,
+  log: Pick<Logger, "warn">,
+): void {
   const untaken = new RareLine(systemClock);
   server.on("error", (err) => {
     untaken.happened((times) =>

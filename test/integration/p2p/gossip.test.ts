@@ -98,6 +98,8 @@ describe("gossip", () => {
     await warmUp(left, right);
     for (let index = 0; index < 3; index++) {
       const transaction = { hash: hashOf(`bad ${index}`), raw: Buffer.from([0, index]) };
+      // Its own pool takes what others refuse.
+      left.pool.admitted.set(transaction.hash, transaction.raw);
       left.network.onAdmitted([{ tx: transaction, from: "0x" }] as never);
       const count = index + 1;
       await until(() => middle.pool.submitCount === count, { timeoutMs: 5_000 });
