@@ -4,10 +4,10 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { errorCode } from "../../chain/errors.js";
-import { clientOf } from "../../runtime/http/client-address.js";
+import { clientOf } from "../../runtime/http/connections/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { discardRest } from "../../runtime/http/http-body.js";
-import { PipelineBound } from "../../runtime/http/http-pipeline.js";
+import { PipelineBound } from "../../runtime/http/connections/pipeline.js";
 import { ReplyTimer } from "../../runtime/http/http-timing.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Service } from "../../runtime/process/lifecycle.js";

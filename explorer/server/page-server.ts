@@ -4,10 +4,10 @@
  * that says so.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
+import { clientOf, isLoopback } from "../../runtime/http/connections/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { discardRest } from "../../runtime/http/http-body.js";
-import { PipelineBound } from "../../runtime/http/http-pipeline.js";
+import { PipelineBound } from "../../runtime/http/connections/pipeline.js";
 import { leavingOf } from "../../runtime/http/http-reply.js";
 import { ReplyTimer } from "../../runtime/http/http-timing.js";
 import type { Readiness } from "../../runtime/http/http-server.js";

@@ -3,7 +3,7 @@
  * left cannot write: a validator that cannot note what it signed ends. So all of them together take no more
  * than the other parts of the process leave.
  */
-import { LEAST_CONNECTIONS } from "../../runtime/http/http-listening.js";
+import { LEAST_CONNECTIONS } from "../../runtime/http/connections/listening.js";
 
 /** The node's servers. */
 export type ServerName = "evmHttp" | "evmSocket" | "comet" | "rest" | "grpc" | "metrics";

@@ -14,12 +14,12 @@ import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { createAllowedMethods } from "./allowed-methods.js";
 import { pathPattern, readApiFile } from "./api-schema.js";
 import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js";
-import { endServer } from "./http-ending.js";
-import { beginListening, mostConnections } from "./http-listening.js";
+import { endServer } from "./connections/ending.js";
+import { beginListening, mostConnections } from "./connections/listening.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
 import { CLIENT_PATIENCE, HeldBytes } from "./held-bytes.js";
-import { PipelineBound } from "./http-pipeline.js";
+import { PipelineBound } from "./connections/pipeline.js";
 import { createReaders } from "./readers.js";
 import {
   checkHeaders,
@@ -28,7 +28,7 @@ import {
   foldTypes,
   takeOriginForm,
 } from "./request-checks.js";
-import { boundUnsent } from "./http-unsent.js";
+import { boundUnsent } from "./connections/unsent.js";
 import { endSocket, sendBytes, sendJson, sendReply, leavingOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
 import type { HttpRoute } from "./http-route.js";

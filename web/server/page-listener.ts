@@ -1,12 +1,12 @@
 /** The port of a server of pages: bounded connections, an orderly end, and what probes are told. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
-import { endServer } from "../../runtime/http/http-ending.js";
-import { beginListening, mostConnections } from "../../runtime/http/http-listening.js";
-import type { PipelineBound } from "../../runtime/http/http-pipeline.js";
+import { endServer } from "../../runtime/http/connections/ending.js";
+import { beginListening, mostConnections } from "../../runtime/http/connections/listening.js";
+import type { PipelineBound } from "../../runtime/http/connections/pipeline.js";
 import { endSocket } from "../../runtime/http/http-reply.js";
 import type { Readiness } from "../../runtime/http/http-server.js";
-import { boundUnsent } from "../../runtime/http/http-unsent.js";
+import { boundUnsent } from "../../runtime/http/connections/unsent.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import { PageError } from "../errors.js";

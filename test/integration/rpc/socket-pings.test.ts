@@ -14,7 +14,7 @@ import { route } from "../../../node/rpc/comet/route.js";
 import { CometConnection } from "../../../node/rpc/comet/socket-connection.js";
 import { SocketConnection } from "../../../node/rpc/evm/sockets/socket-connection.js";
 import { type WebSocketOptions, WebSockets } from "../../../node/rpc/web-sockets.js";
-import { endServer } from "../../../runtime/http/http-ending.js";
+import { endServer } from "../../../runtime/http/connections/ending.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";

@@ -3,7 +3,7 @@ import { createServer, request, type Server } from "node:http";
 import { connect } from "node:net";
 import { afterEach, expect, it } from "@jest/globals";
 import { HeldBytes } from "../../../../runtime/http/held-bytes.js";
-import { boundUnsent } from "../../../../runtime/http/http-unsent.js";
+import { boundUnsent } from "../../../../runtime/http/connections/unsent.js";
 import { until } from "../../../helpers/until.js";
 import { TestClock } from "../../p2p/clock.js";
 

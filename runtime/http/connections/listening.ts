@@ -1,11 +1,11 @@
 /** How servers begin to listen, what does not end them afterwards, and how many connections they take. */
 import type { Server } from "node:http";
-import { errorCode } from "../../chain/errors.js";
-import type { ListenAddress } from "../config/config-values.js";
-import { openFileLimit, RESERVED_FILES } from "../files/open-file-limit.js";
-import { systemClock } from "../process/clock.js";
-import type { Logger } from "../process/logger.js";
-import { RareLine } from "../process/rare-line.js";
+import { errorCode } from "../../../chain/errors.js";
+import type { ListenAddress } from "../../config/config-values.js";
+import { openFileLimit, RESERVED_FILES } from "../../files/open-file-limit.js";
+import { systemClock } from "../../process/clock.js";
+import type { Logger } from "../../process/logger.js";
+import { RareLine } from "../../process/rare-line.js";
 
 /** What a server takes in any case: below it nobody could ask what is wrong. */
 export const LEAST_CONNECTIONS = 8;

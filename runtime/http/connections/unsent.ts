@@ -1,7 +1,7 @@
 /** Replies that clients do not take: bounded over all connections of a server, and in time. */
 import type { Server, ServerResponse } from "node:http";
-import { systemClock } from "../process/clock.js";
-import { CLIENT_PATIENCE, COUNTED_BYTES, HeldBytes, holdUntilClosed } from "./held-bytes.js";
+import { systemClock } from "../../process/clock.js";
+import { CLIENT_PATIENCE, COUNTED_BYTES, HeldBytes, holdUntilClosed } from "../held-bytes.js";
 
 /** For one server: hundreds of the largest blocks, or pages of lists. */
 const USUAL_UNSENT_BYTES = 128 * 1024 * 1024;
