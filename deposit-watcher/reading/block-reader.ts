@@ -5,6 +5,7 @@
 import { setMaxListeners } from "node:events";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
+import { joinSignals } from "../../runtime/process/task.js";
 import { IncidentFound } from "../errors.js";
 import type { BlockSource } from "./block-source.js";
 import { ReadWindow } from "./read-window.js";
@@ -36,8 +37,8 @@ export async function* readRuns(
   source: BlockSource,
   range: ReadRange,
 ): AsyncGenerator<readonly DataBlock[], void> {
-  const inner = new AbortController();
-  const signal = AbortSignal.any([range.signal, inner.signal]);
+  const inner = joinSignals([range.signal]);
+  const { signal } = inner;
   // Each read on its way listens, which is no leak: there are `readsInFlight` at most.
   setMaxListeners(0, signal);
   const window = new ReadWindow(source, { readsInFlight: range.readsInFlight, signal });

@@ -156,34 +156,51 @@ export function limitedSignal(signals: readonly AbortSignal[], timeoutMs: number
   return beginLimit(signals, timeoutMs).signal;
 }
 
-/** A signal with what follows its sources until it fires or is released. */
-interface Limit {
+/** A signal that fires with the first of others, until it is released. */
+export interface JoinedSignal {
   readonly signal: AbortSignal;
+  /** Fires it now, and releases it. */
+  abort(reason?: unknown): void;
+  /** Leaves the others: it does not fire any more. */
   release(): void;
 }
 
-function beginLimit(signals: readonly AbortSignal[], timeoutMs: number): Limit {
+/**
+ * Joins signals for as long as a work lasts that ends by `abort` or `release`: see `withLimit` for why Node's
+ * own way is not taken. @param signals of which one may have fired already
+ */
+export function joinSignals(signals: readonly AbortSignal[]): JoinedSignal {
   const ending = new AbortController();
   const { signal } = ending;
   const over = signals.find(({ aborted }) => aborted);
-  if (over !== undefined) {
-    ending.abort(over.reason);
-    return { signal, release: () => undefined };
-  }
-  const timer = setTimeout(
-    () => end(new DOMException(`nothing came within ${timeoutMs} ms`, "TimeoutError")),
-    Math.min(timeoutMs, MAX_TIMER_MS),
-  ).unref();
-  const leave = signals.map((source) => follow(source, () => end(source.reason)));
+  if (over !== undefined) ending.abort(over.reason);
+  const followed = over === undefined ? signals : [];
+  const leave = followed.map((source) => follow(source, () => abort(source.reason)));
   const release = () => {
-    clearTimeout(timer);
     for (const one of leave) one();
   };
-  const end = (reason: unknown) => {
+  const abort = (reason?: unknown) => {
     release();
     ending.abort(reason);
   };
-  return { signal, release };
+  return { signal, abort, release };
+}
+
+/** Joins signals with a time limit. */
+function beginLimit(signals: readonly AbortSignal[], timeoutMs: number): JoinedSignal {
+  const joined = joinSignals(signals);
+  const { signal } = joined;
+  if (signal.aborted) return joined;
+  const timer = setTimeout(
+    () => joined.abort(new DOMException(`nothing came within ${timeoutMs} ms`, "TimeoutError")),
+    Math.min(timeoutMs, MAX_TIMER_MS),
+  ).unref();
+  const release = () => {
+    clearTimeout(timer);
+    joined.release();
+  };
+  signal.addEventListener("abort", release, { once: true });
+  return { ...joined, release };
 }
 
 /** Those who follow one signal. */

@@ -7,7 +7,7 @@ import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { createWakeup, limitedSignal } from "../../../runtime/process/task.js";
+import { createWakeup, joinSignals, limitedSignal } from "../../../runtime/process/task.js";
 import {
   type BlockSyncTarget,
   heightOfReceived,
@@ -360,9 +360,10 @@ export class BlockSync {
   ): Promise<void> {
     const { nodeId, signal: leaving, source } = state.peer;
     const answer = state.begin(request);
+    const joined = joinSignals([signal, leaving, answer.signal]);
     try {
       const count = await source.blocks(request, {
-        signal: AbortSignal.any([signal, leaving, answer.signal]),
+        signal: joined.signal,
         onBlock: (received, sizeBytes) => {
           state.gave();
           this.queue.put(received, { from: nodeId, sizeBytes });
@@ -380,6 +381,7 @@ export class BlockSync {
       // What this node gave up itself is judged where it did.
       if (!signal.aborted && !answer.signal.aborted) this.passOver(state, error);
     } finally {
+      joined.release();
       state.end(answer);
       this.queue.release(request, nodeId);
       this.wakeup.wake();

@@ -3,6 +3,7 @@ import { readRuns } from "../../../deposit-watcher/reading/block-reader.js";
 import type { BlockSource } from "../../../deposit-watcher/reading/block-source.js";
 import type { DataBlock } from "../../../rpc-client/data-api/data-block.js";
 import { createGate } from "../../helpers/gate.js";
+import { leftBehind } from "../../helpers/signals.js";
 import { blockAt, hashAt } from "./blocks.js";
 
 const { signal } = new AbortController();
@@ -40,6 +41,13 @@ describe("reading blocks", () => {
     expect(await heights(reader, 40, 17)).toEqual(upTo(40, 17));
     expect(state.mostOpen).toBe(4);
     expect(state.open).toBe(0);
+  });
+
+  it("leaves nothing behind at the signal of a watcher that polls for months", async () => {
+    const before = leftBehind(signal);
+    const { reader } = source(3);
+    for (let round = 0; round < 20; round++) await heights(reader, 3);
+    expect(leftBehind(signal)).toBe(before);
   });
 
   it("has fewer large blocks on their way", async () => {

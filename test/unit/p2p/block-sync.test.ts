@@ -10,6 +10,7 @@ import type { NodeId } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { leftBehind } from "../../helpers/signals.js";
 import { until } from "../../helpers/until.js";
 import { inVirtualTime } from "../../helpers/virtual-time.js";
 import { FakeChain, hashOf, trueBlock } from "../../integration/p2p/fakes.js";
@@ -115,6 +116,16 @@ function stage(
 }
 
 describe("catching up", () => {
+  it("leaves no request behind at a peer that stays connected", () =>
+    inVirtualTime(async () => {
+      const peer = new FakePeer("honest", { height: 400 });
+      const { run } = stage([peer]);
+      await run();
+      expect(peer.asked.length).toBeGreaterThan(8);
+      // The last question for its range may follow it until its time is over.
+      expect(leftBehind(peer.signal)).toBeLessThanOrEqual(1);
+    }));
+
   it("ends beside liars who claim one block more and give nothing, in turns and under new keys", () =>
     inVirtualTime(async () => {
       const honest = new FakePeer("honest", { height: 20 });
