@@ -2,9 +2,9 @@
  * `npm run bench`: builds the product with its benchmarks and runs them. Some rows run the node's code
  * in this process: package.json starts it with the node's own flags (`NODE_FLAGS`).
  */
-import { BENCH } from "./compile.mjs";
-import { prepare } from "./prepare.mjs";
-import { runSetup } from "./setup-error.mjs";
+import { BENCH } from "./setup/compile.mjs";
+import { prepare } from "./setup/prepare.mjs";
+import { runSetup } from "./setup/setup-error.mjs";
 
 console.log("causeway: checking packages and build");
 await runSetup(() =>

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `npm run causeway -- COMMAND`: the operator's command; quiet unless something is missing. */
-import { prepare } from "./prepare.mjs";
-import { runSetup } from "./setup-error.mjs";
+import { prepare } from "./setup/prepare.mjs";
+import { runSetup } from "./setup/setup-error.mjs";
 
 await runSetup(() =>
   prepare({

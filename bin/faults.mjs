@@ -10,10 +10,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { SHOWN_ELSEWHERE } from "./fault-list.mjs";
-import { runJest } from "./jest.mjs";
-import { prepare } from "./prepare.mjs";
-import { runSetup } from "./setup-error.mjs";
+import { SHOWN_ELSEWHERE } from "./testing/fault-list.mjs";
+import { runJest } from "./testing/jest.mjs";
+import { prepare } from "./setup/prepare.mjs";
+import { runSetup } from "./setup/setup-error.mjs";
 
 /** Whole kits under load; the last three take many minutes. */
 const ON_KITS = ["test/faults/watcher-crash"];

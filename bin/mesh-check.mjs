@@ -1,6 +1,6 @@
 /** `npm run mesh-check`: does a Data API explain every balance of its chain? */
-import { prepare } from "./prepare.mjs";
-import { runSetup } from "./setup-error.mjs";
+import { prepare } from "./setup/prepare.mjs";
+import { runSetup } from "./setup/setup-error.mjs";
 
 await runSetup(() =>
   prepare({

@@ -6,9 +6,9 @@
  * The last line says how many payouts were paid once, doubled, missing or stuck; exits 1 for any.
  */
 import { parseArgs } from "node:util";
-import { runJest } from "./jest.mjs";
-import { prepare } from "./prepare.mjs";
-import { runSetup } from "./setup-error.mjs";
+import { runJest } from "./testing/jest.mjs";
+import { prepare } from "./setup/prepare.mjs";
+import { runSetup } from "./setup/setup-error.mjs";
 
 const { values } = parseArgs({
   options: {

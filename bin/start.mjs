@@ -1,7 +1,7 @@
 /** `npm start`: installs and builds what is missing, then runs the kit in this same process. */
 import { keptByNpm } from "../cli/home/npm-flags.mjs";
-import { assertNode, isInPlace, prepare } from "./prepare.mjs";
-import { runSetup, SetupError } from "./setup-error.mjs";
+import { assertNode, isInPlace, prepare } from "./setup/prepare.mjs";
+import { runSetup, SetupError } from "./setup/setup-error.mjs";
 
 await runSetup(assertNode);
 // Asked before installing and building: on a fresh clone a slip of the finger would be told minutes later. Where

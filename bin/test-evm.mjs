@@ -1,7 +1,7 @@
 /** `npm run test:evm`: builds the product with its state tests and runs Ethereum's fixtures. */
-import { BENCH } from "./compile.mjs";
-import { prepare } from "./prepare.mjs";
-import { runSetup } from "./setup-error.mjs";
+import { BENCH } from "./setup/compile.mjs";
+import { prepare } from "./setup/prepare.mjs";
+import { runSetup } from "./setup/setup-error.mjs";
 
 console.log("causeway: checking packages and build");
 await runSetup(() =>

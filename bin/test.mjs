@@ -19,14 +19,20 @@
  */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { buildJudge, buildLightClient, buildGrpcurl, buildRpcClient, hasGo } from "./judge.mjs";
-import { findChromium } from "./chromium.mjs";
-import { runJest } from "./jest.mjs";
-import { prepare } from "./prepare.mjs";
-import { runSetup } from "./setup-error.mjs";
-import { startPrivateServices } from "./private-services.mjs";
-import { openTestFolder } from "./test-folder.mjs";
-import { HALVES, MODES } from "./test-modes.mjs";
+import {
+  buildJudge,
+  buildLightClient,
+  buildGrpcurl,
+  buildRpcClient,
+  hasGo,
+} from "./testing/judge.mjs";
+import { findChromium } from "./testing/chromium.mjs";
+import { runJest } from "./testing/jest.mjs";
+import { prepare } from "./setup/prepare.mjs";
+import { runSetup } from "./setup/setup-error.mjs";
+import { startPrivateServices } from "./testing/private-services.mjs";
+import { openTestFolder } from "./testing/test-folder.mjs";
+import { HALVES, MODES } from "./testing/test-modes.mjs";
 
 /** Progress lines; the longest files alone take minutes on a busy machine. */
 const REPORT_MS = 25_000;

@@ -118,7 +118,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
   };
 }
 
-/** Beside the scripts: of which sources they were built (`bin/compile.mjs`). */
+/** Beside the scripts: of which sources they were built (`bin/setup/compile.mjs`). */
 const STAMP_FILE = fileURLToPath(new URL("../../.stamp", import.meta.url));
 
 /** What tells one build from another; undefined where the scripts were made without telling. */

@@ -1,6 +1,6 @@
 /**
  * Which process a process id means: ids are reused, ids plus start times are not. The one owner of
- * that; `bin/lock.mjs` has a few lines of its own, because it runs before anything is built.
+ * that; `bin/setup/lock.mjs` has a few lines of its own, because it runs before anything is built.
  */
 import { readdirSync, readFileSync } from "node:fs";
 

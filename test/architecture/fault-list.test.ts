@@ -12,7 +12,7 @@ interface ShownElsewhere {
 
 const BIN = "../../bin";
 const { SHOWN_ELSEWHERE }: { readonly SHOWN_ELSEWHERE: readonly ShownElsewhere[] } = await import(
-  `${BIN}/fault-list.mjs`
+  `${BIN}/testing/fault-list.mjs`
 );
 
 /** Texts of a file, among them the names of its tests and of their groups. */

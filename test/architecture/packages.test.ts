@@ -20,13 +20,14 @@ const manifest = z
 
 /** Programs of the first minute: they install, build and start, before anything is compiled. */
 const scripts = fs
-  .readdirSync("bin")
+  .readdirSync("bin", { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".mjs"))
   .map((name) => fs.readFileSync(path.join("bin", name), "utf8"));
 
 /** Packages that nobody imports by name, and who needs them. */
 const NEEDED_BY: Readonly<Record<string, string>> = {
   // The compiler, run as a program.
-  typescript: "bin/compile.mjs",
+  typescript: "bin/setup/compile.mjs",
 };
 
 describe("package.json", () => {
@@ -127,7 +128,7 @@ describe("package-lock.json", () => {
     expect(faults).toEqual([]);
   });
 
-  // npm leaves such a one out, and a start would call it missing for ever (bin/install.mjs).
+  // npm leaves such a one out, and a start would call it missing for ever (bin/setup/install.mjs).
   it("has no package of some systems that one of the product's versions of Node is too old for", () => {
     const versions = ["20.19.0", "22.12.0", "24.0.0"];
     const faults = Object.entries(packages).filter(([, { optional, os, engines }]) => {

@@ -12,7 +12,9 @@ interface TestModes {
 }
 
 const BIN = "../../bin";
-const { MODES, MOST_WORKERS, waitingWorkers }: TestModes = await import(`${BIN}/test-modes.mjs`);
+const { MODES, MOST_WORKERS, waitingWorkers }: TestModes = await import(
+  `${BIN}/testing/test-modes.mjs`
+);
 
 /** Where tests take databases of the run's server. */
 const DATABASES = "test/helpers/services/postgres.ts";

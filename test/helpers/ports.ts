@@ -10,7 +10,7 @@ interface TestPorts {
 
 // From the clone's folder: benchmarks are compiled to another one. Both in one import: of two at a time
 // that lead to one module jest may hand out the second before it is evaluated.
-const { href } = pathToFileURL(resolve("bin", "test-ports.mjs"));
+const { href } = pathToFileURL(resolve("bin", "testing", "test-ports.mjs"));
 const ports: TestPorts = await import(href);
 
 /** A port of 127.0.0.1 that is free, and that no other file or call of this run is given soon. */

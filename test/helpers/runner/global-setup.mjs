@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { claimRun } from "../../../bin/test-ports.mjs";
+import { claimRun } from "../../../bin/testing/test-ports.mjs";
 
 const SCRIPT = fileURLToPath(new URL("./test-services.mjs", import.meta.url));
 

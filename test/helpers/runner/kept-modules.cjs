@@ -85,7 +85,7 @@ const API_REFERENCES = "express-openapi-validator/dist/middlewares/parsers/schem
 
 /**
  * What is done before a package is loaded. Nobody but a test asks for the check of API files, and the build
- * leaves it out (`bin/packages.mjs`): here it is made when it is asked for. References are followed as the
+ * leaves it out (`bin/setup/packages.mjs`): here it is made when it is asked for. References are followed as the
  * build has it, too. Each of some thousand servers of the tests spent half a second on both.
  */
 const BEFORE = {

@@ -20,9 +20,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transformSync } from "@swc/core";
 import { Client } from "pg";
-import { copyAssets, sourceFiles } from "../../../bin/assets.mjs";
-import { joinPackages } from "../../../bin/packages.mjs";
-import { freePort } from "../../../bin/test-ports.mjs";
+import { copyAssets, sourceFiles } from "../../../bin/setup/assets.mjs";
+import { joinPackages } from "../../../bin/setup/packages.mjs";
+import { freePort } from "../../../bin/testing/test-ports.mjs";
 import { swcOptions } from "./swc-options.mjs";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));

@@ -37,7 +37,7 @@ async function exportsSeenFrom(place: string, names: readonly string[]) {
 /** What the build does, in a process of its own; with a cache of its own where one is named. */
 async function joinInto(place: string, ...cache: readonly string[]): Promise<void> {
   const words = [place, ...cache].map((word) => JSON.stringify(word)).join();
-  const script = `import(${JSON.stringify(path.resolve("bin/packages.mjs"))})
+  const script = `import(${JSON.stringify(path.resolve("bin/setup/packages.mjs"))})
     .then(({ joinPackages }) => joinPackages(${words}))
     .then((isDone) => console.log(isDone));`;
   const { stdout } = await run(process.execPath, ["-e", script]);

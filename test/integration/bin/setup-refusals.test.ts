@@ -10,7 +10,7 @@ describe("the version of Node", () => {
   it("is refused where the product does not run, with those on which it does", () => {
     const versions = ["18.20.8", "20.18.3", "20.19.0", "21.7.3", "22.0.0", "22.11.0", "22.12.0"];
     const later = ["23.0.0", "24.11.1", "25.2.1"];
-    const script = `import(${JSON.stringify(join(ROOT, "bin", "prepare.mjs"))}).then(({ nodeFault }) =>
+    const script = `import(${JSON.stringify(join(ROOT, "bin", "setup", "prepare.mjs"))}).then(({ nodeFault }) =>
       console.log(JSON.stringify(${JSON.stringify([...versions, ...later])}.map(nodeFault))));`;
     const { stdout } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
     const faultOf = (version: string) => `Node 20.19, 22.12 or newer is needed; this is ${version}`;
@@ -36,7 +36,7 @@ describe("a clone that cannot be written to", () => {
   ])("is named in one sentence, with what to do about it: %s", (code, sentence) => {
     const path = "/srv/causeway/.cache";
     const fault = `Object.assign(new Error("mkdir"), ${JSON.stringify({ code, path })})`;
-    const script = `import(${JSON.stringify(join(ROOT, "bin", "setup-error.mjs"))}).then(({ runSetup }) =>
+    const script = `import(${JSON.stringify(join(ROOT, "bin", "setup", "setup-error.mjs"))}).then(({ runSetup }) =>
       runSetup(() => { throw ${fault}; }));`;
     const { status, stderr } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
     expect({ status, stderr }).toEqual({ status: 1, stderr: `causeway: ${path}: ${sentence}\n` });

@@ -531,8 +531,8 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     };
     writeFileSync(
       join(clone, "bin", "slow.mjs"),
-      `import { runChild } from "./child.mjs";
-import { runSetup } from "./setup-error.mjs";
+      `import { runChild } from "./setup/child.mjs";
+import { runSetup } from "./setup/setup-error.mjs";
 await runSetup(() => runChild({ ...${JSON.stringify(slow)}, onOutput() {} }));`,
     );
     const { code, errors } = await runScript(["slow.mjs"]);

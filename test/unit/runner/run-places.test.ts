@@ -8,7 +8,7 @@ import { firstWords } from "../../helpers/endings.js";
 import { kitOffset } from "../../helpers/kit.js";
 import { freePort, MOST_WORKERS, RUNS } from "../../helpers/ports.js";
 
-const { href } = pathToFileURL(path.resolve("bin", "test-ports.mjs"));
+const { href } = pathToFileURL(path.resolve("bin", "testing", "test-ports.mjs"));
 
 const ends: (() => Promise<unknown>)[] = [];
 const endAll = () => Promise.all(ends.splice(0).map((end) => end()));

@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { freemem, tmpdir } from "node:os";
 import { join } from "node:path";
-import { isAlive } from "./lock.mjs";
+import { isAlive } from "../setup/lock.mjs";
 
 /** A file system in memory, on Linux. */
 const MEMORY_FOLDER = "/dev/shm";

@@ -20,7 +20,7 @@ import { SetupError } from "./setup-error.mjs";
 import { withSignsOfLife } from "./signs-of-life.mjs";
 import { isWhole, markWhole } from "./whole-folder.mjs";
 
-const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
+const ROOT = fileURLToPath(new URL("../../", import.meta.url)).replace(/[/\\]$/, "");
 
 /** The product as it runs. */
 export const PRODUCT = { project: "tsconfig.build.json", folder: "dist", extraSources: [] };

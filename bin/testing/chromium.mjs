@@ -1,7 +1,7 @@
 /** Finds the browser that tests of pages use; nothing downloads one. */
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { SetupError } from "./setup-error.mjs";
+import { SetupError } from "../setup/setup-error.mjs";
 
 /** Names under which systems install it, the free one first. */
 const PROGRAMS = [

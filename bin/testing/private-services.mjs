@@ -12,7 +12,7 @@ import {
 import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { SetupError } from "./setup-error.mjs";
+import { SetupError } from "../setup/setup-error.mjs";
 import { freePort } from "./test-ports.mjs";
 
 /** User and group id of `nobody`: PostgreSQL refuses to run as root. */

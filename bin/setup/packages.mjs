@@ -21,7 +21,7 @@ import { sourceFiles } from "./assets.mjs";
 import { isAlive } from "./lock.mjs";
 import { isWhole, markWhole } from "./whole-folder.mjs";
 
-const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
+const ROOT = fileURLToPath(new URL("../../", import.meta.url)).replace(/[/\\]$/, "");
 const CACHE = join(ROOT, ".cache", "packages");
 
 /** Packages that find files of their own (native code, workers) by where they lie. */
@@ -139,7 +139,7 @@ function packageOf(specifier) {
 
 function stampOf(wanted) {
   const hash = createHash("sha256").update(wanted.join("\n"));
-  for (const path of ["package-lock.json", "bin/packages.mjs"]) {
+  for (const path of ["package-lock.json", "bin/setup/packages.mjs"]) {
     hash.update(readFileSync(join(ROOT, path)));
   }
   return hash.digest("hex").slice(0, 16);

@@ -18,7 +18,7 @@ import { withLock } from "./lock.mjs";
 import { SetupError } from "./setup-error.mjs";
 import { withSignsOfLife } from "./signs-of-life.mjs";
 
-const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
+const ROOT = fileURLToPath(new URL("../../", import.meta.url)).replace(/[/\\]$/, "");
 
 const FOLDER = join(ROOT, "node_modules");
 const LOCK = join(ROOT, ".cache", "setup.lock");

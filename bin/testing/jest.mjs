@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 /** Node 22 and later decide by other measures, and refuse the flag. */
 const COUNTS_BYTES = Number.parseInt(process.versions.node, 10) < 22;
 
-const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
  * Of jest and its workers. There are more workers than cores: threads that collect garbage beside each

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { PRODUCT } from "./compile.mjs";
 import { hasWholePackages } from "./install.mjs";
 
-const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
+const ROOT = fileURLToPath(new URL("../../", import.meta.url)).replace(/[/\\]$/, "");
 
 /** The commands that stop payments, by their first words. */
 const STOPS = ["killswitch set", "withdrawals freeze"];

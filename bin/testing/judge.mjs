@@ -3,11 +3,11 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { runChild } from "./child.mjs";
-import { SetupError } from "./setup-error.mjs";
-import { withLock } from "./lock.mjs";
+import { runChild } from "../setup/child.mjs";
+import { SetupError } from "../setup/setup-error.mjs";
+import { withLock } from "../setup/lock.mjs";
 
-const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Lowest version of Go: the first that knows the `tool` directive. */
 const MINIMUM_GO = [1, 24];
