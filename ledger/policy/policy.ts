@@ -157,15 +157,33 @@ export interface JudgedRequest {
 /** Codes of pure rules that a request breaks. */
 export type BrokenRule = "BELOW_MINIMUM" | "ABOVE_MAXIMUM" | "DESTINATION_NOT_LISTED";
 
-/** The first rule about amount and destination that a request breaks; undefined for none. */
+/**
+ * The first rule about amount and destination that a request breaks of which nothing is signed yet;
+ * undefined for none.
+ */
 export function brokenRule(policy: Policy, request: JudgedRequest): BrokenRule | undefined {
+  const broken = brokenSigningRule(policy, request);
+  return broken ?? (isAboveDay(policy, request) ? "ABOVE_MAXIMUM" : undefined);
+}
+
+/** The same of one that may have been signed: what was counted within a day has its room of it. */
+export function brokenSigningRule(policy: Policy, request: JudgedRequest): BrokenRule | undefined {
   if (request.customerId === TREASURY) return brokenByTreasury(policy, request);
-  const { minimumUnits, maximumUnits, signerDayMaxUnits } = rulesOf(policy, request.asset);
+  const { minimumUnits, maximumUnits } = rulesOf(policy, request.asset);
   if (request.amountUnits < minimumUnits) return "BELOW_MINIMUM";
-  const isAbove = (most: bigint | undefined) => most !== undefined && request.amountUnits > most;
-  // What is more than a whole day's total would wait for room for ever.
-  if (isAbove(maximumUnits) || isAbove(signerDayMaxUnits)) return "ABOVE_MAXIMUM";
+  if (maximumUnits !== undefined && request.amountUnits > maximumUnits) return "ABOVE_MAXIMUM";
   return isListed(policy.allowList, request) ? undefined : "DESTINATION_NOT_LISTED";
+}
+
+/** Whether it is more than a whole day's total of the signer: it would wait for room for ever. */
+export function isAboveDay(
+  policy: Policy,
+  { customerId, asset, amountUnits }: Omit<JudgedRequest, "destination">,
+): boolean {
+  const { signerDayMaxUnits } = rulesOf(policy, asset);
+  // What the treasury moves is not counted.
+  if (customerId === TREASURY || signerDayMaxUnits === undefined) return false;
+  return amountUnits > signerDayMaxUnits;
 }
 
 /** To the cold storage that the policy names, or little enough to be gas for a deposit address. */

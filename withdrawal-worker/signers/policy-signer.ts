@@ -19,8 +19,9 @@ import { type KillSwitchState, stops } from "../../ledger/kill-switch/kill-switc
 import {
   approvalsFor,
   type BrokenRule,
-  brokenRule,
+  brokenSigningRule,
   type HashedPolicy,
+  isAboveDay,
   rulesOf,
 } from "../../ledger/policy/policy.js";
 import { breathe } from "../../runtime/process/main-thread.js";
@@ -65,11 +66,11 @@ const LASTING: ReadonlySet<SigningRefusalCode> = new Set<SigningRefusalCode>([
 
 const BROKEN_RULES: Readonly<Record<BrokenRule, string>> = {
   BELOW_MINIMUM: "the amount is below the policy's minimum",
-  ABOVE_MAXIMUM:
-    "the amount is above the policy's maximum (0 of an asset that it does not name), " +
-    "or above all that may be signed within 24 hours",
+  ABOVE_MAXIMUM: "the amount is above the policy's maximum (0 of an asset that it does not name)",
   DESTINATION_NOT_LISTED: "the destination is not on the customer's list",
 };
+
+const ABOVE_DAY = "the amount is above all that may be signed within 24 hours";
 
 /** A signer that keeps to rules. */
 export class PolicySigner implements Signer {
@@ -259,7 +260,7 @@ export class PolicySigner implements Signer {
     if (isForbiddenDestination(payment.destination, this.#rules.own)) {
       return refuse("FORBIDDEN_DESTINATION", "nobody is ever paid there");
     }
-    const broken = brokenRule(policy, payment);
+    const broken = brokenSigningRule(policy, payment);
     if (broken !== undefined) return refuse(broken, BROKEN_RULES[broken]);
     const { needed, signed } = approvalsFor(policy, payment);
     if (!signed) return undefined;
@@ -353,10 +354,13 @@ class DayRoom {
   }
 
   /** @param counted set where the payment may have been counted before */
-  take({ asset, amountUnits }: PaymentTerms, counted?: CountedPayment): SigningRefusal | undefined {
+  take(payment: PaymentTerms, counted?: CountedPayment): SigningRefusal | undefined {
+    const { asset, amountUnits } = payment;
     const { signerDayMaxUnits: most } = rulesOf(this.#policy.policy, asset);
     if (most === undefined) return undefined;
     if (counted !== undefined && this.#totals.isKnown(counted)) return undefined;
+    // Behind it: a total that was lowered since takes back nothing that is signed already.
+    if (isAboveDay(this.#policy.policy, payment)) return refuse("ABOVE_MAXIMUM", ABOVE_DAY);
     const usedUnits = (this.#used.get(asset) ?? this.#totals.signedUnits(asset)) + amountUnits;
     if (usedUnits > most) {
       const reason = `no more than ${most} of ${asset} is signed within 24 hours`;

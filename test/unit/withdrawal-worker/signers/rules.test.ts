@@ -295,6 +295,29 @@ describe("the total of a day", () => {
     expect(await signed(start(), paymentOn(1n, 4n))).toEqual(["signed"]);
   });
 
+  it("lowered below what is signed already, has that signed again on its nonce, and nothing new", async () => {
+    const { clock, file } = counted();
+    const files: RuleFiles = {
+      policy: policyOf({ signerDayMaxUnits: 30n }),
+      killSwitch: SWITCH_UNTOUCHED,
+    };
+    const totals = new SignerTotals(file, clock);
+    const limits = { limits: LIMITS, chainId: 6940n, totals };
+    const signer = signerOver(createKeyHolder(KEY), limits, files);
+    expect(await signed(signer, paymentOn(1n, 25n))).toEqual(["signed"]);
+    files.policy = policyOf({ signerDayMaxUnits: 20n });
+    const dearer = { ...paymentOn(1n, 25n), gasPriceAtoken: 2n };
+    expect(signer.review([dearer])).toEqual([undefined]);
+    expect(await signed(signer, dearer)).toEqual(["signed"]);
+    // What is more than a whole day's total would wait for room for ever.
+    const refusal = { kind: "refused", code: "ABOVE_MAXIMUM", isLasting: true };
+    const fresh = paymentOn(2n, 25n);
+    expect(await signer.sign([fresh], { signal })).toMatchObject([refusal]);
+    const { nonce: _nonce, ...unslotted } = fresh;
+    expect(signer.review([fresh, unslotted])).toMatchObject([refusal, refusal]);
+    expect(await signed(signer, paymentOn(3n, 20n))).toEqual(["DAY_TOTAL"]);
+  });
+
   it("is one for all workers of a home, whoever signed first and took over since", async () => {
     const { start } = counted();
     // Both have started; the second one stands by.
