@@ -73,13 +73,14 @@ export class WatchSeat {
   /** Renews the lease. @returns undefined where this watcher has none */
   async renew(): Promise<WatchLease | undefined> {
     const { database, log, owner, leaseMs } = this.#parts;
-    if (this.#lease === undefined) {
+    const lease = this.#lease;
+    if (lease === undefined) {
       if (await isWatchLeaseOfOther(database, { owner })) this.#seeOther();
       return undefined;
     }
-    if (await renewWatchLease(database, this.#lease, { leaseMs })) return this.#lease;
+    if (await renewWatchLease(database, lease, { leaseMs })) return lease;
     log.warn("another watcher has taken over");
-    this.forget();
+    this.forget(lease);
     return undefined;
   }
 
@@ -138,7 +139,7 @@ export class WatchSeat {
     const { database, leaseMs } = this.#parts;
     const holding = {
       renew: () => renewWatchLease(database, lease, { leaseMs }),
-      lost: () => new WatchLeaseLostError("WATCH_LEASE_LOST", "another watcher books blocks now"),
+      lost: () => new WatchLeaseLostError(lease),
       leaseMs,
       signal,
       // Catching up may take hours: each commit shows that the work is not hung.
@@ -169,8 +170,9 @@ export class WatchSeat {
     return true;
   }
 
-  /** The lease went to another. */
-  forget(): void {
+  /** A lease went to another. Work may find so long after: the one that was taken since is kept. */
+  forget({ epoch }: WatchLease): void {
+    if (this.#lease?.epoch !== epoch) return;
     this.#lease = undefined;
     this.#seeOther();
   }

@@ -208,7 +208,7 @@ export class Watcher {
       // The next round reads where the ledger stands, and what halts it.
       if (["CURSOR_MOVED", "INCIDENT_OPEN"].includes(errorCode(error))) return 0;
       if (error instanceof WatchLeaseLostError) {
-        this.#seat.forget();
+        this.#seat.forget(error);
         return 0;
       }
       const incident = toIncident(error);

@@ -5,13 +5,24 @@ import { acquireRow, isRowOfOther, type LeaseTerms, releaseRow, renewRow } from 
 
 const BLOCKS = { table: "watch_lease", key: "blocks" } as const;
 
-/** Another watcher has taken the cursor over: whatever was prepared is dropped. */
-export class WatchLeaseLostError extends AppError<"WATCH_LEASE_LOST"> {}
-
 /** The right to book blocks. */
 export interface WatchLease {
   /** Rises with every change of the holder. */
   readonly epoch: bigint;
+}
+
+/** Another watcher has taken the cursor over: whatever was prepared is dropped. */
+export class WatchLeaseLostError extends AppError<"WATCH_LEASE_LOST"> {
+  /** Of the lease that was lost: the process may have taken another one since. */
+  readonly epoch: bigint;
+
+  constructor({ epoch }: WatchLease) {
+    super("WATCH_LEASE_LOST", "another watcher books blocks now", {
+      details: { epoch: epoch.toString() },
+      retriable: true,
+    });
+    this.epoch = epoch;
+  }
 }
 
 /** Takes the lease when it is free or has run out. @returns undefined while another holds it */
@@ -58,8 +69,5 @@ export async function proveWatchLease(tx: Sql, { epoch }: WatchLease): Promise<v
     [BLOCKS.key, epoch.toString()],
   );
   if (rows.length > 0) return;
-  throw new WatchLeaseLostError("WATCH_LEASE_LOST", "another watcher books blocks now", {
-    details: { epoch: epoch.toString() },
-    retriable: true,
-  });
+  throw new WatchLeaseLostError({ epoch });
 }

@@ -273,7 +273,7 @@ describe("two watchers on one ledger", () => {
     expect(await readCursor(database)).toEqual(from);
     expect(await database.query(`SELECT 1 FROM incident`)).toEqual([]);
     // Told that it has lost it, it stands by.
-    zombie.forget();
+    zombie.forget(lease);
     await zombie.record(incident);
     expect(await database.query(`SELECT 1 FROM incident`)).toEqual([]);
   });

@@ -1,8 +1,12 @@
-/** An incident and the commits of blocks: each commit stands before it or is refused, none is beside it. */
+/**
+ * An incident and the commits of blocks: each commit stands before it or is refused, none is beside it. The
+ * seat that both are made from.
+ */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { WatchSeat } from "../../../deposit-watcher/watch-seat.js";
 import { type BlockStep, commitBlockStep } from "../../../ledger/blocks/block-step.js";
 import { readCursor, type WatchCursor } from "../../../ledger/watch/watch-cursor.js";
+import { proveWatchLease, WatchLeaseLostError } from "../../../ledger/watch/watch-lease.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import {
@@ -79,4 +83,22 @@ it("waits for the block that is being booked, and lets none be booked behind it"
   expect(order.toSorted()).toEqual(["INCIDENT_OPEN", "first block", "incident"]);
   expect((await openIncident(database))?.kind).toBe("NODES_DISAGREE");
   expect(await readCursor(database)).toMatchObject({ height: 0, blockHash: hashOf(0) });
+});
+
+it("keeps the lease that it took since, where work under a former one finds that lost", async () => {
+  const { database } = ledger;
+  const seat = new WatchSeat({ database, log: silentLog, owner: "test", leaseMs: 60_000 });
+  const former = await seat.take();
+  if (former === undefined) throw new Error("no lease");
+  await seat.giveBack();
+  const lease = await seat.take();
+  const lost = await database
+    .transaction((tx) => proveWatchLease(tx, former))
+    .catch((error) => error);
+  if (!(lost instanceof WatchLeaseLostError)) throw lost;
+  seat.forget(lost);
+  expect(seat.lease).toBe(lease);
+  expect(await seat.renew()).toBe(lease);
+  seat.forget({ epoch: former.epoch + 1n });
+  expect(seat.lease).toBeUndefined();
 });
