@@ -60,7 +60,9 @@ export class ApiError extends AppError<ApiErrorCode> {
     code: ApiErrorCode,
     message: string,
     details: Readonly<Record<string, unknown>> = {},
+    /** For the log alone. */
+    cause?: unknown,
   ) {
-    super(code, message, { details });
+    super(code, message, { details, cause });
   }
 }

@@ -161,8 +161,9 @@ async function raiseSwitch(parts: PolicyRouteParts, request: HttpRequest): Promi
   try {
     await setKillSwitch(parts.database, wanted, { neverLower: true });
   } catch (error) {
-    if (error instanceof AppError && error.retriable) throw await stopHome(parts, wanted);
-    if (!(error instanceof LedgerError && error.code === "SWITCH_LOWERED")) throw error;
+    const isRefused = error instanceof LedgerError && error.code === "SWITCH_LOWERED";
+    // Whatever else is wrong with the ledger: who wants it stopped has it stopped here.
+    if (!isRefused) throw await stopHome(parts, wanted, error);
     throw new ApiError(
       409,
       "SWITCH_LOWERED",
@@ -175,19 +176,24 @@ async function raiseSwitch(parts: PolicyRouteParts, request: HttpRequest): Promi
 
 /**
  * The home's file alone, where it becomes stricter: that is never wrong, whatever the ledger says. What
- * somebody sets meanwhile is looked at anew. @returns what the caller is told
+ * somebody sets meanwhile is looked at anew.
+ * @param cause why the ledger was not told
+ * @returns what the caller is told
  */
 async function stopHome(
   { switchFile }: PolicyRouteParts,
   wanted: KillSwitchState,
+  cause: unknown,
 ): Promise<ApiError> {
   let homeFault = "others write its file at the same moment";
   for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
     const looked = lookAtKillSwitchFile(switchFile);
     const before = fileSwitch(switchFile);
-    if (stricter(before, wanted) !== wanted) return toldHome(before);
+    if (stricter(before, wanted) !== wanted) return toldHome(before, cause);
     try {
-      if (await exchangeKillSwitchFile(switchFile, looked, wanted)) return toldHome(wanted);
+      if (await exchangeKillSwitchFile(switchFile, looked, wanted)) {
+        return toldHome(wanted, cause);
+      }
     } catch (error) {
       if (errorCode(error) === "UNKNOWN") throw error;
       homeFault = errorMessage(error);
@@ -195,12 +201,13 @@ async function stopHome(
     }
   }
   const told = "neither the ledger nor this home could be told: nothing more is stopped";
-  return new ApiError(503, "UNAVAILABLE", told, { homeFault });
+  return new ApiError(503, "UNAVAILABLE", told, { homeFault }, cause);
 }
 
-function toldHome({ level }: KillSwitchState): ApiError {
-  const told = `this home is at ${level} and obeys; the ledger could not be told: set it again`;
-  return new ApiError(503, "UNAVAILABLE", told);
+function toldHome({ level }: KillSwitchState, cause: unknown): ApiError {
+  const next = cause instanceof AppError && cause.retriable ? "set it again" : "see the log";
+  const told = `this home is at ${level} and obeys; the ledger could not be told: ${next}`;
+  return new ApiError(503, "UNAVAILABLE", told, {}, cause);
 }
 
 /**

@@ -42,9 +42,10 @@ function patient(database: SqlDatabase): Pick<SqlDatabase, "transaction"> {
   };
 }
 
+const UNHEARD = new SqlError("DATABASE_UNAVAILABLE", "lock timeout", { retriable: true });
+
 /** A database that cannot be told anything. */
-function deaf(database: SqlDatabase): SqlDatabase {
-  const fault = new SqlError("DATABASE_UNAVAILABLE", "lock timeout", { retriable: true });
+function deaf(database: SqlDatabase, fault: Error = UNHEARD): SqlDatabase {
   const transaction = () => Promise.reject(fault);
   return Object.assign(Object.create(database), { transaction });
 }
@@ -182,6 +183,28 @@ it("gives up a home whose file others write without an end", async () => {
     expect(readKillSwitchFile(file).level).toBe("none");
   } finally {
     clearImmediate(next);
+    rmSync(folder, { recursive: true });
+  }
+});
+
+it.each([
+  ["refuses what it is told", new SqlError("CHECK_VIOLATION", "kill_switch_reason_check")],
+  ["fails in a way that nobody knows", new Error("no such thing")],
+])("is obeyed by the home, too, whose ledger %s", async (_what, fault) => {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-refused-switch-"));
+  const file = join(folder, "kill-switch.json");
+  await ensureKillSwitchFile(file, house.database);
+  try {
+    const told = await raise(file, "stop-sign", "a key has leaked", deaf(house.database, fault));
+    expect(told).toMatchObject({
+      status: 503,
+      body: {
+        code: "UNAVAILABLE",
+        message: "this home is at stop-sign and obeys; the ledger could not be told: see the log",
+      },
+    });
+    expect(readKillSwitchFile(file)).toMatchObject({ level: "stop-sign", by: "ann" });
+  } finally {
     rmSync(folder, { recursive: true });
   }
 });
