@@ -51,6 +51,7 @@ import { KeptRuns1760000000046 } from "./migrations/tamper/0046-kept-runs.js";
 import { ClaimsOfLeaving1760000000048 } from "./migrations/0048-claims-of-leaving.js";
 import { StrandedMoves1760000000049 } from "./migrations/treasury/0049-stranded-moves.js";
 import { RulesWithoutAPath1760000000050 } from "./migrations/0050-rules-without-a-path.js";
+import { CharactersOfTexts1760000000051 } from "./migrations/0051-characters-of-texts.js";
 import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -110,6 +111,7 @@ export const LEDGER_MIGRATIONS = [
   ClaimsOfLeaving1760000000048,
   StrandedMoves1760000000049,
   RulesWithoutAPath1760000000050,
+  CharactersOfTexts1760000000051,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -6,6 +6,10 @@ import {
   openLedger,
   readStoredIdentity,
 } from "../../../ledger/database.js";
+import { recordCalls } from "../../../ledger/access/api-calls.js";
+import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
+import { recordVerdicts } from "../../../ledger/policy/screening-verdicts.js";
+import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { NUMBERINGS } from "../../../runtime/sql/numbering.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
 import { openTestLedger, silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
@@ -60,6 +64,58 @@ describe("opening the ledger", () => {
     const { url, drop } = await createTestDatabase("SQL_ASCII");
     const database = await openLedger({ url, log: silentLog, signal, identity: TEST_IDENTITY });
     expect(await database.query("SELECT $1::text AS said", ["≠ 字"])).toEqual([{ said: "≠ 字" }]);
+    await database.close();
+    await drop();
+  });
+
+  it("counts characters of texts there, and no bytes", async () => {
+    const { url, drop } = await createTestDatabase("SQL_ASCII");
+    const database = await openLedger({ url, log: silentLog, signal, identity: TEST_IDENTITY });
+    const wanted = { level: "stop-new", reason: "字".repeat(500), by: "字".repeat(100) } as const;
+    await setKillSwitch(database, wanted);
+    expect(await readKillSwitch(database)).toMatchObject(wanted);
+    const call = {
+      keyId: "a-key",
+      method: "POST",
+      path: "/v1/withdrawals",
+      bodySha256: "00".repeat(32),
+      idempotencyKey: undefined,
+      signedDigest: undefined,
+      actor: undefined,
+    };
+    const said = { actor: "字".repeat(100), reason: "字".repeat(500) };
+    await recordCalls(database, { service: "test", nowMs: Date.now() }, [{ ...call, ...said }]);
+    expect(await database.query("SELECT actor, reason FROM api_call")).toEqual([said]);
+    const refused = recordCalls(database, { service: "test", nowMs: Date.now() }, [
+      { ...call, reason: "x".repeat(501) },
+    ]);
+    await expect(refused).rejects.toMatchObject({ code: "CHECK_VIOLATION" });
+    const answer = {
+      withdrawalId: toWithdrawalId(`wd_${"0".repeat(26)}`),
+      verdict: "review",
+      reference: "字".repeat(200),
+    } as const;
+    await database.transaction(async (tx) => {
+      // About a withdrawal that is not there.
+      await tx.query("SET LOCAL session_replication_role = replica");
+      await recordVerdicts(tx, [answer]);
+    });
+    // What is left in bytes is never anything but ASCII.
+    const inBytes = await database.query<{ text: string }>(
+      `SELECT conrelid::regclass || '.' || substring(pg_get_constraintdef(oid) FROM 'length.(\\w+)') AS text
+         FROM pg_constraint
+        WHERE contype = 'c' AND pg_get_constraintdef(oid) ~ 'length.(?!convert_to)' ORDER BY text`,
+    );
+    expect(inBytes.map(({ text }) => text)).toEqual([
+      "api_key_signature.verifier",
+      "operator_decision.key",
+      "operator_decision.seen",
+      "webhook.url",
+      "webhook_secret.secret",
+      "withdrawal.idempotency_key",
+      "withdrawal.requested_by",
+      "withdrawal_approval.key_id",
+    ]);
     await database.close();
     await drop();
   });
