@@ -3,6 +3,7 @@
  * is signed, whoever asks.
  */
 import type { Address } from "../../chain/address.js";
+import { shorten } from "../../chain/evm/foreign-text.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type Incident, incidentText, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../kill-switch/kill-switch.js";
@@ -120,26 +121,34 @@ export function behindReason(seen: bigint, known: bigint): string {
 /** Between causes that froze a wallet one after the other. */
 const ALSO = "; also: ";
 
+/** Longest cause, in characters; those before the last stay while they come to no more, the first always. */
+const MAX_CAUSE_LENGTH = 1_000;
+
 /**
  * Freezes signing. A further cause stands behind the first, so that whoever takes one away sees the
- * others; of many the first ones and the last stay.
+ * others; of many the first ones and the last stay. They are left out in whole: a database of SQL_ASCII
+ * would cut within a character, and nobody could read the row.
  * @returns false if it was frozen for this cause already
  */
 export async function freezeSigning(sql: Sql, wallet: Address, reason: string): Promise<boolean> {
   const rows = await sql.query(
     `WITH changed AS (
-       INSERT INTO signing_freeze AS old (wallet, frozen, reason) VALUES ($1, true, left($2, 1000))
+       INSERT INTO signing_freeze AS old (wallet, frozen, reason) VALUES ($1, true, $2)
        ON CONFLICT (wallet) DO UPDATE
           SET frozen = true,
-              reason = CASE WHEN old.frozen THEN left(old.reason, 1000) || $3 ELSE '' END
-                       || left($2, 1000),
+              reason = coalesce((
+                SELECT string_agg(cause, $3::text ORDER BY place)
+                  FROM (SELECT cause, place, sum(length(cause)) OVER (ORDER BY place) AS total
+                          FROM unnest(string_to_array(old.reason, $3::text)) WITH ORDINALITY
+                            AS causes (cause, place)) AS causes
+                 WHERE old.frozen AND (place = 1 OR total <= $5)) || $3::text, '') || $2,
               changed_at = CASE WHEN old.frozen THEN old.changed_at ELSE now() END
          WHERE NOT old.frozen
-            OR position(left($2, 1000) IN old.reason) = 0
+            OR position($2 IN old.reason) = 0
                AND NOT ($2 LIKE $4 || '%' AND old.reason LIKE '%' || $4 || '%')
        RETURNING wallet)
      SELECT wallet FROM changed`,
-    [wallet, reason, ALSO, BEHIND_CHAIN],
+    [wallet, shorten(reason, MAX_CAUSE_LENGTH), ALSO, BEHIND_CHAIN, MAX_CAUSE_LENGTH],
   );
   return rows.length > 0;
 }

@@ -12,8 +12,15 @@ import { recordVerdicts } from "../../../ledger/policy/screening-verdicts.js";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { NUMBERINGS } from "../../../runtime/sql/numbering.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
-import { openTestLedger, silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
+import { freezeSigning, readFreeze } from "../../../ledger/requests/signing-freeze.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  silentLog,
+  TEST_IDENTITY,
+} from "../../helpers/services/ledger.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
+import { WALLET } from "../../helpers/exchange/house.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";
 
 const { signal } = new AbortController();
@@ -100,6 +107,12 @@ describe("opening the ledger", () => {
       await tx.query("SET LOCAL session_replication_role = replica");
       await recordVerdicts(tx, [answer]);
     });
+    await registerTestWallets(database, WALLET);
+    // None is cut within a character: no row with such a half can be read.
+    const causes = ["一", "二", "三"].map((character) => character.repeat(1_100));
+    for (const cause of causes) await freezeSigning(database, WALLET, cause);
+    const [first, , last] = causes.map((cause) => cause.slice(0, 1_000));
+    expect((await readFreeze(database, WALLET)).reason).toBe(`${first}; also: ${last}`);
     // What is left in bytes is never anything but ASCII.
     const inBytes = await database.query<{ text: string }>(
       `SELECT conrelid::regclass || '.' || substring(pg_get_constraintdef(oid) FROM 'length.(\\w+)') AS text
