@@ -9,6 +9,7 @@ import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import type { Logger } from "../process/logger.js";
 import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
 import type { CopyRows } from "./copy-rows.js";
+import { WITHOUT_BOUNDS } from "./long-work.js";
 import { endConnection } from "./lost-connections.js";
 import { KEEP_ALIVE, setSession } from "./session-settings.js";
 import type { Sql } from "./sql.js";
@@ -29,7 +30,10 @@ export interface SqlSession extends Sql {
   transaction<T>(work: (tx: CopySql) => Promise<T>): Promise<T>;
   /** Takes a lock that lasts as long as the connection; false while somebody else has it. */
   tryLock(key: bigint): Promise<boolean>;
-  /** The same connection, for what takes long on large tables: its statements have hours. */
+  /**
+   * The same connection, for what takes long on large tables: its statements have hours, whatever the server
+   * bounds others by. One that is given by itself is a transaction: not for what cannot be in one.
+   */
   patient(): SqlSession;
   /** The bytes of a `COPY ... TO STDOUT`, as they come; the reader's pace is the server's. */
   copyOut(statement: string): Readable;
@@ -82,13 +86,19 @@ class ClientSession implements SqlSession {
   constructor(
     private readonly client: Client,
     private readonly answerTimeoutMs: number,
+    private readonly isPatient = false,
   ) {}
 
   patient(): SqlSession {
-    return new ClientSession(this.client, LONG_ANSWER_TIMEOUT_MS);
+    return new ClientSession(this.client, LONG_ANSWER_TIMEOUT_MS, true);
   }
 
   query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+    if (!this.isPatient) return this.ask(text, parameters);
+    return this.transaction((tx) => tx.query(text, parameters));
+  }
+
+  private ask<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
     return this.answered(async () => {
       const { rows } = await this.client.query(text, [...parameters]);
       return rows as Row[];
@@ -104,16 +114,17 @@ class ClientSession implements SqlSession {
   }
 
   async transaction<T>(work: (tx: CopySql) => Promise<T>): Promise<T> {
-    await this.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+    await this.ask("BEGIN ISOLATION LEVEL READ COMMITTED");
     try {
+      if (this.isPatient) await this.ask(WITHOUT_BOUNDS);
       const result = await work({
-        query: (text, parameters) => this.query(text, parameters),
+        query: (text, parameters) => this.ask(text, parameters),
         copyIn: (target, rows) => this.copyIn(target, rows),
       });
       await this.commit();
       return result;
     } catch (error) {
-      await this.query("ROLLBACK").catch((ending: unknown) => {
+      await this.ask("ROLLBACK").catch((ending: unknown) => {
         if (!(ending instanceof SqlError)) throw ending;
       });
       throw error;

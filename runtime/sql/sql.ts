@@ -1,13 +1,9 @@
 /** PostgreSQL: pool, transactions that are repeated on conflicts, migrations under one lock. */
 import { type ClientBase, types as postgresTypes } from "pg";
-import {
-  DataSource,
-  type MigrationInterface,
-  type QueryRunner,
-  QueryRunnerAlreadyReleasedError,
-} from "typeorm";
+import { DataSource, type QueryRunner, QueryRunnerAlreadyReleasedError } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
 import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
+import { type MigrationClass, withoutBounds } from "./long-work.js";
 import { endConnection, surviveLostConnections } from "./lost-connections.js";
 import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
@@ -57,9 +53,6 @@ export interface SqlDatabase extends Sql {
   /** Waits for statements in flight and closes all connections; may be called again. */
   close(): Promise<void>;
 }
-
-/** A migration class; its name must end in a 13-digit timestamp (TypeORM orders by it). */
-export type MigrationClass = new () => MigrationInterface;
 
 /** What `openDatabase` needs; its signal ends waiting for the migration lock, too. */
 export interface OpenDatabaseOptions extends PatienceOptions {
@@ -260,7 +253,7 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
     type: "postgres",
     url: options.url,
     applicationName: options.applicationName,
-    migrations: [...options.migrations],
+    migrations: options.migrations.map(withoutBounds),
     migrationsTableName: "schema_migration",
     migrationsTransactionMode: "each",
     synchronize: false,

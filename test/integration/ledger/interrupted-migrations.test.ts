@@ -2,7 +2,8 @@
 import { afterEach, expect, it } from "@jest/globals";
 import type { MigrationInterface, QueryRunner } from "typeorm";
 import { LEDGER_MIGRATIONS, openLedger } from "../../../ledger/database.js";
-import { type MigrationClass, openDatabase } from "../../../runtime/sql/sql.js";
+import type { MigrationClass } from "../../../runtime/sql/long-work.js";
+import { openDatabase } from "../../../runtime/sql/sql.js";
 import { createRandom } from "../../helpers/random.js";
 import { createLedgerDatabase, silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";

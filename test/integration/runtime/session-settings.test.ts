@@ -1,6 +1,7 @@
 /** What connections say of themselves to a server whose own settings are PostgreSQL's defaults. */
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { MigrationInterface, QueryRunner } from "typeorm";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
@@ -117,4 +118,70 @@ it("learns soon that a server is gone without a word", async () => {
   }
   await session.close();
   await db.close();
+});
+
+describe("on a server that ends what takes long", () => {
+  const BOUNDS = ["statement_timeout", "lock_timeout", "transaction_timeout"];
+  /** Longer than any of them. */
+  const LONG = "SELECT pg_sleep(0.4)";
+  /** Those that the server knows. */
+  const READ = `SELECT array(SELECT current_setting(name, true) FROM unnest($1::text[]) AS name
+    WHERE current_setting(name, true) IS NOT NULL) AS bounds`;
+
+  class TakeLong1700000000001 implements MigrationInterface {
+    async up(runner: QueryRunner): Promise<void> {
+      await runner.query("CREATE TABLE long (bounds text[])");
+      await runner.query(LONG);
+      await runner.query(`INSERT INTO long ${READ}`, [BOUNDS]);
+    }
+
+    async down(): Promise<void> {}
+  }
+
+  let strict: TestDatabase;
+  beforeAll(async () => {
+    strict = await createTestDatabase();
+    const name = new URL(strict.url).pathname.slice(1);
+    await runOnServer(
+      strict.url,
+      `DO $$ DECLARE bound text; BEGIN
+         FOREACH bound IN ARRAY '{${BOUNDS.join(",")}}'::text[] LOOP
+           CONTINUE WHEN current_setting(bound, true) IS NULL;
+           EXECUTE format('ALTER DATABASE ${name} SET %I = %L', bound, '200ms');
+         END LOOP;
+       END $$`,
+    );
+  });
+  afterAll(() => strict.drop());
+
+  it("migrations take as long as they take, and what comes behind them is bounded again", async () => {
+    const db = await openDatabase({
+      ...common,
+      url: strict.url,
+      migrations: [TakeLong1700000000001],
+      poolSize: 2,
+      signal,
+      startTimeoutMs: 0,
+    });
+    const [row] = await db.query<{ bounds: string[] }>("SELECT bounds FROM long");
+    expect(new Set(row?.bounds)).toEqual(new Set(["0"]));
+    expect(await db.query("SELECT name FROM schema_migration")).toEqual([
+      { name: TakeLong1700000000001.name },
+    ]);
+    await expect(db.query(LONG)).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
+    await db.close();
+  });
+
+  it("so does what a connection of its own does patiently, and nothing else", async () => {
+    const session = await openSqlSession({ ...common, url: strict.url });
+    const patient = session.patient();
+    await patient.transaction(async (tx) => {
+      await tx.query(LONG);
+      const [row] = await tx.query<{ bounds: string[] }>(READ, [BOUNDS]);
+      expect(new Set(row?.bounds)).toEqual(new Set(["0"]));
+    });
+    await patient.query(LONG);
+    await expect(session.query(LONG)).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
+    await session.close();
+  });
 });
