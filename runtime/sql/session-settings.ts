@@ -26,6 +26,9 @@ interface Queried {
  * The server compiles no statement to machine code: its estimate of a short one over several tables, above
  * all young ones, is high enough to begin with that, and it takes longer than the statement.
  * Times are written as the driver reads them: in another style it takes them for nothing.
+ * A statement by itself sees what others have committed while it waited for them, as transactions that say so
+ * do: isolated more strictly, it would fail for each row that another has changed meanwhile. Whether it may
+ * write at all stays the server's word: some are made read-only when their disk is nearly full.
  * A server ends the statement of a client that is gone, which it would not notice while it waits for a lock:
  * what was given up would go on, and its sessions would fill the server (PostgreSQL 14 and newer, on systems
  * that tell it so: elsewhere it refuses, and goes without).
@@ -49,7 +52,12 @@ export async function setSession(connection: Queried, idleInTransactionMs: numbe
 /** PostgreSQL's `invalid_parameter_value`. */
 const INVALID_VALUE = "22023";
 
-const FIXED = ["SET jit = off", "SET search_path = public", "SET datestyle = ISO"];
+const FIXED = [
+  "SET jit = off",
+  "SET search_path = public",
+  "SET datestyle = ISO",
+  "SET default_transaction_isolation = 'read committed'",
+];
 
 /** PostgreSQL 14 and newer. */
 const IDLES =

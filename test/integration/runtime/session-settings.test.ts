@@ -185,3 +185,42 @@ describe("on a server that ends what takes long", () => {
     await session.close();
   });
 });
+
+describe("on a server that isolates transactions more strictly than it must", () => {
+  const READ = "SELECT current_setting('transaction_isolation') AS level";
+
+  it.each(["repeatable read", "serializable"])(
+    "a statement by itself waits for others and goes on with what they left, beside %s",
+    async (level) => {
+      const strict = await createTestDatabase();
+      const name = new URL(strict.url).pathname.slice(1);
+      await runOnServer(
+        strict.url,
+        `ALTER DATABASE ${name} SET default_transaction_isolation = '${level}';
+         CREATE TABLE lease (epoch integer); INSERT INTO lease VALUES (1)`,
+      );
+      const db = await openDatabase({
+        ...common,
+        url: strict.url,
+        migrations: [],
+        poolSize: 4,
+        signal,
+      });
+      let renewing: Promise<unknown[]> | undefined;
+      await db.transaction(async (tx) => {
+        await tx.query("UPDATE lease SET epoch = epoch + 1");
+        renewing = db.query("UPDATE lease SET epoch = epoch + 1 RETURNING epoch");
+        renewing.catch(() => undefined);
+        const waiting =
+          "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        await until(async () => (await db.query(waiting)).length > 0, { timeoutMs: 5_000 });
+      });
+      expect(await renewing).toEqual([{ epoch: 3 }]);
+      await db.close();
+      const session = await openSqlSession({ ...common, url: strict.url });
+      expect(await session.query(READ)).toEqual([{ level: "read committed" }]);
+      await session.close();
+      await strict.drop();
+    },
+  );
+});
