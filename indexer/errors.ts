@@ -4,7 +4,8 @@ import { AppError } from "../chain/errors.js";
 /**
  * Codes of the indexer. FOREIGN_INDEX, NEWER_INDEX and OLDER_INDEX: the tables are of another chain
  * or version; CONTRADICTED: node and index disagree about a final block, or about coins; NODE_UNFIT:
- * the node lacks a method or has deleted what is needed; the others are answers of the API.
+ * the node lacks a method or has deleted what is needed; DATABASE_TOO_OLD: the server lacks a function; the
+ * others are answers of the API.
  */
 const INDEXER_ERROR_CODES = [
   "FOREIGN_INDEX",
@@ -12,6 +13,7 @@ const INDEXER_ERROR_CODES = [
   "OLDER_INDEX",
   "CONTRADICTED",
   "NODE_UNFIT",
+  "DATABASE_TOO_OLD",
   "WRONG_NETWORK",
   "NOT_FOUND",
   "INVALID_FIELD",

@@ -21,6 +21,7 @@ import { IndexFollower } from "./ingest/follower.js";
 import { readIdentity } from "./ingest/node-identity.js";
 import { type IndexIdentity, readProgress } from "./store/progress.js";
 import { LIVE_SCHEMA } from "./store/schema.js";
+import { assertServerVersion } from "./store/server-version.js";
 
 /** Connections of the API: reads are short, and the writer has one of its own. */
 const POOL_SIZE = 8;
@@ -47,6 +48,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     keepsPlans: true,
     async beforeMigrating(sql) {
       await assertHoldsText(sql);
+      await assertServerVersion(sql);
       return false;
     },
   });

@@ -18,6 +18,7 @@ import { readIdentity } from "../ingest/node-identity.js";
 import { IndexerError } from "../errors.js";
 import { assertOurs, hasIndexes, readProgress } from "../store/progress.js";
 import { type IndexSchema, LIVE_SCHEMA, OLD_SCHEMA, REBUILD_SCHEMA } from "../store/schema.js";
+import { assertServerVersion } from "../store/server-version.js";
 
 /** Where node and database are. */
 export interface MaintenanceOptions {
@@ -75,6 +76,7 @@ const MAX_MOVES = 100;
  */
 export async function rebuildIndex(options: MaintenanceOptions): Promise<MaintenanceReport> {
   const { databaseUrl: url, signal } = options;
+  await withSession(url, assertServerVersion);
   const rpc = createJsonRpcClient({ url: options.nodeUrl, timeoutMs: options.timeoutMs });
   try {
     const node = createEvmClient(rpc);
