@@ -3,6 +3,7 @@ import { errorMessage } from "../chain/errors.js";
 import type { Hash32 } from "../chain/hex.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { assertHoldsText } from "../runtime/sql/encoding.js";
+import { moveNumbersOn } from "../runtime/sql/numbers-behind.js";
 import { openDatabase, type Sql, type SqlDatabase } from "../runtime/sql/sql.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import { LedgerError } from "./errors.js";
@@ -151,7 +152,8 @@ export type OlderTables = "migrate" | "refuse" | "leave" | "any";
 /**
  * Connects, checks that the database is empty or belongs to this chain, migrates, and writes the
  * identity on the first opening.
- * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, DATABASE_ENCODING, and the driver's errors
+ * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, NUMBERS_BEHIND, DATABASE_ENCODING, and the
+ *   driver's errors
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
   const { url, log, signal, identity, olderTables = "migrate" } = options;
@@ -193,11 +195,26 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
       await writeIdentity(database, identity);
       await checkIdentity(database, identity);
     }
+    const behind = await moveNumbersOn(database, { log });
+    // What only stops payments must get through.
+    if (olderTables !== "any") assertNumbersGoOn(behind);
     return database;
   } catch (error) {
     await database.close();
     throw error;
   }
+}
+
+/** @throws NUMBERS_BEHIND */
+function assertNumbersGoOn(behind: readonly string[]): void {
+  if (behind.length === 0) return;
+  throw new LedgerError(
+    "NUMBERS_BEHIND",
+    `the database is about to give numbers again that lie before those of rows (${behind.join(", ")}), as ` +
+      "one that logical replication has filled does, and the service's role may not move them: " +
+      "run `causeway migrate` as the owner",
+    { details: { behind } },
+  );
 }
 
 /** What `openLedger` saw before it changed anything. */

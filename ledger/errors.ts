@@ -4,7 +4,8 @@ import { AppError } from "../chain/errors.js";
 /**
  * Codes of the ledger. FOREIGN_LEDGER and NEWER_LEDGER: the database belongs to another chain or a
  * later version; MIGRATION_NEEDED: its tables are older than this program, whose role may not change
- * them, or which was not asked to; ROLE_UNSAFE: a service's role may do more than a service
+ * them, or which was not asked to; NUMBERS_BEHIND: rows would get numbers that lie before others, and the
+ * service's role may not change that; ROLE_UNSAFE: a service's role may do more than a service
  * should; JOURNAL_CONFLICT: a used idempotency key came with other postings;
  * INSUFFICIENT_BALANCE and UNKNOWN_CUSTOMER: the database refused a movement;
  * CURSOR_MOVED: another watcher advanced the cursor;
@@ -37,6 +38,7 @@ const LEDGER_ERROR_CODES = [
   "FOREIGN_LEDGER",
   "NEWER_LEDGER",
   "MIGRATION_NEEDED",
+  "NUMBERS_BEHIND",
   "ROLE_UNSAFE",
   "JOURNAL_CONFLICT",
   "INSUFFICIENT_BALANCE",

@@ -327,6 +327,8 @@ function rightsOf(
     toRole("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM"),
     toRole("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM"),
     toRole("GRANT SELECT ON ALL TABLES IN SCHEMA public TO"),
+    // Whether numbers are behind what rows have (`moveNumbersOn`): neither drawn by it nor moved.
+    toRole("GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO"),
     ...writes.hidden.map((table) => toRole("REVOKE SELECT ON %I FROM", [table])),
     ...writes.insert.map((table) => {
       const columns = columnsOf.get(table) ?? [];

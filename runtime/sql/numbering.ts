@@ -2,7 +2,7 @@
  * Numbers that PostgreSQL draws for rows, and that it may draw a second time: where a database was made
  * from a template (`CREATE DATABASE … TEMPLATE`, a quick way to put a copy back), a server that is killed
  * before its next checkpoint forgets what was drawn since. The rows stand, their keys refuse the number,
- * and each try draws the next one.
+ * and each try draws the next one. `numbers-behind.ts` is for those that no row has.
  */
 import type { AppError } from "../../chain/errors.js";
 import { SqlError } from "./sql-errors.js";

@@ -14,6 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => books?.close());
 
+const own = () => ({ genesisHash: books.bench.chain.genesisHash, chainId: 6940n });
+
 describe("the chain of links", () => {
   it("links what is new at once, and what committed late when all is looked at", async () => {
     const { database, owner } = books.bench.ledger;
@@ -99,6 +101,42 @@ describe("the chain of links", () => {
     }
   });
 
+  it("goes on behind what is linked where the server would give a number again", async () => {
+    const { database, owner, url, ownerUrl } = books.bench.ledger;
+    const { signal } = new AbortController();
+    const open = (of: string) => openLedger({ url: of, log: silentLog, signal, identity: own() });
+    const list = async (sql: Sql) => {
+      const [row] = await sql.query<{ id: string }>(
+        `INSERT INTO policy_listing (customer_id, destination, listed)
+         VALUES ('again', '0x${"5".repeat(40)}', true) RETURNING id`,
+      );
+      return Number(row?.id);
+    };
+    const settledKeys = new SettledKeys();
+    const link = async () => linkRows(database, "all", await settledKeys.look(database));
+    const gap = await owner
+      .transaction(async (tx) => {
+        throw await list(tx);
+      })
+      .catch(Number);
+    const newest = await list(owner);
+    for (let round = 0; round < 3; round += 1) await link();
+    const drawn = "SELECT last_value::text AS last FROM deposit_seq_seq";
+    const before = await owner.query(drawn);
+
+    await owner.query("SELECT setval('policy_listing_id_seq', $1, false)", [gap]);
+    await expect(open(url)).rejects.toMatchObject({
+      code: "NUMBERS_BEHIND",
+      message: expect.stringMatching(/policy_listing_id_seq.* as the owner/),
+    });
+    await (await open(ownerUrl)).close();
+    expect(await list(owner)).toBeGreaterThan(newest);
+    expect((await link()).linked).toBe(1);
+    // Only what is behind is moved, and a service goes on.
+    expect(await owner.query(drawn)).toEqual(before);
+    await (await open(url)).close();
+  });
+
   it("carries nothing of a ledger that was lost into the one in its place", async () => {
     const { owner } = books.bench.ledger;
     const list = (sql: Sql, count: number) =>
@@ -118,7 +156,7 @@ describe("the chain of links", () => {
       url: books.copy.url,
       log: silentLog,
       signal: new AbortController().signal,
-      identity: { genesisHash: books.bench.chain.genesisHash, chainId: 6940n },
+      identity: own(),
     });
     try {
       await list(owner, 5);
