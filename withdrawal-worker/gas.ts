@@ -50,6 +50,15 @@ export function estimateCeiling(settings: GasSettings): bigint {
   return (settings.limitMax * 100n) / (100n + BigInt(settings.marginPercent));
 }
 
+/**
+ * Gas that a balance pays for at a price behind the payment's value, at most the ceiling; below zero where it
+ * does not cover the value. A call that names more gas is refused, however little it would use.
+ */
+export function affordableGas(leftAtoken: Atoken, price: Atoken, ceiling: bigint): bigint {
+  if (leftAtoken < 0n) return -1n;
+  return price === 0n ? ceiling : lower(leftAtoken / price, ceiling);
+}
+
 /** The node's suggestion, not below the floor and never above the cap. */
 export function choosePrice(
   suggestedAtoken: Atoken,

@@ -1,6 +1,7 @@
 /** Gas of payments: margins round up, prices stay between floor and cap. */
 import { describe, expect, it } from "@jest/globals";
 import {
+  affordableGas,
   cancelPriceCap,
   choosePrice,
   type GasSettings,
@@ -31,6 +32,13 @@ describe("gas", () => {
     expect(withTokenMargin(40_000n, settings)).toBe(65_100n);
     expect(withTokenMargin(80_000n, settings)).toBe(100_000n);
     expect(withTokenMargin(90_000n, settings)).toBe(108_000n);
+  });
+
+  it("is asked for as far as the coins behind the value go, within the ceiling", () => {
+    expect(affordableGas(999n, 10n, 80_000n)).toBe(99n);
+    expect(affordableGas(10n ** 18n, 10n, 80_000n)).toBe(80_000n);
+    expect(affordableGas(0n, 0n, 80_000n)).toBe(80_000n);
+    expect(affordableGas(-1n, 0n, 80_000n)).toBe(-1n);
   });
 
   it("takes the suggested price between floor and cap", () => {

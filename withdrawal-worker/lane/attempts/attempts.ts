@@ -17,8 +17,16 @@ import { calldataOf, paymentTerms } from "../../../ledger/requests/payment-terms
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../../failpoints.js";
-import { type AttemptGas, type GasSettings, lower } from "../../gas.js";
-import type { LaneContext, Round } from "../lane-context.js";
+import {
+  affordableGas,
+  type AttemptGas,
+  estimateCeiling,
+  type GasSettings,
+  lower,
+  TRANSFER_GAS,
+} from "../../gas.js";
+import { gasOf, type LaneContext, type Round } from "../lane-context.js";
+import type { PaymentEstimate } from "../wallet-node.js";
 
 /** Payments signed for one slot; more means that something is wrong that a machine cannot mend. */
 export const MAX_PAYMENT_ATTEMPTS = 32;
@@ -152,6 +160,22 @@ export function planPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGa
   const { to, valueAtoken, transfer } = paymentTerms(slot);
   const data = hexToBytes(calldataOf({ transfer }));
   return plan(context, slot, { kind: "payment", to, valueAtoken, data, ...gas });
+}
+
+/** A slot's payment as a node is asked about it before it is signed at another price, or for other gas. */
+export function estimateOf(
+  context: LaneContext,
+  round: Round,
+  slot: LiveSlot,
+  gasPriceAtoken: Atoken,
+): PaymentEstimate {
+  const terms = paymentTerms(slot);
+  const ceiling = estimateCeiling(gasOf(context, round));
+  const leftAtoken = round.view.balanceAtoken - terms.valueAtoken;
+  const affordable = affordableGas(leftAtoken, gasPriceAtoken, ceiling);
+  // Below that a node limits nothing, and says by itself that the wallet cannot pay.
+  const gasMax = affordable < TRANSFER_GAS ? TRANSFER_GAS : affordable;
+  return { ...terms, gasPriceAtoken, gasMax };
 }
 
 /** A transfer of nothing to the wallet itself on a slot's nonce. */

@@ -1,7 +1,7 @@
 /** After a refusal for good: the next attempt on the same nonce, or the way out of it. */
-import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import {
+  estimateOf,
   FeeRoom,
   isOfStoppedToken,
   MAX_ATTEMPTS,
@@ -15,7 +15,6 @@ import { giveUpTogether, stoppedExit } from "./joint-exits.js";
 import {
   type AttemptGas,
   cancelPriceCap,
-  estimateCeiling,
   lower,
   raiseGasLimit,
   raisePrice,
@@ -88,11 +87,10 @@ async function correctPayments(
   if (refused.length === 0) return { attempts, hopeless };
   const estimates = await context.node.estimate(
     context.signer.address,
-    refused.map(({ slot }) => ({
-      ...paymentTerms(slot),
-      gasPriceAtoken: (slot.attempts.at(-1) ?? slot).gasPriceAtoken,
-      gasMax: estimateCeiling(gasOf(context, round)),
-    })),
+    refused.map(({ slot }) => {
+      const { gasPriceAtoken } = slot.attempts.at(-1) ?? slot;
+      return estimateOf(context, round, slot, gasPriceAtoken);
+    }),
     { signal: round.signal, at: round.view.height },
   );
   const room = await FeeRoom.read(context);

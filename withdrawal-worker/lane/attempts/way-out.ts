@@ -2,10 +2,10 @@
  * The way out of the lowest open nonce, for which all later ones wait: a better price after a
  * while, then a transfer of nothing in its place; and those transfers themselves.
  */
-import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
 import {
+  estimateOf,
   FeeRoom,
   isOfStoppedToken,
   MAX_ATTEMPTS,
@@ -19,7 +19,6 @@ import {
   type AttemptGas,
   cancelPriceCap,
   choosePrice,
-  estimateCeiling,
   lower,
   raisePrice,
   TRANSFER_GAS,
@@ -27,6 +26,7 @@ import {
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import { type Exit, giveUpTogether, refusedExits, stoppedExits } from "./joint-exits.js";
+import type { EstimateMeaning } from "../../withdrawal-state.js";
 import { nextStall, type Stall, stallAction } from "./stalled-slot.js";
 
 /** States of a slot that the chain has not used. */
@@ -174,12 +174,12 @@ export class WayOut {
     });
     const estimates = await node.estimate(
       signer.address,
-      wanted.map(({ slot, price }) => ({
-        ...paymentTerms(slot),
-        gasPriceAtoken: price,
-        gasMax: estimateCeiling(gas),
-      })),
+      wanted.map(({ slot, price }) => estimateOf(this.#context, round, slot, price)),
       { signal: round.signal, at: round.view.height },
+    );
+    this.#tellUnknown(
+      wanted.map(({ slot }) => slot),
+      estimates,
     );
     const room = await FeeRoom.read(this.#context);
     return wanted.flatMap(({ slot, price }, index) => {
@@ -191,6 +191,21 @@ export class WayOut {
       const next = { gasLimit: needed > former ? needed : former, gasPriceAtoken: price };
       return room.take(slot, next) ? [planPayment(this.#context, slot, next)] : [];
     });
+  }
+
+  /** Their prices stay, and with them what waits behind them: nothing else would say why. */
+  #tellUnknown(
+    slots: readonly LiveSlot[],
+    estimates: readonly (EstimateMeaning | undefined)[],
+  ): void {
+    const unknown = slots.flatMap(({ nonce }, index) => {
+      const estimate = estimates[index];
+      return estimate?.kind === "unknown" ? [{ nonce: nonce.toString(), ...estimate }] : [];
+    });
+    if (unknown.length === 0) return;
+    const nonces = unknown.map(({ nonce }) => nonce);
+    const reasons = [...new Set(unknown.map(({ reason }) => reason))];
+    this.#context.log.warn({ nonces, reasons }, "payments cannot be estimated at a better price");
   }
 }
 

@@ -13,6 +13,7 @@ import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { failpoint } from "../../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../../failpoints.js";
 import {
+  affordableGas,
   choosePrice,
   estimateCeiling,
   TRANSFER_GAS,
@@ -304,13 +305,6 @@ function coversAll(
   if (contract !== undefined && amountUnits > (tokenUnits.get(asset) ?? 0n)) return false;
   const { valueAtoken } = paymentTerms(request);
   return affordableGas(balanceAtoken - valueAtoken, price, ceiling) === ceiling;
-}
-
-/** Gas that is left to pay for behind the value, at most the ceiling; below zero without value. */
-function affordableGas(leftAtoken: Atoken, price: bigint, ceiling: bigint): bigint {
-  if (leftAtoken < 0n) return -1n;
-  const gas = price === 0n ? ceiling : leftAtoken / price;
-  return gas < ceiling ? gas : ceiling;
 }
 
 function sortOne(

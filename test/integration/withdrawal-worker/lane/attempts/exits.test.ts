@@ -95,6 +95,41 @@ describe("a payment that is not mined", () => {
     await expectEvenBooks();
   });
 
+  it("is made dearer and corrected where the wallet's coins cover its fee, and not all gas", async () => {
+    house.chain.balances.set(WALLET, TOKEN + 10n ** 13n);
+    house.chain.mine();
+    const { node } = house.context();
+    const lane = house.laneWith({
+      node: {
+        ...node,
+        // As a token's call is answered: the node demands the price of all the gas that it names.
+        estimate: async (wallet, payments, options) => {
+          const meanings = await node.estimate(wallet, payments, options);
+          const { balanceAtoken } = await node.view(wallet, options);
+          return payments.map(({ valueAtoken, gasMax, gasPriceAtoken }, index) =>
+            valueAtoken + gasMax * gasPriceAtoken > balanceAtoken
+              ? { kind: "unknown", reason: "its call gave no answer" }
+              : meanings[index],
+          );
+        },
+      },
+    });
+    const { id, to } = await house.acceptTo();
+    house.chain.unmined.add(to);
+    let refusals = 1;
+    house.chain.override = (method) =>
+      method === "eth_sendRawTransaction" && refusals-- > 0
+        ? { error: { code: -32000, message: "exceeds block gas limit" } }
+        : undefined;
+    await house.pass(lane, { rounds: 2, stepMs: 1_000 });
+    await house.pass(lane, { rounds: 3, stepMs: 15_000 });
+    expect((await house.read(id)).hashes).toHaveLength(3);
+    const [corrected, ...later] = house.chain.arrived.map((raw) => decodeRaw(raw));
+    const dearer = later.at(-1);
+    expect([corrected?.gasLimit, corrected?.maxFeePerGasAtoken]).toEqual([21_000n, 25_000_000n]);
+    expect([dearer?.gasLimit, dearer?.maxFeePerGasAtoken]).toEqual([25_200n, 27_500_000n]);
+  });
+
   it("is never made dearer than the budgets of a payout and of a day", async () => {
     const gas = { ...house.context().settings.gas };
     for (const budget of [{ feePerPayoutAtoken: FEE * 2n }, { feePerDayAtoken: FEE * 2n }]) {
