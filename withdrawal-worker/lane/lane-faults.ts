@@ -15,9 +15,14 @@ export function isPolicyFault(error: unknown): error is WorkerError {
   return error instanceof WorkerError && error.code === "POLICY_UNREADABLE";
 }
 
+/** Whether the node could not be asked, or refused to answer. */
+export function isNodeFault(error: unknown): error is NodeFault | RpcError {
+  return error instanceof NodeFault || error instanceof RpcError;
+}
+
 /** Faults that pass: the node or the database cannot be asked, or says what cannot be used. */
 export function isPassing(error: unknown): boolean {
-  if (error instanceof NodeFault || error instanceof RpcError) return true;
+  if (isNodeFault(error)) return true;
   if (error instanceof WorkerError) {
     return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND", "POLICY_UNREADABLE"].includes(error.code);
   }

@@ -29,7 +29,7 @@ import { LateClock } from "./slots/late-clock.js";
 import { checkOthers } from "./slots/slot-share.js";
 import type { ShownWallet } from "./shown-nonces.js";
 import { Turns } from "./turns.js";
-import { fillCodeSlots, type Filled, fillSlots } from "./slots/slotter.js";
+import { fillCodeSlots, fillSlots, NOT_FILLED } from "./slots/slotter.js";
 import { signCancels, WayOut } from "./attempts/way-out.js";
 import type { WalletView } from "./wallet-node.js";
 
@@ -47,9 +47,6 @@ const BATCHES_MS = 5_000;
  * commits. The first one after a rest is served without it.
  */
 const GATHER_MS = 25;
-
-/** No slot was taken, and none is to be taken at once. */
-const NOT_FILLED: Filled = { hasMore: false, limit: undefined, toCode: [] };
 
 /** What a lane is doing, for `/ready` and metrics. */
 export interface LaneStatus {
@@ -305,6 +302,7 @@ export class Lane {
       await sending?.catch(() => undefined);
     }
     const isSmooth = sending === undefined || (await this.#heed(round, await sending));
+    if (filled.fault !== undefined) throw filled.fault;
     // Behind the sending: what code does in its estimates holds up nobody's plain payment.
     const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
     return hasMoreCode || hasMore || !isSmooth;

@@ -7,7 +7,7 @@ import type { Atoken } from "../../chain/units.js";
 import { calldataOf, type PaymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";
 import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
-import { badAnswer, isHeaderMissing, NodeFault } from "../../rpc-client/errors.js";
+import { badAnswer, NodeFault } from "../../rpc-client/errors.js";
 import {
   balanceCall,
   createEvmClient,
@@ -31,6 +31,7 @@ import {
 import { type NodeReceipt, parseNodeReceipt } from "../../rpc-client/transaction-codec.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import { WorkerError } from "../errors.js";
+import { askHaveCode, type CodeAnswer } from "./have-code.js";
 import { type EstimateMeaning, meaningOfEstimate } from "../withdrawal-state.js";
 
 /** The wallet on the chain, all of one moment except the pool's nonce. */
@@ -66,9 +67,9 @@ export interface WalletNode {
   view(wallet: Address, options: RpcOptions): Promise<WalletView>;
   /**
    * In the order of the addresses, whether a payment to them runs code; undefined where the node does not
-   * have the block.
+   * have the block, `too-much` where it has no room for the answer.
    */
-  haveCode(addresses: readonly Address[], options: AtView): Promise<(boolean | undefined)[]>;
+  haveCode(addresses: readonly Address[], options: AtView): Promise<CodeAnswer[]>;
   /**
    * Meanings in the order of the payments; undefined for those that there was no time to ask for.
    * A destination that burns gas costs its own answer, never those of others. `unknown` is also what a node
@@ -218,18 +219,7 @@ export function createWalletNode(
   const evm = createEvmClient(rpc);
   return {
     view: (wallet, { signal }) => readView(rpc, { wallet, identity, chainAccounts, signal }),
-    async haveCode(addresses, { signal, at }) {
-      const calls = addresses.map((to) => ({
-        method: "eth_getCode",
-        params: [to, toQuantity(at)],
-      }));
-      const outcomes = await rpc.batch(calls, { signal });
-      return outcomes.map((outcome) => {
-        // A late node behind a balancer: what has a nonce already goes on.
-        if (!outcome.ok && isHeaderMissing(outcome.error)) return undefined;
-        return readHex(resultOf(outcome), "code") !== "0x";
-      });
-    },
+    haveCode: (addresses, options) => askHaveCode(rpc, addresses, options),
     async estimate(wallet, payments, { signal, at, perCall = ESTIMATES_PER_CALL }) {
       const calls = payments.map((payment) => ({
         method: "eth_estimateGas",

@@ -1,6 +1,6 @@
 /** The node as a wallet's lane sees it. */
 import { afterEach, expect, it } from "@jest/globals";
-import { parseAddress } from "../../../chain/address.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
 import { USUAL_ACCOUNTS } from "../../../chain/chain-accounts.js";
 import { parseHash32, toQuantity } from "../../../chain/hex.js";
 import { KnownAccounts } from "../../../rpc-client/chain-accounts.js";
@@ -67,6 +67,61 @@ it("does not know where code is as of a block that the node does not have yet", 
     throw new RpcFault(-32_000, "starting");
   });
   await expect(haveCode()).rejects.toThrow("starting");
+});
+
+it("asks once whether an address has code, and for little at a time", async () => {
+  const large = parseAddress(`0x${"c0".repeat(20)}`);
+  const others = Array.from({ length: 40 }, (_, index) => {
+    return parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`);
+  });
+  const asked: unknown[] = [];
+  const batches: number[] = [];
+  chain = await startFakeNode(
+    {
+      eth_getCode: ([address]) => {
+        asked.push(address);
+        return address === large ? "0x60" : "0x";
+      },
+    },
+    {
+      wireFault: (methods) => {
+        batches.push(methods.length);
+        return undefined;
+      },
+    },
+  );
+  const node = createWalletNode(
+    createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 }),
+    IDENTITY,
+  );
+  const all = [...Array.from({ length: 100 }, () => large), ...others, large];
+  const haveCode = await node.haveCode(all, { signal, at: 7 });
+  expect(haveCode).toEqual(all.map((address) => address === large));
+  expect(asked).toHaveLength(41);
+  expect(new Set(asked)).toEqual(new Set([large, ...others]));
+  expect(Math.max(...batches)).toBeLessThanOrEqual(16);
+});
+
+it("goes on without what it has no room for, of one address or of several together", async () => {
+  const [plain, large] = [1, 2].map((n) => parseAddress(`0x${`0${n}`.repeat(20)}`)) as [
+    Address,
+    Address,
+  ];
+  chain = await startFakeNode({
+    eth_getCode: ([address]) => {
+      if (address === large) throw new RpcFault(-32_003, "response too large");
+      return "0x";
+    },
+  });
+  const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+  const haveCode = () => {
+    return createWalletNode(rpc, IDENTITY).haveCode([plain, large], { signal, at: 7 });
+  };
+  expect(await haveCode()).toEqual([false, "too-much"]);
+  chain.methods.set("eth_getCode", () => {
+    throw new RpcFault(-32_005, "too many large answers are asked for at once");
+  });
+  expect(await haveCode()).toEqual(["too-much", "too-much"]);
 });
 
 it("learns of each payment by itself where the answers about several are too large together", async () => {

@@ -21,6 +21,7 @@ import {
   withTokenMargin,
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
+import { isNodeFault } from "../lane-faults.js";
 import { LONGEST_WAIT_DELAYS, postpone, storeEach, type Waiting } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
 import { heldHere, shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
@@ -41,6 +42,8 @@ interface Sorted {
 const TOO_DEAR = "waits: its fee would be above the budget of one payout";
 
 const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
+
+const UNTOLD = "waits: the node does not say whether its destination runs code";
 
 /** Requests to code that one round estimates at most; the others wait for the next. */
 const MAX_CODE_PER_ROUND = 64;
@@ -67,25 +70,45 @@ export interface Filled {
   readonly limit: SlotLimit | undefined;
   /** Requests to code, for `fillCodeSlots`. */
   readonly toCode: readonly QueuedWithdrawal[];
+  /** What the node did not answer; undefined when it answered. */
+  readonly fault?: Error;
 }
+
+/** No slot was taken, and none is to be taken at once. */
+export const NOT_FILLED: Filled = { hasMore: false, limit: undefined, toCode: [] };
 
 /**
  * Takes slots for the oldest waiting requests to plain addresses. A request that cannot be paid
- * fails without a nonce; one that cannot be judged or covered now waits.
+ * fails without a nonce; one that cannot be judged or covered now waits. The node's silence about requests
+ * is told as a fault: what has its nonce already waits for no such answer.
  */
 export async function fillSlots(
+  context: LaneContext,
+  round: Round,
+  wallet: Pick<HotWalletState, "status">,
+): Promise<Filled> {
+  try {
+    return await fill(context, round, wallet);
+  } catch (error) {
+    if (!isNodeFault(error)) throw error;
+    return { ...NOT_FILLED, fault: error };
+  }
+}
+
+async function fill(
   context: LaneContext,
   round: Round,
   { status }: Pick<HotWalletState, "status">,
 ): Promise<Filled> {
   const { ledger, settings, signer, node } = context;
-  const none: Filled = { hasMore: false, limit: undefined, toCode: [] };
-  if (status !== "active") return { ...none, limit: "not-active" };
+  if (status !== "active") return { ...NOT_FILLED, limit: "not-active" };
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
-  if ((await ledger.readFreeze(signer.address)).frozen) return { ...none, limit: "frozen" };
+  if ((await ledger.readFreeze(signer.address)).frozen) {
+    return { ...NOT_FILLED, limit: "frozen" };
+  }
   const queued = await ledger.readSlotQueue({ limit: settings.batchSize });
   const { coins, tokens } = await shareOf(context, round, await withoutOwn(context, round, queued));
-  if (coins.length + tokens.requests.length === 0) return none;
+  if (coins.length + tokens.requests.length === 0) return NOT_FILLED;
   const destinations = coins.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, {
     signal: round.signal,
@@ -93,13 +116,19 @@ export async function fillSlots(
   });
   const runsCode = (index: number) =>
     haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
-  const plain = coins.filter((_, index) => haveCode[index] !== undefined && !runsCode(index));
-  const toCode = coins.filter((_, index) => haveCode[index] !== undefined && runsCode(index));
+  const isKnown = (index: number) => typeof haveCode[index] === "boolean";
+  const plain = coins.filter((_, index) => isKnown(index) && !runsCode(index));
+  const toCode = coins.filter((_, index) => isKnown(index) && runsCode(index));
+  const untold = coins.filter((_, index) => haveCode[index] === "too-much");
+  await postpone(
+    context,
+    untold.map(({ id }) => ({ id, reason: UNTOLD })),
+  );
   const ofCoins = await fillScreened(context, round, plain, sortPlain);
   const ofTokens = await fillTokenSlots(context, round, tokens);
   const limit = ofTokens.limit ?? ofCoins.limit;
   const stayingCount = ofCoins.stayingCount + ofTokens.stayingCount;
-  const hasMoved = plain.length + tokens.requests.length > stayingCount;
+  const hasMoved = plain.length + tokens.requests.length + untold.length > stayingCount;
   const hasMore = queued.length === settings.batchSize && limit === undefined && hasMoved;
   return { hasMore, limit, toCode };
 }

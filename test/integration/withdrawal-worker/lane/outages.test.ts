@@ -4,6 +4,8 @@ import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-contex
 import { LeaseLostError } from "../../../../ledger/wallets/wallet-lease.js";
 import { whileHolding } from "../../../../runtime/process/lease-keeper.js";
 import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
+import { RpcError } from "../../../../rpc-client/errors.js";
+import { SqlError } from "../../../../runtime/sql/sql-errors.js";
 import { ledgerRole } from "../../../../ledger/roles.js";
 import { until } from "../../../helpers/until.js";
 import { freshAddress, House, houseForEachTest } from "../../../helpers/exchange/house.js";
@@ -182,6 +184,51 @@ describe("a node behind a balancer that does not have the block yet", () => {
     isLate = false;
     await house.pass(lane, { rounds: 3, stepMs: 2_000 });
     expect((await house.read(id)).status).toBe("settled");
+  });
+});
+
+describe("a node that does not say whether destinations run code", () => {
+  it("keeps nothing that has a nonce from being signed and sent, and the lane says what it said", async () => {
+    const context = house.context();
+    let isSilent = true;
+    const haveCode: LaneContext["node"]["haveCode"] = async (addresses, options) => {
+      if (!isSilent) return context.node.haveCode(addresses, options);
+      throw new RpcError("starting", { rpcCode: -32_000, method: "eth_getCode" });
+    };
+    const storeAttempts: LaneContext["ledger"]["storeAttempts"] = async () => {
+      throw new SqlError("DATABASE_UNAVAILABLE", "the database is away", { retriable: true });
+    };
+    const { id: slotted } = await house.accept();
+    const unstored = house.laneWith({ ledger: { ...context.ledger, storeAttempts } });
+    await expect(unstored.runRound(house.signal)).rejects.toThrow("the database is away");
+    expect((await house.read(slotted)).status).toBe("slotted");
+    await house.database.query(`UPDATE hot_wallet SET lease_owner = NULL`);
+    const { id } = await house.accept();
+    const lane = house.laneWith({ node: { ...context.node, haveCode } });
+    await expect(lane.runRound(house.signal)).rejects.toThrow("starting");
+    expect((await house.read(slotted)).status).toBe("broadcast");
+    expect((await house.read(id)).status).toBe("accepted");
+    isSilent = false;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("broadcast");
+  });
+
+  it("because it is too much puts those off, and the others are paid", async () => {
+    const context = house.context();
+    const large = await house.acceptTo();
+    const haveCode: LaneContext["node"]["haveCode"] = async (addresses, options) => {
+      const known = await context.node.haveCode(addresses, options);
+      return known.map((one, index) => (addresses[index] === large.to ? "too-much" : one));
+    };
+    const plain = await house.accept();
+    const lane = house.laneWith({ node: { ...context.node, haveCode } });
+    expect(await lane.runRound(house.signal)).toBe(false);
+    expect((await house.read(plain.id)).status).toBe("broadcast");
+    const { status, reason } = await house.read(large.id);
+    expect([status, reason]).toEqual([
+      "accepted",
+      "waits: the node does not say whether its destination runs code",
+    ]);
   });
 });
 
