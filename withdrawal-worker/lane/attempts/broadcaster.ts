@@ -109,7 +109,10 @@ export class Broadcaster {
         wallet: signer.address,
         limit,
       });
-      const due = slots.flatMap((slot) => this.#toSendable(slot, missingFrom));
+      const sendable = slots.flatMap(toSendable);
+      // The commit that was to say so may have been lost behind the sending, which is not repeated.
+      await this.#recordTaken(sendable.filter((entry) => this.#isHeld(entry, missingFrom)));
+      const due = sendable.filter((entry) => this.#isDue(entry, missingFrom));
       if (due.length > 0) await this.#send(due, round, report);
       const last = slots.at(-1);
       if (last === undefined || slots.length < settings.batchSize) return;
@@ -123,17 +126,16 @@ export class Broadcaster {
     }
   }
 
-  /** The latest attempt's bytes when they are due. */
-  #toSendable(slot: LiveSlot, missingFrom: bigint): Sendable[] {
-    const attempt = slot.attempts.at(-1);
-    if (attempt?.raw === undefined) return [];
-    // Nobody wants this payment any more; what cancels it is not signed yet.
-    if (slot.status === "cancelling" && attempt.kind !== "cancel") return [];
-    const sent = this.#sent.get(attempt.hash);
-    const isHeld = sent?.isTaken === true && slot.nonce < missingFrom;
+  /** The node has taken these bytes, and its pool shows their nonce. */
+  #isHeld({ slot, hash }: Sendable, missingFrom: bigint): boolean {
+    return this.#sent.get(hash)?.isTaken === true && slot.nonce < missingFrom;
+  }
+
+  #isDue(entry: Sendable, missingFrom: bigint): boolean {
+    if (this.#isHeld(entry, missingFrom)) return false;
+    const sent = this.#sent.get(entry.hash);
     const waitMs = this.#context.settings.rebroadcastIntervalMs;
-    const isDue = sent === undefined || this.#context.clock.monotonicMs() - sent.atMs >= waitMs;
-    return isDue && !isHeld ? [{ slot, raw: attempt.raw, hash: attempt.hash }] : [];
+    return sent === undefined || this.#context.clock.monotonicMs() - sent.atMs >= waitMs;
   }
 
   async #send(due: readonly Sendable[], round: Round, report: MutableReport): Promise<void> {
@@ -208,6 +210,15 @@ export class Broadcaster {
         this.#context.log.debug({ hash, answer: meaning.kind }, "the node did not take a payment");
     }
   }
+}
+
+/** The latest attempt's bytes, where anybody wants them to be mined. */
+function toSendable(slot: LiveSlot): Sendable[] {
+  const attempt = slot.attempts.at(-1);
+  if (attempt?.raw === undefined) return [];
+  // Nobody wants this payment any more; what cancels it is not signed yet.
+  if (slot.status === "cancelling" && attempt.kind !== "cancel") return [];
+  return [{ slot, raw: attempt.raw, hash: attempt.hash }];
 }
 
 interface MutableReport {

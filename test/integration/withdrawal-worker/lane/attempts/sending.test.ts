@@ -1,8 +1,15 @@
 /** Sending against a node that answers as nodes do on bad days: what was signed is never signed anew. */
 import { describe, expect, it } from "@jest/globals";
+import { SqlError } from "../../../../../runtime/sql/sql-errors.js";
 import { WorkerError } from "../../../../../withdrawal-worker/errors.js";
 import { until } from "../../../../helpers/until.js";
-import { House, houseForEachTest, WALLET, decodeRaw } from "../../../../helpers/exchange/house.js";
+import {
+  House,
+  houseForEachTest,
+  statuses,
+  WALLET,
+  decodeRaw,
+} from "../../../../helpers/exchange/house.js";
 
 let house: House;
 
@@ -31,6 +38,26 @@ describe("sending", () => {
       expect(house.chain.nonces.get(WALLET)).toBe(1n);
     });
   }
+
+  it("tells of what the node has taken, also when the first commit of that was lost", async () => {
+    const { id } = await house.accept();
+    const { ledger } = house.context();
+    let losses = 1;
+    const lane = house.laneWith({
+      ledger: {
+        ...ledger,
+        markBroadcast: async (steps) => {
+          if (losses-- > 0) throw new SqlError("DATABASE_UNAVAILABLE", "away", { retriable: true });
+          return ledger.markBroadcast(steps);
+        },
+      },
+    });
+    await expect(lane.runRound(house.signal)).rejects.toThrow("away");
+    expect((await house.read(id)).status).toBe("signed");
+    await lane.runRound(house.signal);
+    expect(statuses(await house.read(id)).slice(-2)).toEqual(["signed", "broadcast"]);
+    expect(house.chain.arrived).toHaveLength(1);
+  });
 
   it("survives an answer that never comes although the node took the bytes", async () => {
     const { id } = await house.accept();
