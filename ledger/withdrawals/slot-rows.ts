@@ -3,7 +3,7 @@ import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { stoodStillAfter } from "../assets/token-state.js";
-import { TREASURY } from "../journal/accounts.js";
+import { NATIVE_ASSET, TREASURY } from "../journal/accounts.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import type { CancelCause, WithdrawalStatus } from "../requests/withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
@@ -106,13 +106,18 @@ interface AttemptRow {
   readonly gas_price_atoken: string;
 }
 
+/** SQL: coins have no contract and never stand still: of most slots nothing is looked up. */
+const IS_TOKEN = `w.asset <> '${NATIVE_ASSET}'`;
+
 /** Query of slots; the caller adds its WHERE over `s` (slot) and `w` (withdrawal). */
 export const SELECT_LIVE_SLOT = `
   SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.customer_id,
-         w.asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract, w.destination,
+         w.asset, CASE WHEN ${IS_TOKEN} THEN
+           (SELECT contract FROM asset WHERE symbol = w.asset) END AS contract, w.destination,
          w.amount_units::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
-         w.cancel_cause, w.cancel_reason, ${stoodStillAfter("w.asset")} AS stood_still_after,
+         w.cancel_cause, w.cancel_reason,
+         CASE WHEN ${IS_TOKEN} THEN ${stoodStillAfter("w.asset")} END AS stood_still_after,
          CASE WHEN w.customer_id = '${TREASURY}' THEN
            (SELECT d.index::text FROM treasury_move m
               JOIN deposit_address d ON d.address = m.destination
