@@ -225,7 +225,12 @@ async function settleInside(
     }),
   );
   events.push(...(await fillShort(tx, holdsBack(ended, moved, rules))));
-  await voidLostGas(tx, [...moved.keys()]);
+  // Only what went unpaid may have arrived nowhere.
+  const unpaid = ended.filter((receipt) => endOf(receipt) !== "settled");
+  await voidLostGas(
+    tx,
+    unpaid.map(({ withdrawalId }) => withdrawalId),
+  );
   return { ended: new Set(moved.keys()), events };
 }
 
