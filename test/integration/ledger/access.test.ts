@@ -18,7 +18,7 @@ import { KEY_LIFE_MS } from "../../../ledger/access/key-ring.js";
 import type { HttpServer } from "../../../runtime/http/http-server.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
-import { commandOver, createKeyedApi, FILE_KEY, makeHome } from "./keyed-api.js";
+import { BUSINESS_FIGURE, commandOver, createKeyedApi, FILE_KEY, makeHome } from "./keyed-api.js";
 
 const START_MS = Date.UTC(2026, 10, 20);
 
@@ -97,6 +97,17 @@ describe("an API key", () => {
     // The home's own key may do everything, and a path that is not there is that for all.
     expect((await register(FILE_KEY)).status).toBe(201);
     expect((await read(writer.key, "/v1/other")).status).toBe(404);
+  });
+
+  it("is shown the figures of business for metrics:read alone", async () => {
+    const wanted = { "metrics:read": true, "deposits:read": false, "audit:read": false };
+    for (const [scope, isShown] of Object.entries(wanted)) {
+      const { key } = await make(scope);
+      const { status, text } = await read(key, "/metrics");
+      expect([scope, status, text.includes(BUSINESS_FIGURE)]).toEqual([scope, 200, isShown]);
+    }
+    // A key for figures reads nothing else.
+    expect((await read((await make("metrics:read")).key)).status).toBe(403);
   });
 
   it("is needed, and no other text is one", async () => {

@@ -21,6 +21,9 @@ import { derivation, HOT } from "../../helpers/services/watcher.js";
 /** The home's own key. */
 export const FILE_KEY = "the-key-of-the-home";
 
+/** Name of the figure that `/metrics` keeps for keys. */
+export const BUSINESS_FIGURE = "causeway_test_business";
+
 /** A folder that is a home as far as these tests need one. */
 export function makeHome(): string {
   const home = mkdtempSync(join(tmpdir(), "causeway-keys-"));
@@ -64,8 +67,16 @@ export async function createKeyedApi({
     readiness: () => ({ ready: true }),
     log: silentLog,
     metrics: createMetrics({ processMetrics: false }),
+    keyedMetrics: businessFigures(),
     bodyLimitBytes: 1_024,
   });
+}
+
+/** A figure that only a key with `metrics:read` is shown. */
+function businessFigures() {
+  const metrics = createMetrics({ processMetrics: false });
+  metrics.gauge(BUSINESS_FIGURE, "what nobody else may see");
+  return metrics;
 }
 
 /** What a command of an operator gets. */
