@@ -15,7 +15,7 @@ import { oneLine } from "../../chain/evm/foreign-text.js";
 import { present } from "../../chain/errors.js";
 import { callerName } from "../../runtime/http/http-access.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
+import type { HttpRequest, KeyedRoute } from "../../runtime/http/http-route.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { DepositError } from "../errors.js";
@@ -39,9 +39,9 @@ const MAX_REASON_LENGTH = 500;
 const FIGURE_RUNS = 200;
 
 /** Routes for operators of `openapi/deposit.yaml`. */
-export function createOperatorRoutes(parts: OperatorRouteParts): readonly HttpRoute[] {
+export function createOperatorRoutes(parts: OperatorRouteParts): readonly KeyedRoute[] {
   const { database } = parts;
-  const reading = (path: string, handler: HttpRoute["handler"]): HttpRoute => ({
+  const reading = (path: string, handler: KeyedRoute["handler"]): KeyedRoute => ({
     method: "get",
     path,
     scope: "audit:read",

@@ -23,7 +23,7 @@ import {
 import { listEvents } from "../../ledger/events.js";
 import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
+import type { HttpRequest, KeyedRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
 import { confirmationsOf } from "../../chain/confirmations.js";
@@ -52,7 +52,7 @@ export interface DepositApiParts {
 }
 
 /** Routes of `openapi/deposit.yaml`. */
-export function createDepositRoutes(parts: DepositApiParts): readonly HttpRoute[] {
+export function createDepositRoutes(parts: DepositApiParts): readonly KeyedRoute[] {
   const desk = new AddressDesk(parts);
   return [
     {
@@ -77,7 +77,7 @@ export function createDepositRoutes(parts: DepositApiParts): readonly HttpRoute[
   ];
 }
 
-function reading(path: string, handler: HttpRoute["handler"]): HttpRoute {
+function reading(path: string, handler: KeyedRoute["handler"]): KeyedRoute {
   return { method: "get", path, scope: "deposits:read", handler };
 }
 

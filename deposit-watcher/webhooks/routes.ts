@@ -17,7 +17,7 @@ import {
   type Webhook,
 } from "../../ledger/webhooks/subscriptions.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
+import type { HttpRequest, KeyedRoute } from "../../runtime/http/http-route.js";
 import { parseTarget } from "../../runtime/http/outgoing/guarded-post.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 
@@ -34,14 +34,14 @@ export interface WebhookRouteParts {
 const DEFAULT_LIMIT = 100;
 
 /** Routes below `/v1/webhooks` of `openapi/deposit.yaml`. */
-export function createWebhookRoutes(parts: WebhookRouteParts): readonly HttpRoute[] {
+export function createWebhookRoutes(parts: WebhookRouteParts): readonly KeyedRoute[] {
   const { database, onChanged } = parts;
   const changing = (
     method: "post" | "delete",
     path: string,
-    handler: HttpRoute["handler"],
-  ): HttpRoute => ({ method, path, scope: "operations:write", handler });
-  const reading = (path: string, handler: HttpRoute["handler"]): HttpRoute => ({
+    handler: KeyedRoute["handler"],
+  ): KeyedRoute => ({ method, path, scope: "operations:write", handler });
+  const reading = (path: string, handler: KeyedRoute["handler"]): KeyedRoute => ({
     method: "get",
     path,
     scope: "audit:read",

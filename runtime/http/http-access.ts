@@ -5,7 +5,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { oneLine, shorten } from "../../chain/evm/foreign-text.js";
-import { requestError } from "./http-errors.js";
+import { HttpError, requestError } from "./http-errors.js";
 import {
   checkSignature,
   type RequestVerifier,
@@ -81,7 +81,9 @@ export function hasDigest(key: string, digest: Uint8Array): boolean {
 export interface GatedRoute {
   /** Lower case, as routes are written. */
   readonly method: string;
-  /** What the caller's key must be good for; undefined: every valid key. */
+  /** As in the API file. */
+  readonly path: string;
+  /** What the caller's key must be good for. */
   readonly scope?: string;
 }
 
@@ -133,10 +135,19 @@ const READING = new Set(["get", "head"]);
 
 /** Asks the port at two points: when a request's head is there, and before its handler runs. */
 export class HttpGate {
+  /** @throws LISTEN_FAILED for a route that names no scope: it would be open to every valid key */
   constructor(
     private readonly access: HttpAccess,
     private readonly routes: readonly (GatedRoute & { readonly pattern: RegExp })[],
-  ) {}
+  ) {
+    for (const { method, path, scope } of routes) {
+      if (scope !== undefined) continue;
+      throw new HttpError(
+        "LISTEN_FAILED",
+        `${method} ${path} names no scope for its callers' keys`,
+      );
+    }
+  }
 
   /**
    * The caller.

@@ -34,7 +34,12 @@ export interface HttpRoute {
    * Express. Nothing else changes: checks, errors, metrics and the reply's bytes are the same.
    */
   readonly direct?: boolean;
-  /** What the caller's key must be good for; undefined: every valid key. */
+  /** What the caller's key must be good for; undefined only where the API is open. */
   readonly scope?: string;
   readonly handler: (request: HttpRequest) => Promise<HttpReply>;
+}
+
+/** One operation of an API behind keys. */
+export interface KeyedRoute extends HttpRoute {
+  readonly scope: string;
 }

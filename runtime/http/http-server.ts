@@ -72,7 +72,7 @@ export interface HttpServerOptions extends ApiDescription {
   readonly moreApis?: readonly ApiDescription[];
   /** Origins of pages that may read an open API; "*" for all. Default none. */
   readonly corsOrigins?: readonly string[];
-  /** When given, every request but the probes needs `Authorization: Bearer <key>`. */
+  /** When given, every request but the probes needs `Authorization: Bearer <key>`, every route a scope. */
   readonly access?: HttpAccess;
   /**
    * Turns any error into the API's error body. The server's own are `HttpError`: INVALID_REQUEST
@@ -148,7 +148,7 @@ interface RequestState {
 /**
  * Makes the server of one API. `/health` (the process lives), `/ready` (503 with the reason) and
  * `/metrics` are added; everything else must be in the API file.
- * @throws LISTEN_FAILED when an API file cannot be read
+ * @throws LISTEN_FAILED when an API file cannot be read, or a route behind keys names no scope
  */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   return new OpenApiServer(options);

@@ -8,7 +8,15 @@ import { basename, join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { OpenAPISchemaValidator } from "express-openapi-validator/dist/framework/openapi.schema.validator.js";
 import { parse } from "yaml";
+import { createOperatorRoutes } from "../../deposit-watcher/api/operator-routes.js";
+import { createDepositRoutes } from "../../deposit-watcher/api/routes.js";
+import { createWebhookRoutes } from "../../deposit-watcher/webhooks/routes.js";
+import { ACCESS_SCOPES } from "../../ledger/access/scopes.js";
 import { loadApiSchemas, readApiFile } from "../../runtime/http/api-schema.js";
+import { createPolicyRoutes } from "../../withdrawal-worker/api/policy-routes.js";
+import { createWithdrawalRoutes } from "../../withdrawal-worker/api/routes.js";
+import { createTreasuryRoutes } from "../../withdrawal-worker/api/treasury-routes.js";
+import { createWalletRoutes } from "../../withdrawal-worker/api/wallet-routes.js";
 import { compiledFolder } from "../helpers/services/services.js";
 import { productSources } from "../helpers/source-tree.js";
 
@@ -20,6 +28,58 @@ const COMPARED = ["construction.yaml", "data.yaml"];
 /** The one operation of its file that is, with a header beside its body. */
 const REQUEST = { name: "withdrawal.yaml", path: "/v1/withdrawals", method: "post" };
 
+/** What a key of each scope opens, over both APIs that ask for keys. */
+const OPENED: Readonly<Record<string, readonly string[]>> = {
+  "deposits:read": [
+    "get /v1/assets",
+    "get /v1/customers/{id}/balances",
+    "get /v1/deposits",
+    "get /v1/deposits/explain",
+    "get /v1/deposits/{id}",
+    "get /v1/events",
+    "get /v1/token-sightings",
+  ],
+  "addresses:write": ["post /v1/addresses"],
+  "withdrawals:read": [
+    "get /v1/kill-switch",
+    "get /v1/sweeps",
+    "get /v1/treasury",
+    "get /v1/wallets",
+    "get /v1/withdrawals",
+    "get /v1/withdrawals/{id}",
+    "get /v1/withdrawals/{id}/approvals",
+  ],
+  "withdrawals:write": ["post /v1/withdrawals", "post /v1/withdrawals/{id}/cancel"],
+  "approvals:write": ["post /v1/withdrawals/{id}/approvals"],
+  "operations:write": [
+    "delete /v1/webhooks/{id}",
+    "delete /v1/webhooks/{id}/secrets/{secretId}",
+    "post /v1/incidents/resume",
+    "post /v1/kill-switch",
+    "post /v1/webhooks",
+    "post /v1/webhooks/{id}/redeliver",
+    "post /v1/webhooks/{id}/secrets",
+  ],
+  "audit:read": [
+    "get /v1/calls",
+    "get /v1/decisions",
+    "get /v1/deposits/{id}/evidence",
+    "get /v1/fees",
+    "get /v1/figures",
+    "get /v1/incidents",
+    "get /v1/policy",
+    "get /v1/reconciliations",
+    "get /v1/webhooks",
+    "get /v1/webhooks/{id}",
+    "get /v1/webhooks/{id}/deliveries",
+  ],
+  // Figures of /metrics, which is no operation of an API file.
+  "metrics:read": [],
+};
+
+/** Files of the APIs that ask for keys. */
+const KEYED = ["deposit.yaml", "withdrawal.yaml"];
+
 const sources = productSources();
 const operations = readdirSync("openapi")
   .filter((name) => name.endsWith(".yaml"))
@@ -30,7 +90,7 @@ const operations = readdirSync("openapi")
     return Object.entries(api.paths).flatMap(([path, item]) =>
       Object.keys(item)
         .filter((key) => METHODS.has(key))
-        .map((method) => ({ name, path, method })),
+        .map((method) => ({ name, path, method, described: JSON.stringify(item[method]) })),
     );
   });
 
@@ -85,6 +145,35 @@ describe("HTTP APIs", () => {
       return !text.includes(`"${path}"`) && !text.includes(`"${last}"`);
     });
     expect(missing).toEqual([]);
+  });
+
+  it("ask for the scope of every operation behind a key, and say what it is where they name one", () => {
+    // Handlers are not called.
+    const none = {} as never;
+    const routes = [
+      ...createDepositRoutes(none),
+      ...createWebhookRoutes(none),
+      ...createOperatorRoutes(none),
+      ...createWithdrawalRoutes(none),
+      ...createPolicyRoutes(none),
+      ...createTreasuryRoutes(none),
+      ...createWalletRoutes(none),
+    ];
+    const scopeOf = new Map(routes.map((one) => [`${one.method} ${one.path}`, one.scope]));
+    expect(scopeOf.size).toBe(routes.length);
+    const wanted = Object.entries(OPENED).flatMap(([scope, list]) =>
+      list.map((operation) => [operation, scope] as const),
+    );
+    expect(Object.fromEntries(scopeOf)).toEqual(Object.fromEntries(wanted));
+    expect(Object.keys(OPENED)).toEqual([...ACCESS_SCOPES]);
+    const keyed = operations.filter(({ name }) => KEYED.includes(name));
+    const named = keyed.map(({ method, path }) => `${method} ${path}`);
+    expect(named.toSorted()).toEqual([...scopeOf.keys()].toSorted());
+    for (const { method, path, described } of keyed) {
+      const [, told] = /Scope `([a-z:]+)`/.exec(described) ?? [];
+      const scope = scopeOf.get(`${method} ${path}`);
+      expect({ method, path, told: told ?? scope }).toEqual({ method, path, told: scope });
+    }
   });
 
   it("mark no operation for the lane that is not compared both ways", () => {

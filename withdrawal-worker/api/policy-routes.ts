@@ -26,7 +26,7 @@ import { findWithdrawal, type Withdrawal } from "../../ledger/withdrawals/withdr
 import { callerName } from "../../runtime/http/http-access.js";
 import { withoutAccess } from "../../runtime/config/config-toml.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
+import type { HttpRequest, KeyedRoute } from "../../runtime/http/http-route.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { ApiError } from "../errors.js";
@@ -51,7 +51,7 @@ const MAX_LOOKS = 10;
 const MAX_BY_LENGTH = 100;
 
 /** Routes of `openapi/withdrawal.yaml` about the rules of payment. */
-export function createPolicyRoutes(parts: PolicyRouteParts): readonly HttpRoute[] {
+export function createPolicyRoutes(parts: PolicyRouteParts): readonly KeyedRoute[] {
   return [
     { method: "get", path: "/v1/policy", scope: "audit:read", handler: () => getPolicy(parts) },
     {

@@ -29,7 +29,7 @@ import {
   type WithdrawalRequest,
 } from "../../ledger/withdrawals/withdrawals.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
+import type { HttpRequest, KeyedRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { PolicySource } from "../lane/lane-context.js";
 import type { AcceptQueue } from "./accept-queue.js";
@@ -96,7 +96,7 @@ const YEAR_1_MS = Date.parse("0001-01-01T00:00:00Z");
 const YEAR_10000_MS = Date.UTC(10_000, 0);
 
 /** Routes of `openapi/withdrawal.yaml`. */
-export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly HttpRoute[] {
+export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly KeyedRoute[] {
   return [
     {
       method: "post",

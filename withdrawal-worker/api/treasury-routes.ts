@@ -4,7 +4,7 @@ import { broughtUnits, listSweeps, type Sweep } from "../../ledger/treasury/swee
 import { asSweepState } from "../../ledger/treasury/sweep-states.js";
 import { readTreasury, type TreasuryFigures } from "../../ledger/treasury/treasury-figures.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
+import type { HttpRequest, KeyedRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { invalidField } from "./fields.js";
 
@@ -12,7 +12,7 @@ import { invalidField } from "./fields.js";
 const DEFAULT_LIMIT = 100;
 
 /** The routes of `openapi/withdrawal.yaml`. */
-export function createTreasuryRoutes(database: SqlDatabase): readonly HttpRoute[] {
+export function createTreasuryRoutes(database: SqlDatabase): readonly KeyedRoute[] {
   return [
     {
       method: "get",

@@ -1,11 +1,11 @@
 /** `GET /v1/wallets`: every hot wallet with what it holds and who works for it. */
 import { toChecksumAddress } from "../../chain/address.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
-import type { HttpRoute } from "../../runtime/http/http-route.js";
+import type { KeyedRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 
 /** The route of `openapi/withdrawal.yaml`. */
-export function createWalletRoutes(database: SqlDatabase): readonly HttpRoute[] {
+export function createWalletRoutes(database: SqlDatabase): readonly KeyedRoute[] {
   return [
     {
       method: "get",

@@ -32,10 +32,16 @@ async function serve(options: Partial<HttpServerOptions>): Promise<number> {
     apiSpecPath,
     listen: { host: "127.0.0.1", port: 0 },
     routes: [
-      { method: "get", path: "/v1/things", handler: async () => ({ body: { limit: 5 } }) },
+      {
+        method: "get",
+        path: "/v1/things",
+        scope: "things:read",
+        handler: async () => ({ body: { limit: 5 } }),
+      },
       {
         method: "post",
         path: "/v1/things",
+        scope: "things:write",
         handler: async ({ body }) => ({ status: 201, body: { made: JSON.stringify(body) } }),
       },
     ],

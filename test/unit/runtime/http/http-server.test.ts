@@ -31,16 +31,19 @@ const routes: readonly HttpRoute[] = [
   {
     method: "get",
     path: "/v1/things",
+    scope: "things:any",
     handler: async ({ query }) => ({ body: { limit: query["limit"] } }),
   },
   {
     method: "post",
     path: "/v1/things",
+    scope: "things:any",
     handler: async ({ body }) => ({ status: 201, body: { made: JSON.stringify(body) } }),
   },
   {
     method: "get",
     path: "/v1/things/{id}",
+    scope: "things:any",
     handler: async ({ params }) => {
       const { id = "" } = params;
       switch (id) {
@@ -443,6 +446,7 @@ describe("HTTP server", () => {
             {
               method: "get",
               path: "/v2/others",
+              scope: "others:any",
               handler: async ({ query }) => ({ body: { limit: query["limit"] } }),
             },
           ],
@@ -464,6 +468,7 @@ describe("HTTP server", () => {
         {
           method: "get" as const,
           path: `/v1/${name}s`,
+          scope: "things:any",
           handler: async ({ query }: HttpRequest) => ({ body: query["customerId"] }),
         },
       ],
@@ -484,6 +489,14 @@ describe("HTTP server", () => {
     }
   });
 
+  it("with keys takes no operation that names no scope: it would be open to every key", () => {
+    const forgetful = routes.slice(0, 1).map((one) => ({ ...one, scope: undefined }));
+    expect(() => makeServer({ routes: forgetful })).toThrow("get /v1/things names no scope");
+    const other = { apiSpecPath: fixture("other-api.yaml"), routes: forgetful };
+    expect(() => makeServer({ moreApis: [other] })).toThrow("names no scope");
+    expect(() => makeServer({ routes: forgetful, access: undefined })).not.toThrow();
+  });
+
   it("answers from cached bytes only after the key was checked", async () => {
     const cached = makeServer({
       cachedReply: ({ path }) =>
@@ -502,6 +515,7 @@ describe("HTTP server", () => {
         {
           method: "get",
           path: "/v1/things/{id}",
+          scope: "things:any",
           handler: async () => {
             arrived.open();
             await released.opened;

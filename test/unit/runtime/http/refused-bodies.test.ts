@@ -29,7 +29,12 @@ describe("bodies of requests that are refused", () => {
       apiSpecPath: fileURLToPath(new URL("../../../fixtures/runtime/api.yaml", import.meta.url)),
       listen: { host: "127.0.0.1", port: 0 },
       routes: [
-        { method: "post", path: "/v1/things", handler: async () => ({ status: 201, body: {} }) },
+        {
+          method: "post",
+          path: "/v1/things",
+          scope: "things:write",
+          handler: async () => ({ status: 201, body: {} }),
+        },
       ],
       access: singleKeyAccess(KEY),
       mapError: (error) => ({
