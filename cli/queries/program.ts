@@ -121,7 +121,7 @@ function addTransactionCommands(query: Command, run: Runner): void {
     .option("--events <list>", "conditions type.attribute=value, joined by &")
     .option("--query <text>", "a query of CometBFT: type.attribute='value' AND ...")
     .option("--page <n>", "page, from 1")
-    .option("--limit <n>", "transactions on a page (default 30)")
+    .option("--limit <n>", "transactions on a page (default 100, at most 1000)")
     .option("--order_by <order>", "asc or desc")
     .action(
       run<Options>(async (context, flags) => {

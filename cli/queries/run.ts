@@ -30,8 +30,8 @@ const PAGE_FIELDS = [
   ["reverse", "reverse"],
 ] as const;
 
-/** Transactions on a page of `query txs`, as in the SDK. */
-const TXS_LIMIT = 30;
+/** Transactions on a page of `query txs`, as in the SDK (`query.DefaultLimit`). */
+const TXS_LIMIT = 100;
 
 /** Most that a node puts on a page (D16): where the next one begins. */
 const MAX_LIMIT = 1_000;

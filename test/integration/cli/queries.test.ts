@@ -19,6 +19,13 @@ afterAll(() => node?.close());
 const ask = (...words: readonly string[]) =>
   node.run("query", "block", ...words, "--output", "json");
 
+/** What a query that succeeds answers. */
+async function answerOf(...words: readonly string[]): Promise<unknown> {
+  const { out, err, code } = await node.run("query", ...words, "--output", "json");
+  expect([words, err, code]).toEqual([words, "", 0]);
+  return JSON.parse(out);
+}
+
 it("finds a block by its height and by its hash, as --type says and by what is given", async () => {
   const first = await ask("1");
   expect([first.err, first.code]).toEqual(["", 0]);
@@ -63,18 +70,13 @@ it("takes the next_key of a page, and refuses what no page gave", async () => {
 });
 
 it("takes words, commands and flags of the SDK's command line", async () => {
-  const answer = async (...words: readonly string[]): Promise<unknown> => {
-    const { out, err, code } = await node.run("query", ...words, "--output", "json");
-    expect([words, err, code]).toEqual([words, "", 0]);
-    return JSON.parse(out);
-  };
   const none = { proposals: [], pagination: { next_key: null, total: "0" } };
   for (const status of ["voting_period", "voting-period", "VotingPeriod", "passed", "3"]) {
-    expect(await answer("gov", "proposals", "--status", status)).toEqual(none);
-    expect(await answer("gov", "proposals", "--proposal-status", status)).toEqual(none);
+    expect(await answerOf("gov", "proposals", "--status", status)).toEqual(none);
+    expect(await answerOf("gov", "proposals", "--proposal-status", status)).toEqual(none);
   }
   const full = "PROPOSAL_STATUS_REJECTED";
-  expect(await answer("gov", "proposals", "--status", full)).toEqual(none);
+  expect(await answerOf("gov", "proposals", "--status", full)).toEqual(none);
   const unknown = await node.run("query", "gov", "proposals", "--status", "voted");
   expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining("proposal_status") });
 
@@ -82,20 +84,20 @@ it("takes words, commands and flags of the SDK's command line", async () => {
   const address_string = toBech32(parseAddress(`0x${hex}`));
   const address_bytes = Buffer.from(hex, "hex").toString("base64");
   for (const bytes of [hex, `0x${hex}`, address_bytes]) {
-    expect(await answer("auth", "address-bytes-to-string", bytes)).toEqual({ address_string });
+    expect(await answerOf("auth", "address-bytes-to-string", bytes)).toEqual({ address_string });
   }
-  const bytes = await answer("auth", "address-string-to-bytes", address_string);
+  const bytes = await answerOf("auth", "address-string-to-bytes", address_string);
   expect(bytes).toEqual({ address_bytes });
-  expect(await answer("auth", "bech32-prefix")).toEqual({ bech32_prefix: "addr" });
-  expect(await answer("auth", "accounts")).toMatchObject({ accounts: expect.any(Array) });
+  expect(await answerOf("auth", "bech32-prefix")).toEqual({ bech32_prefix: "addr" });
+  expect(await answerOf("auth", "accounts")).toMatchObject({ accounts: expect.any(Array) });
   const byNumber = await node.run("query", "auth", "address-by-acc-num", "7");
   expect(byNumber).toMatchObject({ code: 1, err: expect.stringContaining("account number 7") });
-  expect(await answer("bank", "spendable-balance", address_string, "atoken")).toEqual({
+  expect(await answerOf("bank", "spendable-balance", address_string, "atoken")).toEqual({
     balance: { denom: "atoken", amount: "0" },
   });
 
   const owners = async (...flags: readonly string[]) => {
-    const page = (await answer("bank", "denom-owners", "atoken", ...flags)) as Owners;
+    const page = (await answerOf("bank", "denom-owners", "atoken", ...flags)) as Owners;
     const { next_key, total } = page.pagination;
     return { owners: page.denom_owners.map(({ address }) => address), next_key, total };
   };
@@ -110,6 +112,12 @@ it("takes words, commands and flags of the SDK's command line", async () => {
   expect((await owners("--page-reverse")).owners).toEqual(all.toReversed());
   // A page is of 1,000 at most, and the second one begins behind it.
   expect((await owners("--page", "2", "--limit", "10000")).owners).toEqual(all.slice(1_000));
+});
+
+it("has a hundred transactions on a page, as the SDK's command line", async () => {
+  const words = ["txs", "--events", "message.module=bank"];
+  expect(await answerOf(...words)).toMatchObject({ limit: "100" });
+  expect(await answerOf(...words, "--limit", "30")).toMatchObject({ limit: "30" });
 });
 
 interface Owners {
