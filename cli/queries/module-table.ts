@@ -247,7 +247,8 @@ export const MODULE_QUERIES: readonly QueryCommand[] = [
   {
     words: "slashing signing-info",
     path: `${SLASHING}/SigningInfo`,
-    description: "which blocks a validator missed, by the address of its consensus key",
+    description:
+      "which blocks a validator missed, by its consensus key as JSON or that key's address",
     arguments: ["cons_address"],
   },
   {

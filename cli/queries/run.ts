@@ -9,6 +9,7 @@ import { assertOwnNode } from "../probe/own-node.js";
 import { accountIn } from "../transactions/values.js";
 import { showValue } from "../../runtime/config/config-toml.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
+import { consensusAddressIn } from "./consensus-address.js";
 import { queryNode, type QueryTarget } from "./node-query.js";
 import { yamlLines } from "./output.js";
 import type { QueryCommand } from "./query-command.js";
@@ -46,7 +47,9 @@ export async function runQuery(
   const fields: Record<string, string> = {};
   for (const [index, argument] of (command.arguments ?? []).entries()) {
     const value = values[index];
-    if (value !== undefined) fields[argument.replace(/[[\]]/g, "")] = value;
+    const field = argument.replace(/[[\]]/g, "");
+    if (value === undefined) continue;
+    fields[field] = field === "cons_address" ? consensusAddressIn(value) : value;
   }
   for (const [flag, field] of command.fields ?? []) {
     const value = flags[flag];

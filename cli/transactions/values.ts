@@ -1,10 +1,12 @@
 /** Arguments and flags of `causeway tx` as values; what is not one is refused before anything is asked. */
+import { z } from "zod";
 import {
   type Address,
   parseAnyAddress,
   parseStrictAddress,
   VALIDATOR_PREFIX,
 } from "../../chain/address.js";
+import { ChainError } from "../../chain/errors.js";
 import type { ProtoMessage } from "../../chain/protobuf/values.js";
 import { parseDecimal } from "../../chain/protobuf/json-texts.js";
 import { BASE_DENOM, MAX_ATOKEN, type Atoken } from "../../chain/units.js";
@@ -95,6 +97,40 @@ export function flagText(flags: Flags, name: string): string | undefined {
 /** `cosmos.base.v1beta1.Coin`. */
 export function coin(amountAtoken: Atoken): ProtoMessage {
   return { denom: BASE_DENOM, amount: amountAtoken };
+}
+
+/** Name of the keys that validators sign blocks with. */
+export const ED25519 = "cosmos.crypto.ed25519.PubKey";
+
+/** A consensus key as the SDK's command line writes one. */
+export const consensusKeySchema = z.object({ "@type": z.string(), key: z.string() });
+
+/**
+ * The 32 bytes of a consensus key.
+ * @throws USAGE
+ */
+export function consensusKeyBytes(given: z.infer<typeof consensusKeySchema>): Uint8Array {
+  const key = Buffer.from(given.key, "base64");
+  if (given["@type"] === `/${ED25519}` && key.length === 32) return key;
+  throw usage(`A consensus key is {"@type":"/${ED25519}","key":"..."} with 32 bytes in base64.`);
+}
+
+/** Untrusted JSON in the form of a schema. Throws USAGE naming the first fault. */
+export function parseJson<Value>(text: string, file: string, schema: z.ZodType<Value>): Value {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw usage(`${file} holds no JSON.`);
+  }
+  try {
+    return schema.parse(json);
+  } catch (error) {
+    if (!(error instanceof z.ZodError) && !(error instanceof ChainError)) throw error;
+    const [issue] = error instanceof z.ZodError ? error.issues : [];
+    const where = issue === undefined ? "" : ` at ${issue.path.join(".") || "its top"}`;
+    throw usage(`${file} is not of the expected form${where}: ${issue?.message ?? ""}.`);
+  }
 }
 
 /** What may be shown of a text that could be anything, even a key. */

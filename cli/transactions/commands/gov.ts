@@ -7,8 +7,8 @@ import type { ProtoMessage } from "../../../chain/protobuf/values.js";
 import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { packMessages, type TxMessage } from "../document.js";
 import type { MessageInput, TxCommand } from "../tx-command.js";
-import { amountIn, coin, flagText, fractionIn, integerIn, usage } from "../values.js";
-import { parseJson, readText } from "./staking.js";
+import { amountIn, coin, flagText, fractionIn, integerIn, parseJson, usage } from "../values.js";
+import { readText } from "./staking.js";
 
 const GOV = "cosmos.gov.v1";
 

@@ -2,7 +2,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { z } from "zod";
 import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { ChainError } from "../../../chain/errors.js";
 import { encodeMessage } from "../../../chain/protobuf/codec.js";
 import type { ProtoMessage } from "../../../chain/protobuf/values.js";
 import { parseValidatorIdentity } from "../../../node/consensus/signing/validator-key.js";
@@ -14,16 +13,19 @@ import {
   amountIn,
   atokenIn,
   coin,
+  consensusKeyBytes,
+  consensusKeySchema,
+  ED25519,
   type Flags,
   flagText,
   fractionIn,
   integerIn,
   operatorIn,
+  parseJson,
   usage,
 } from "../values.js";
 
 const MODULE = "cosmos.staking.v1beta1";
-const ED25519 = "cosmos.crypto.ed25519.PubKey";
 
 /** What an edit leaves as it is. */
 const DO_NOT_MODIFY = "[do-not-modify]";
@@ -139,7 +141,7 @@ function delegation({
 
 /** The terms of a registration as the SDK's file and flags name them; all texts. */
 const termsSchema = z.strictObject({
-  pubkey: z.object({ "@type": z.string(), key: z.string() }).optional(),
+  pubkey: consensusKeySchema.optional(),
   amount: z.string().optional(),
   moniker: z.string().optional(),
   identity: z.string().optional(),
@@ -199,16 +201,12 @@ function termsOfFlags(flags: Flags): Terms {
   const given = Object.fromEntries(texts.filter(([, text]) => text !== undefined));
   const pubkey = flagText(flags, "pubkey");
   if (pubkey === undefined) return given;
-  const schema = z.object({ "@type": z.string(), key: z.string() });
-  return { ...given, pubkey: parseJson(pubkey, "--pubkey", schema) };
+  return { ...given, pubkey: parseJson(pubkey, "--pubkey", consensusKeySchema) };
 }
 
 /** The key that will sign blocks: the one given, else that of the home. */
 function consensusKey({ pubkey }: Terms, home: string): ProtoMessage {
-  if (pubkey === undefined) return anyOfKey(keyOfHome(home));
-  const key = Buffer.from(pubkey.key, "base64");
-  if (pubkey["@type"] === `/${ED25519}` && key.length === 32) return anyOfKey(key);
-  throw usage(`A consensus key is {"@type":"/${ED25519}","key":"..."} with 32 bytes in base64.`);
+  return anyOfKey(pubkey === undefined ? keyOfHome(home) : consensusKeyBytes(pubkey));
 }
 
 function keyOfHome(home: string): Uint8Array {
@@ -249,23 +247,5 @@ export function readText(file: string): string {
     return readFileSync(file === "-" ? 0 : file, "utf8");
   } catch (cause) {
     throw usage(`Cannot read ${file}: ${fileCause(cause)}.`);
-  }
-}
-
-/** Untrusted JSON in the form of a schema. Throws USAGE naming the first fault. */
-export function parseJson<Value>(text: string, file: string, schema: z.ZodType<Value>): Value {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    throw usage(`${file} holds no JSON.`);
-  }
-  try {
-    return schema.parse(json);
-  } catch (error) {
-    if (!(error instanceof z.ZodError) && !(error instanceof ChainError)) throw error;
-    const [issue] = error instanceof z.ZodError ? error.issues : [];
-    const where = issue === undefined ? "" : ` at ${issue.path.join(".") || "its top"}`;
-    throw usage(`${file} is not of the expected form${where}: ${issue?.message ?? ""}.`);
   }
 }

@@ -120,6 +120,30 @@ it("has a hundred transactions on a page, as the SDK's command line", async () =
   expect(await answerOf(...words, "--limit", "30")).toMatchObject({ limit: "30" });
 });
 
+it("finds who signed by the consensus key, as by its address", async () => {
+  const info = (one: string) =>
+    node.run("query", "slashing", "signing-info", one, "--output", "json", "--height", "2");
+  const infos = await node.get("/cosmos/slashing/v1beta1/signing_infos");
+  const { address = "" } = (infos.body as SigningInfos).info[0] ?? {};
+  const set = await node.run("query", "comet-validator-set", "--output", "json");
+  const { pub_key } = (JSON.parse(set.out) as ValidatorSet).validators[0] ?? {};
+  const named = await info(address);
+  expect(named).toMatchObject({ code: 0, err: "", out: expect.stringContaining(address) });
+  expect(await info(JSON.stringify(pub_key))).toEqual(named);
+  for (const wrong of ["{", "{}", JSON.stringify({ ...pub_key, "@type": "/x.PubKey" })]) {
+    const { code, err } = await info(wrong);
+    expect([wrong, code, err]).toEqual([wrong, 1, expect.stringMatching(/consensus key/)]);
+  }
+});
+
+interface SigningInfos {
+  readonly info: readonly { readonly address: string }[];
+}
+
+interface ValidatorSet {
+  readonly validators: readonly { readonly pub_key: object }[];
+}
+
 interface Owners {
   readonly denom_owners: readonly { readonly address: string }[];
   readonly pagination: { readonly next_key: string | null; readonly total: string };
