@@ -191,6 +191,16 @@ const GOV_QUERIES: readonly QueryCommand[] = [
     arguments: ["proposal_id"],
   },
   {
+    words: "gov proposer",
+    path: `${GOV}/Proposal`,
+    description: "who proposed it",
+    arguments: ["proposal_id"],
+    shown: [
+      ["proposal_id", "proposal", "id"],
+      ["proposer", "proposal", "proposer"],
+    ],
+  },
+  {
     words: "gov vote",
     path: `${GOV}/Vote`,
     description: "how an account votes",
@@ -281,6 +291,14 @@ export const MODULE_QUERIES: readonly QueryCommand[] = [
     words: "upgrade authority",
     path: `${UPGRADE}/Authority`,
     description: "who may plan an upgrade",
+  },
+  {
+    words: "evidence",
+    path: `${EVIDENCE}/AllEvidence`,
+    description: "who signed two blocks of one height, or one piece of evidence by its hash",
+    arguments: ["[hash]"],
+    isPaged: true,
+    instead: ["hash", `${EVIDENCE}/Evidence`],
   },
   {
     words: "evidence list",

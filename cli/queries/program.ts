@@ -17,7 +17,7 @@ export function addQueryCommands(program: Command, run: Runner): void {
   for (const command of QUERY_COMMANDS) {
     const [first = "", second] = command.words.split(" ");
     if (second === undefined) {
-      addCommand(query, first, command, run);
+      groups.set(first, addCommand(query, first, command, run));
       continue;
     }
     const group = groups.get(first) ?? query.command(first).description(MODULES[first] ?? first);
@@ -30,7 +30,7 @@ export function addQueryCommands(program: Command, run: Runner): void {
   addWaitCommand(query, run);
 }
 
-function addCommand(parent: Command, name: string, query: QueryCommand, run: Runner): void {
+function addCommand(parent: Command, name: string, query: QueryCommand, run: Runner): Command {
   const command = addFlags(parent.command(name)).description(query.description);
   for (const alias of query.aliases ?? []) command.alias(alias);
   for (const argument of query.arguments ?? []) {
@@ -41,15 +41,17 @@ function addCommand(parent: Command, name: string, query: QueryCommand, run: Run
     command.option(`${other}--${flag} <${field}>`, field);
   }
   if (query.isPaged === true) addPageFlags(command);
-  command.action((...given: readonly unknown[]) => {
+  return command.action((...given: readonly unknown[]) => {
     const count = query.arguments?.length ?? 0;
     const values = given
       .slice(0, count)
       .map((value) => (typeof value === "string" ? value : undefined));
+    // A group that is a command itself takes the flags that both know.
+    const flags = command.optsWithGlobals<Options>();
     return run<Options>(async (context, own) => {
       const { runQuery } = await import("./run.js");
       return runQuery(context, query, values, own);
-    })(given[count] as Options);
+    })(flags);
   });
 }
 

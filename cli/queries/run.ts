@@ -57,16 +57,17 @@ export async function runQuery(
   }
   const [instead, other] = command.instead ?? [];
   const isOther = instead !== undefined && other !== undefined && fields[instead] !== undefined;
-  // The other method gives one thing, or takes a page of its own.
-  if (command.isPaged === true && !(isOther && instead === "denom")) {
+  // The other method gives one thing; that of a height has pages, too.
+  if (command.isPaged === true && !(isOther && instead !== "height")) {
     Object.assign(fields, pageFields(flags));
   }
   const path = isOther ? other : command.path;
-  print(
-    context,
-    flags,
-    await queryNode(loadDescriptors(), path, fields, await targetOf(context, flags)),
-  );
+  const answer = await queryNode(loadDescriptors(), path, fields, await targetOf(context, flags));
+  const shown = command.shown?.map(([name, ...members]) => [
+    name,
+    members.reduce(memberOf, answer),
+  ]);
+  print(context, flags, shown === undefined ? answer : Object.fromEntries(shown));
   return 0;
 }
 

@@ -23,7 +23,6 @@ export const MODULES: Readonly<Record<string, string>> = {
   slashing: "missed blocks and jail",
   gov: "proposals, deposits, votes",
   upgrade: "planned upgrades",
-  evidence: "proven double signing",
   params: "parameters by the names of older releases",
   evm: "the EVM's state",
   feemarket: "prices of gas",
@@ -38,6 +37,12 @@ export const QUERY_COMMANDS: readonly QueryCommand[] = [
     words: "supply",
     path: "/causeway.supply.v1.Query/Supply",
     description: "total, burned, locked and circulating supply, with the height",
+  },
+  {
+    words: "account",
+    path: `${AUTH}/Account`,
+    description: "an account: number and sequence",
+    arguments: ["address"],
   },
   {
     words: "auth account",

@@ -120,6 +120,33 @@ it("has a hundred transactions on a page, as the SDK's command line", async () =
   expect(await answerOf(...words, "--limit", "30")).toMatchObject({ limit: "30" });
 });
 
+it("knows the commands that the SDK has beside those of its modules", async () => {
+  const proposal = { messages: [], metadata: "words", title: "Words", summary: "Nothing else" };
+  const draft = node.write(
+    "proposer.json",
+    JSON.stringify({ ...proposal, deposit: `${10n ** 17n}atoken` }),
+  );
+  const mined = await node.done("gov", "submit-proposal", draft);
+  const event = mined.events.find(({ type }) => type === "submit_proposal");
+  const proposer = event?.attributes.find(({ key }) => key === "proposal_proposer")?.value;
+  expect(proposer).toMatch(/^addr1/);
+  expect(await answerOf("gov", "proposer", "1")).toEqual({ proposal_id: "1", proposer });
+  const account = await answerOf("auth", "account", `${proposer}`);
+  expect(await answerOf("account", `${proposer}`)).toEqual(account);
+
+  const none = { evidence: [], pagination: { next_key: null, total: "0" } };
+  for (const flags of [[], ["--limit", "5"], ["list"], ["list", "--limit", "5"]]) {
+    expect(await answerOf("evidence", ...flags)).toEqual(none);
+  }
+  // Flags of the group's own command count for those below it, too.
+  const elsewhere = await node.run("query", "evidence", "--node", "http://127.0.0.1:1", "list");
+  expect(elsewhere).toMatchObject({ code: 1, err: expect.stringContaining("127.0.0.1:1") });
+  for (const given of [["AB12"], ["evidence", "AB12"], ["AB12", "--page", "2"]]) {
+    const { code, err } = await node.run("query", "evidence", ...given);
+    expect([given, code, err]).toEqual([given, 1, expect.stringContaining("AB12 not found")]);
+  }
+});
+
 it("finds who signed by the consensus key, as by its address", async () => {
   const info = (one: string) =>
     node.run("query", "slashing", "signing-info", one, "--output", "json", "--height", "2");
