@@ -1,11 +1,16 @@
 /** The commands of `causeway query`, with the SDK's names and flags. */
 import type { Command } from "commander";
+import { refuseFlags } from "../refused-flags.js";
 import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
 import type { QueryFlags } from "./run.js";
 import type { QueryCommand } from "./query-command.js";
 import { MODULES, QUERY_COMMANDS } from "./table.js";
 
 type Options = SharedOptions & QueryFlags;
+
+/** Why a node's gRPC server is not named. */
+const NO_GRPC =
+  "Queries go to the node's consensus RPC, which gives the same answers: name it with --node.";
 
 /** Adds `query`, also as `q`. */
 export function addQueryCommands(program: Command, run: Runner): void {
@@ -134,6 +139,7 @@ function addTransactionCommands(query: Command, run: Runner): void {
 }
 
 function addFlags(command: Command): Command {
+  refuseFlags(command, ["--grpc-addr <addr>", "--grpc-insecure"], NO_GRPC);
   return addShared(command)
     .option("--node <url>", "consensus RPC of the node to ask (else that of the home)")
     .option("--height <n>", "state after this height (else the newest)")

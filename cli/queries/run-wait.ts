@@ -2,14 +2,13 @@
 import { addAbortSignal, type Readable } from "node:stream";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import type { CommandContext } from "../command-context.js";
+import { durationMs } from "../duration.js";
 import { CliError } from "../errors.js";
 import { TxNode } from "../transactions/tx-node.js";
 import { print, type QueryFlags, targetOf, textFlag } from "./run.js";
 
 /** As long as the SDK's command waits. */
 const TIMEOUT = "15s";
-
-const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
 /** A `TxResponse` of ten thousand events is smaller. */
 const MAX_INPUT_CHARACTERS = 8 * 1024 * 1024;
@@ -25,18 +24,11 @@ export async function runWaitTx(
   flags: QueryFlags,
   input: Readable,
 ): Promise<number> {
-  const timeoutMs = timeoutOf(textFlag(flags, "timeout") ?? TIMEOUT);
+  const timeoutMs = durationMs(textFlag(flags, "timeout") ?? TIMEOUT, "--timeout");
   const hash = hashOf(given ?? printedHash(await read(input, context.signal)));
   const node = new TxNode(loadDescriptors(), await targetOf(context, flags));
   print(context, flags, (await node.waitFor(hash, timeoutMs)).response);
   return 0;
-}
-
-function timeoutOf(text: string): number {
-  const [, count = "", unit = ""] = /^([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)$/.exec(text) ?? [];
-  const unitMs = UNITS_MS[unit];
-  if (unitMs !== undefined) return Number(count) * unitMs;
-  throw new CliError("USAGE", `--timeout is a time such as 15s, not "${text}".`);
 }
 
 function hashOf(given: string): string {

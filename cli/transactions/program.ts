@@ -1,6 +1,7 @@
 /** The commands of `causeway tx`, with the SDK's names and flags. */
 import type { Command } from "commander";
 import type { Environment } from "../../runtime/config/config.js";
+import { refuseFlags } from "../refused-flags.js";
 import {
   addShared,
   refuseEmptyPaths,
@@ -12,6 +13,11 @@ import type { TxContext } from "./run.js";
 import type { TxCommand } from "./tx-command.js";
 
 type Options = SharedOptions & Readonly<Record<string, unknown>>;
+
+const ONE_PAYS =
+  "Whoever acts signs, and whoever signs pays: the chain knows no other payer and no grants.";
+const ALL_ORDERED =
+  "The chain takes no unordered transactions: each has a sequence of its account.";
 
 interface Given {
   readonly env: Environment;
@@ -63,6 +69,7 @@ function addMessageCommand(command: Command, entry: TxCommand, run: Runner, { wa
     .option("--note <text>", "memo")
     .option("--memo <text>", "the same, as older releases have it")
     .option("--timeout-height <n>", "void after this height")
+    .option("--timeout-duration <time>", "void when so much time has gone by: 90s, 1h30m")
     .option("--generate-only", "print the unsigned transaction")
     .option("--dry-run", "only estimate its gas");
   for (const alias of entry.aliases ?? []) command.alias(alias);
@@ -112,21 +119,25 @@ function addFileCommands(tx: Command, run: Runner, { warn }: Given): void {
     (files, context, name, flags) => files.runSimulate(context, name, flags),
   );
   act(
-    addShared(tx.command("encode"))
-      .description("the bytes of a transaction in base64")
-      .argument("<file>", file),
+    addNodeFlags(addShared(tx.command("encode")))
+      .description("the bytes of a transaction in base64; no node is asked")
+      .argument("<file>", file)
+      .option("-o, --output <form>", "taken as in the SDK's command line; there is one form"),
     (files, context, name) => files.runEncode(context, name),
   );
   act(
-    addShared(tx.command("decode"))
-      .description("a transaction's bytes as JSON")
+    addNodeFlags(addShared(tx.command("decode")))
+      .description("a transaction's bytes as JSON; no node is asked")
       .argument("<bytes>", "base64, or with --hex hex")
+      .option("-o, --output <form>", "json or text (default json)")
       .option("-x, --hex", "the bytes are hex"),
     (files, context, name, flags) => files.runDecode(context, name, flags),
   );
 }
 
 function addNodeFlags(command: Command): Command {
+  refuseFlags(command, ["--fee-payer <account>", "--fee-granter <account>"], ONE_PAYS);
+  refuseFlags(command, ["--unordered"], ALL_ORDERED);
   return command
     .option("--node <url>", "consensus RPC of the node to ask (else that of the home)")
     .option("--chain-id <id>", "the chain that is signed for; the node has to be on it");

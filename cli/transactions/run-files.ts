@@ -81,13 +81,16 @@ export function runEncode(context: TxContext, file: string): number {
   return 0;
 }
 
-/** `tx decode BASE64`: a transaction as JSON; `-x` for hex. */
+/** `tx decode BASE64`: a transaction as JSON, or as `--output` says; `-x` for hex. */
 export function runDecode(context: TxContext, text: string, flags: Flags): number {
   const isHex = flags["hex"] === true;
   const form = isHex ? /^(0x)?([0-9a-fA-F]{2})+$/ : /^[A-Za-z0-9+/]+={0,2}$/;
   if (!form.test(text)) throw usage(`tx decode takes ${isHex ? "hex" : "base64"}.`);
   const bytes = Buffer.from(text.replace(/^0x/, ""), isHex ? "hex" : "base64");
-  context.print(signedJson(loadDescriptors(), bytes));
+  const json = signedJson(loadDescriptors(), bytes);
+  const { output = "json" } = outputOf(flags);
+  if (output === "json") context.print(json);
+  else print(context, { output }, JSON.parse(json));
   return 0;
 }
 

@@ -12,7 +12,9 @@ import {
   parseMinimumGasPrices,
 } from "../../chain/units.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
+import { systemClock } from "../../runtime/process/clock.js";
 import type { CommandContext } from "../command-context.js";
+import { durationMs } from "../duration.js";
 import { CliError } from "../errors.js";
 import { print, targetOf } from "../queries/run.js";
 import {
@@ -76,12 +78,27 @@ export async function runTx(
   const draft = {
     messages: packMessages(types, messages),
     memo: flagText(flags, "note") ?? flagText(flags, "memo") ?? "",
-    timeoutHeight: integerIn(flagText(flags, "timeoutHeight") ?? "0", "--timeout-height"),
+    ...timeoutsOf(flags),
     gasLimit: 0n,
     feeAtoken: 0n,
   };
   assertSigner(types, draft, signer.address);
   return finish(context, flags, draft, signer);
+}
+
+/** When a transaction is void. Throws USAGE. */
+function timeoutsOf(flags: Flags) {
+  const height = flagText(flags, "timeoutHeight");
+  const duration = flagText(flags, "timeoutDuration");
+  if (height !== undefined && duration !== undefined) {
+    throw usage("--timeout-height and --timeout-duration say two things: take one.");
+  }
+  const timeoutHeight = integerIn(height ?? "0", "--timeout-height");
+  const ms = durationMs(duration ?? "0s", "--timeout-duration");
+  if (ms === 0) return { timeoutHeight };
+  const atMs = Math.ceil(systemClock.nowMs() + ms);
+  const seconds = BigInt(Math.floor(atMs / 1_000));
+  return { timeoutHeight, timeoutTimestamp: { seconds, nanos: (atMs % 1_000) * 1_000_000 } };
 }
 
 /** Where keys are looked for. */

@@ -68,3 +68,79 @@ describe("a draft with a time after which it is void", () => {
     expect((await sign(unordered)).err).toContain("options that the chain refuses");
   });
 });
+
+describe("a transaction that is made for so long", () => {
+  const words = ["tx", "bank", "send", friend ?? "", "1atoken", "--from", key, "--offline"];
+  const make = (...flags: readonly string[]) =>
+    runCommand(home, [...words, "--fees", "5000atoken", "--generate-only", ...flags]);
+
+  it.each([
+    ["90s", 90],
+    ["1h30m", 5_400],
+    ["1.5m", 90],
+  ])("is void after it, %s", async (duration, seconds) => {
+    const before = Date.now();
+    const { code, out, err } = await make("--timeout-duration", duration);
+    expect([err, code]).toEqual(["", 0]);
+    const at = Date.parse(JSON.parse(out).body.timeout_timestamp) - seconds * 1_000;
+    expect(at).toBeGreaterThanOrEqual(before);
+    expect(at).toBeLessThanOrEqual(Date.now());
+  });
+
+  it("has no such time for none, and not a height beside it", async () => {
+    expect(JSON.parse((await make("--timeout-duration", "0s")).out).body.timeout_timestamp).toBe(
+      null,
+    );
+    for (const [flags, text] of [
+      [["--timeout-duration", "5s", "--timeout-height", "7"], "take one"],
+      [["--timeout-duration", "soon"], "such as 15s"],
+      [["--timeout-duration", "5"], "such as 15s"],
+    ] as const) {
+      const { code, err } = await make(...flags);
+      expect([flags, code, err]).toEqual([flags, 1, expect.stringContaining(text)]);
+    }
+  });
+});
+
+describe("flags of the SDK's command line", () => {
+  const place = ["--chain-id", "chain_6940-1", "--node", "tcp://127.0.0.1:1"];
+
+  it("count for bytes of a transaction, whose forms ask no node", async () => {
+    writeFileSync(file, draft);
+    const encoded = await runCommand(home, ["tx", "encode", file]);
+    expect(encoded).toMatchObject({ code: 0, err: "" });
+    for (const form of ["text", "json"]) {
+      expect(await runCommand(home, ["tx", "encode", file, ...place, "-o", form])).toEqual(encoded);
+    }
+    const decode = (...flags: readonly string[]) =>
+      runCommand(home, ["tx", "decode", encoded.out, ...flags]);
+    const json = await decode();
+    expect(JSON.parse(json.out).body).toEqual(JSON.parse(draft).body);
+    expect(await decode(...place, "--output", "json")).toEqual(json);
+    expect((await decode("--output", "text")).out).toContain(`to_address: ${friend}`);
+    expect((await decode("--output", "xml")).err).toContain("text or json");
+  });
+
+  it.each([
+    [["--fee-payer", `${friend}`], "whoever signs pays"],
+    [["--fee-granter", `${friend}`], "whoever signs pays"],
+    [["--unordered"], "sequence"],
+  ])("that the chain has nothing for are refused with the reason, %j", async (flags, text) => {
+    writeFileSync(file, draft);
+    for (const words of [
+      ["bank", "send", `${friend}`, "1atoken"],
+      ["sign", file],
+    ]) {
+      const { code, out, err } = await runCommand(home, ["tx", ...words, ...flags]);
+      expect([words, code, out, err]).toEqual([words, 1, "", expect.stringContaining(text)]);
+    }
+  });
+
+  it.each([[["--grpc-addr", "127.0.0.1:9090"]], [["--grpc-insecure"]]])(
+    "that name another interface are refused with the one that is asked, %j",
+    async (flags) => {
+      const { code, err } = await runCommand(home, ["query", "auth", "params", ...flags]);
+      expect([code, err]).toEqual([1, expect.stringContaining("--node")]);
+    },
+  );
+});
