@@ -1,4 +1,7 @@
-/** Which addresses run code: each is asked about once, few at a time, as an answer is all of the code. */
+/**
+ * Which addresses run code. An answer is all of the code, and most addresses have none: all are asked about
+ * together, and few at a time where the answers have no room together.
+ */
 import type { Address } from "../../chain/address.js";
 import { type Height, toQuantity } from "../../chain/hex.js";
 import { readHex } from "../../rpc-client/answer-fields.js";
@@ -8,34 +11,27 @@ import { type JsonRpcClient, resultOf, type RpcOutcome } from "../../rpc-client/
 /** Whether a payment to an address runs code; undefined where the node does not have the block. */
 export type CodeAnswer = boolean | "too-much" | undefined;
 
-/**
- * Addresses of one exchange. With the largest code that there is its answer is below a megabyte: larger ones
- * wait for others at this chain's node, and may be refused.
- */
-const ADDRESSES_PER_CALL = 16;
+/** Addresses of a small exchange: with the largest code that there is its answer is below a megabyte. */
+const FEW = 16;
 
-/** Exchanges at the same time, so that a distant node costs little time. */
-const CALLS_AT_ONCE = 4;
-
-/** Answers in the order of the addresses; the same for those that are named more than once. */
+/** Answers in the order of the addresses; each is asked about once, however often it is named. */
 export async function askHaveCode(
   rpc: JsonRpcClient,
   addresses: readonly Address[],
-  { signal, at }: { readonly signal: AbortSignal; readonly at: Height },
+  view: { readonly signal: AbortSignal; readonly at: Height },
 ): Promise<CodeAnswer[]> {
-  const distinct = [...new Set(addresses)];
-  const parts: Address[][] = [];
-  for (let start = 0; start < distinct.length; start += ADDRESSES_PER_CALL) {
-    parts.push(distinct.slice(start, start + ADDRESSES_PER_CALL));
-  }
-  const answers: CodeAnswer[] = [];
-  for (let next = 0; next < parts.length; next += CALLS_AT_ONCE) {
-    const some = parts.slice(next, next + CALLS_AT_ONCE);
-    const asked = await Promise.all(some.map((part) => askPart(rpc, part, { signal, at })));
-    answers.push(...asked.flat());
-  }
-  const byAddress = new Map(distinct.map((address, index) => [address, answers[index]]));
-  return addresses.map((address) => byAddress.get(address));
+  if (addresses.length === 0) return [];
+  const known = new Map<Address, CodeAnswer>();
+  const ask = async (part: readonly Address[]) => {
+    const answers = await askPart(rpc, part, view);
+    for (const [index, address] of part.entries()) known.set(address, answers[index]);
+  };
+  await ask([...new Set(addresses)]);
+  // One with much code may have taken the room of all others.
+  const again = [...known.keys()].filter((address) => known.get(address) === "too-much");
+  for (let start = 0; start < again.length; start += FEW)
+    await ask(again.slice(start, start + FEW));
+  return addresses.map((address) => known.get(address));
 }
 
 async function askPart(

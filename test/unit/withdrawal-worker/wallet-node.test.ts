@@ -69,16 +69,18 @@ it("does not know where code is as of a block that the node does not have yet", 
   await expect(haveCode()).rejects.toThrow("starting");
 });
 
-it("asks once whether an address has code, and for little at a time", async () => {
+it("asks once whether an address has code, and for little at a time where that is too much", async () => {
   const large = parseAddress(`0x${"c0".repeat(20)}`);
   const others = Array.from({ length: 40 }, (_, index) => {
     return parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`);
   });
   const asked: unknown[] = [];
   const batches: number[] = [];
+  let roomFor = Number.POSITIVE_INFINITY;
   chain = await startFakeNode(
     {
       eth_getCode: ([address]) => {
+        if ((batches.at(-1) ?? 0) > roomFor) throw new RpcFault(-32_003, "response too large");
         asked.push(address);
         return address === large ? "0x60" : "0x";
       },
@@ -95,11 +97,17 @@ it("asks once whether an address has code, and for little at a time", async () =
     IDENTITY,
   );
   const all = [...Array.from({ length: 100 }, () => large), ...others, large];
-  const haveCode = await node.haveCode(all, { signal, at: 7 });
-  expect(haveCode).toEqual(all.map((address) => address === large));
-  expect(asked).toHaveLength(41);
-  expect(new Set(asked)).toEqual(new Set([large, ...others]));
-  expect(Math.max(...batches)).toBeLessThanOrEqual(16);
+  for (const [room, sizes] of [
+    [Number.POSITIVE_INFINITY, [41]],
+    [20, [41, 16, 16, 9]],
+  ] as const) {
+    roomFor = room;
+    asked.length = batches.length = 0;
+    expect(await node.haveCode(all, { signal, at: 7 })).toEqual(all.map((one) => one === large));
+    expect(asked).toHaveLength(41);
+    expect(new Set(asked)).toEqual(new Set([large, ...others]));
+    expect(batches).toEqual(sizes);
+  }
 });
 
 it("goes on without what it has no room for, of one address or of several together", async () => {
