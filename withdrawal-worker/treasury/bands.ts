@@ -97,17 +97,24 @@ type ChainNonces = ReadonlyMap<Address, bigint>;
 /** Looks at every asset with a band that does not stand still. */
 export async function keepBands(
   context: TreasuryContext,
-  parts: {
+  asked: {
     readonly policy: HashedPolicy;
-    readonly view: WalletView;
+    /**
+     * The chain as it is now, undefined for none: the books are ahead of an older view whenever a
+     * payment was mined since, and nothing could be decided.
+     */
+    readonly look: () => Promise<WalletView | undefined>;
     /** New moves are refused: the home's file may say so alone. */
     readonly isStopped: boolean;
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  const { policy, isStopped } = parts;
+  const { policy, isStopped } = asked;
   const banded = await bandedOf(context.database, policy);
   if (banded.length === 0) return;
+  const view = await asked.look();
+  if (view === undefined) return;
+  const parts = { view, signal: asked.signal };
   const nonces = await noncesOf(context, parts);
   const assets = banded.map(({ asset }) => asset);
   const books = await readBandBooks(context, { assets, nonces });
@@ -118,7 +125,7 @@ export async function keepBands(
     if (holdings === undefined) continue;
     const decision = decideBand(holdings, wantedByAsset.get(asset) ?? 0n, band);
     const afterId = coldMoves.get(asset) ?? 0;
-    const { height: seenHeight } = parts.view;
+    const { height: seenHeight } = view;
     const by = { policy, isStopped };
     await carryOut(context, { asset, rules, decision, ...by, seenHeight, afterId });
   }

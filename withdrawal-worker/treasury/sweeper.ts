@@ -95,7 +95,7 @@ export class Sweeper {
    * @throws NodeFault, RpcError, WorkerError, database faults: the next round does it again
    */
   async round(signal: AbortSignal): Promise<boolean> {
-    const { database, node, policy, killSwitch } = this.#context;
+    const { database, policy, killSwitch } = this.#context;
     await this.#endMoves();
     await this.#strandMoves();
     // Also one that is no recovery: what the chain shows is in doubt, and heights with it.
@@ -112,10 +112,8 @@ export class Sweeper {
     const wallets = await payableWallets(this.#context);
     const booked = await readCursor(database);
     const { rewinds } = booked;
-    const view = await node.view(wallets[0] ?? ZERO_ADDRESS, { signal });
-    // A node below what was seen shows old nonces and balances.
-    if (view.height < this.#lastHeight) return false;
-    this.#lastHeight = view.height;
+    const view = await this.#view(wallets, signal);
+    if (view === undefined) return false;
     const allowed = { maySign: !stops(level, "stop-sign"), isStopped: stops(level, "stop-new") };
     const isAsBooked = view.height >= booked.height;
     const looked = { view, booked, rewinds, isAsBooked };
@@ -131,8 +129,16 @@ export class Sweeper {
     );
     if (!round.maySign) return false;
     const isMore = await this.#begin(round, moving);
-    await keepBands(this.#context, round);
+    await keepBands(this.#context, { ...round, look: () => this.#view(wallets, signal) });
     return isMore;
+  }
+
+  /** @returns undefined of a node below what was seen: it shows old nonces and balances */
+  async #view(wallets: readonly Address[], signal: AbortSignal): Promise<WalletView | undefined> {
+    const view = await this.#context.node.view(wallets[0] ?? ZERO_ADDRESS, { signal });
+    if (view.height < this.#lastHeight) return undefined;
+    this.#lastHeight = view.height;
+    return view;
   }
 
   /** What the books refuse is told when it begins, and keeps nothing else. */

@@ -11,6 +11,7 @@ import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import type { WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 import { callOf } from "../tokens/token-bench.js";
@@ -218,4 +219,35 @@ it("asks for no refill over a payment of coins that is mined and not settled yet
   await bench.sweeper().round(signal);
   expect(await bench.units(WALLET)).toBeGreaterThan(ONE + KEPT);
   expect([await stored(), await owner.query(`SELECT state FROM refill_request`)]).toEqual([[], []]);
+});
+
+it("asks for a refill in a round that lasts longer than a block in which a payout is mined", async () => {
+  const alice = await bench.bench.register("alice");
+  const send = callOf("PlainToken", "mint", [alice, 300n]);
+  await bench.bench.mine([{ to: alice, value: 3n * ONE }, send]);
+  await bench.mine();
+  await bench.mine();
+  const band = { lowUnits: 10n * ONE, targetUnits: 10n * ONE, highUnits: 20n * ONE };
+  const coins = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress, band };
+  bench.files.policy = bench.policyOf({ assets: { TOKEN: coins, PLAIN: ANY_SWEEP } });
+  await ask("TOKEN", 2n * ONE);
+  await bench.lane.runRound(signal);
+  let isOver = false;
+  const estimate: WalletNode["estimate"] = async (...asked) => {
+    const answer = await bench.node.estimate(...asked);
+    if (!isOver) {
+      isOver = true;
+      await bench.mine();
+      bench.house.clock.ms += 3_000;
+      await bench.lane.runRound(signal);
+    }
+    return answer;
+  };
+  await bench.sweeper({ node: { ...bench.node, estimate } }).round(signal);
+  const { owner } = bench.bench.ledger;
+  const mined = await owner.query(`SELECT 1 FROM nonce_slot WHERE mined_hash IS NOT NULL`);
+  expect(mined).toHaveLength(1);
+  expect(
+    await owner.query(`SELECT state, amount_units::text AS amount FROM refill_request`),
+  ).toEqual([{ state: "open", amount: `${10n * ONE - (await bench.units(WALLET)) + KEPT}` }]);
 });

@@ -40,7 +40,7 @@ it("asks for no coins of cold storage while the wallets have enough at the confi
   const view = { height: desk.chain.head, suggestedPriceAtoken: 10n ** 13n };
   await keepBands(context as never, {
     policy: hashPolicy({ ...PERMISSIVE_POLICY, treasury }),
-    view: view as never,
+    look: async () => view as never,
     isStopped: false,
     signal: desk.signal,
   });
