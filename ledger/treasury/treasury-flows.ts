@@ -19,7 +19,7 @@ import {
 } from "../journal/accounts.js";
 import { type JournalEntry, type Posting, postJournals } from "../journal/journal.js";
 import type { Outflow, WalletInflow } from "../watch/flows.js";
-import { storedHash, storedInteger } from "../stored-values.js";
+import { storedAddress, storedHash, storedInteger } from "../stored-values.js";
 import { TOP_UP_KEY } from "../requests/lost-gas.js";
 import { lookAgain } from "../assets/sweep-due.js";
 import { IS_IN_TRANSIT } from "./stranded-moves.js";
@@ -69,7 +69,8 @@ interface Moved {
 
 /**
  * Books them. A transaction that takes from our deposit addresses exactly what it brings to our hot
- * wallets is a sweep, whoever asked for it: so a ledger from a backup explains its lost sweeps.
+ * wallets is a sweep, whoever asked for it: so a ledger from a backup explains its lost sweeps. Of any
+ * other only what it took of the address that it was signed for is ours.
  * @returns the flows that are others'
  */
 export async function bookTreasuryFlows<Deposit extends Arrival>(
@@ -151,11 +152,13 @@ async function bookSweeps<Deposit extends Arrival>(tx: Sql, flows: Flows<Deposit
   const { walletInflows, rewinds } = flows;
   const leaving = flows.outflows.filter(({ role }) => role === "deposit-address");
   if (leaving.length === 0) return { walletInflows, swept: [] };
-  const moved = movedBy(leaving, walletInflows);
-  const sweepIds = await readSweepIds(tx, [...moved.keys()]);
-  for (const [hash, transaction] of moved) {
-    if (!sweepIds.has(hash) && !isEven(transaction)) moved.delete(hash);
-  }
+  const whole = movedBy(leaving, walletInflows);
+  const sweeps = await readSweepsBy(tx, [...whole.keys()]);
+  const own = leaving.filter(({ txHash, wallet }) => {
+    // A sweep explains nothing of another address, of which its transaction may take tokens.
+    return isEven(whole.get(txHash)) || sweeps.get(txHash)?.address === wallet;
+  });
+  const moved = movedBy(own, walletInflows);
   const entries: JournalEntry[] = [];
   for (const [hash, { leaving: rows }] of moved) {
     for (const address of new Set(rows.map(({ wallet }) => wallet))) {
@@ -178,7 +181,7 @@ async function bookSweeps<Deposit extends Arrival>(tx: Sql, flows: Flows<Deposit
   }
   entries.push(...shortEntries(moved, openUnits, rewinds));
   await postJournals(tx, entries);
-  await endSweeps(tx, moved, sweepIds);
+  await endSweeps(tx, moved, sweeps);
   return { walletInflows: others, swept: [...moved.values()].flatMap((one) => one.leaving) };
 }
 
@@ -206,20 +209,28 @@ function movedBy(
 }
 
 /** Everything that left came to us, and something did. */
-function isEven({ leftUnits, cameUnits }: Moved): boolean {
+function isEven(moved: Moved | undefined): boolean {
+  if (moved === undefined) return false;
+  const { leftUnits, cameUnits } = moved;
   const left = [...leftUnits].filter(([, units]) => units > 0n);
   return left.length > 0 && left.every(([asset, units]) => cameUnits.get(asset) === units);
 }
 
-async function readSweepIds(
-  tx: Sql,
-  hashes: readonly Hash32[],
-): Promise<ReadonlyMap<Hash32, number>> {
-  const rows = await tx.query<{ hash: string; id: string }>(
-    `SELECT hash, sweep_id::text AS id FROM sweep_attempt WHERE hash = ANY ($1::text[])`,
+/** Sweeps by their transactions. */
+type SweepsBy = ReadonlyMap<Hash32, { readonly id: number; readonly address: Address }>;
+
+async function readSweepsBy(tx: Sql, hashes: readonly Hash32[]): Promise<SweepsBy> {
+  const rows = await tx.query<Record<"hash" | "id" | "address", string>>(
+    `SELECT t.hash, s.id::text, s.address
+       FROM sweep_attempt t JOIN sweep s ON s.id = t.sweep_id WHERE t.hash = ANY ($1::text[])`,
     [hashes],
   );
-  return new Map(rows.map(({ hash, id }) => [storedHash(hash), storedInteger(id)]));
+  return new Map(
+    rows.map(({ hash, id, address }) => [
+      storedHash(hash),
+      { id: storedInteger(id), address: storedAddress(address) },
+    ]),
+  );
 }
 
 function outEntry(
@@ -308,9 +319,9 @@ function inParts(units: bigint): readonly bigint[] {
 async function endSweeps(
   tx: Sql,
   moved: ReadonlyMap<Hash32, Moved>,
-  sweepIds: ReadonlyMap<Hash32, number>,
+  sweeps: SweepsBy,
 ): Promise<void> {
-  const ends = [...sweepIds].flatMap(([hash, id]) => {
+  const ends = [...sweeps].flatMap(([hash, { id }]) => {
     const one = moved.get(hash);
     return one === undefined ? [] : [{ id, hash, ...endOf(one) }];
   });

@@ -260,11 +260,9 @@ describe("sweeps", () => {
     await bench.rounds(3);
     const [sweep] = (await bench.sweeps()).filter((one) => one.address === address);
     const txHash = sweep?.attempts[0]?.hash ?? keccak256Hex(new Uint8Array());
-    const outflows = Array.from({ length: 10 }, (_, n) => {
-      const wallet = parseAddress(`0x${String(n).repeat(40)}`);
-      const place = { role: "deposit-address" as const, txHash, height: 5, feeAtoken: 0n };
-      return { ...place, asset: "MOODY", wallet, amountUnits: all };
-    });
+    const place = { role: "deposit-address" as const, txHash, height: 5, feeAtoken: 0n };
+    const outflow = { ...place, asset: "MOODY", wallet: address, amountUnits: all };
+    const outflows = Array.from({ length: 10 }, () => outflow);
     const flows = { walletInflows: [], outflows, deposits: [], rewinds: 1 };
     const units = await bench.bench.database
       .transaction(async (tx) => {
@@ -280,6 +278,43 @@ describe("sweeps", () => {
       })
       .catch((error: unknown) => (error instanceof Undone ? error.rows : error));
     expect(units).toEqual([{ units: `${10n * all}` }]);
+  });
+
+  it("explain nothing that the same transaction took of other addresses", async () => {
+    const [own, other] = [await register(), await register()];
+    await bench.bench.mine([
+      callOf("MoodyToken", "mint", [own.address, 10n]),
+      { to: own.address, value: 10n ** 15n },
+    ]);
+    await bench.mine();
+    const signedOf = async () => (await bench.sweeps()).find((one) => one.address === own.address);
+    const sweeper = bench.sweeper();
+    await sweeper.round(signal);
+    await sweeper.round(signal);
+    const txHash = (await signedOf())?.attempts[0]?.hash ?? keccak256Hex(new Uint8Array());
+    const place = { asset: "MOODY", txHash, height: 5 };
+    const fromAddress = { ...place, role: "deposit-address" as const, feeAtoken: 0n };
+    const swept = { ...fromAddress, wallet: own.address, amountUnits: 10n };
+    const taken = { ...fromAddress, wallet: other.address, amountUnits: 5n };
+    const came = { ...place, wallet: WALLET, amountUnits: 10n, txIndex: 0, opIndex: 0 };
+    const flows = { walletInflows: [came], outflows: [swept, taken], deposits: [], rewinds: 0 };
+    const seen = await bench.bench.database
+      .transaction(async (tx) => {
+        const { outflows } = await bookTreasuryFlows(tx, flows);
+        const kinds = await tx.query<{ kind: string }>(
+          `SELECT kind FROM journal_entry WHERE memo LIKE $1 || '%' ORDER BY id`,
+          [txHash],
+        );
+        const ended = await tx.query(`SELECT state FROM sweep WHERE address = $1`, [own.address]);
+        throw new Undone({ outflows, kinds: kinds.map(({ kind }) => kind), ended });
+      })
+      .catch((error: unknown) => (error instanceof Undone ? error.rows : error));
+    expect(seen).toEqual({
+      outflows: [taken],
+      kinds: ["sweep.out", "sweep.in"],
+      ended: [{ state: "settled" }],
+    });
+    await bench.rounds(3, sweeper);
   });
 
   it("give up gas that is not paid by its deadline, and nothing is missing", async () => {
