@@ -35,6 +35,7 @@ import {
 import { walletStatus } from "../wallets/wallet.js";
 import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import {
+  ADDRESS_INDEX,
   type AttemptKind,
   type LiveSlot,
   SELECT_LIVE_SLOT,
@@ -317,6 +318,8 @@ export interface QueuedWithdrawal {
   /** Contract of the token; undefined for coins. */
   readonly contract: Address | undefined;
   readonly destination: Address;
+  /** Index of the deposit address that gets gas from the treasury; undefined for all others. */
+  readonly addressIndex?: number | undefined;
   readonly amountUnits: bigint;
 }
 
@@ -330,13 +333,11 @@ export async function readSlotQueue(
   options: { readonly limit: number },
 ): Promise<QueuedWithdrawal[]> {
   const rows = await sql.query<
-    Record<
-      "id" | "customer_id" | "asset" | "destination" | "amount_units" | "waited_ms",
-      string
-    > & { readonly contract: string | null; readonly is_own: boolean }
+    Record<"id" | "customer_id" | "asset" | "destination" | "amount_units" | "waited_ms", string> &
+      Record<"contract" | "address_index", string | null> & { readonly is_own: boolean }
   >(
     `SELECT id, customer_id, asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract,
-            destination, amount_units::text,
+            destination, amount_units::text, ${ADDRESS_INDEX} AS address_index,
             (extract(epoch FROM now() - next_try_at) * 1000)::bigint::text AS waited_ms,
             EXISTS (SELECT 1 FROM wallet WHERE address = destination) AS is_own
        FROM withdrawal w
@@ -354,6 +355,7 @@ export async function readSlotQueue(
     asset: row.asset,
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),
+    ...(row.address_index !== null && { addressIndex: storedInteger(row.address_index) }),
     amountUnits: storedAtoken(row.amount_units),
   }));
 }

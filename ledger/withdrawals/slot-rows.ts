@@ -109,6 +109,13 @@ interface AttemptRow {
 /** SQL: coins have no contract and never stand still: of most slots nothing is looked up. */
 const IS_TOKEN = `w.asset <> '${NATIVE_ASSET}'`;
 
+/** Index of the deposit address that the withdrawal `w` gives gas to; null for all others. */
+export const ADDRESS_INDEX = `
+  CASE WHEN w.customer_id = '${TREASURY}' THEN
+    (SELECT d.index::text FROM treasury_move m
+       JOIN deposit_address d ON d.address = m.destination
+      WHERE m.withdrawal_id = w.id AND m.kind = 'top-up') END`;
+
 /** Query of slots; the caller adds its WHERE over `s` (slot) and `w` (withdrawal). */
 export const SELECT_LIVE_SLOT = `
   SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.customer_id,
@@ -118,10 +125,7 @@ export const SELECT_LIVE_SLOT = `
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
          w.cancel_cause, w.cancel_reason,
          CASE WHEN ${IS_TOKEN} THEN ${stoodStillAfter("w.asset")} END AS stood_still_after,
-         CASE WHEN w.customer_id = '${TREASURY}' THEN
-           (SELECT d.index::text FROM treasury_move m
-              JOIN deposit_address d ON d.address = m.destination
-             WHERE m.withdrawal_id = w.id AND m.kind = 'top-up') END AS address_index,
+         ${ADDRESS_INDEX} AS address_index,
          (SELECT json_agg(json_build_object('n', a.n, 'kind', a.kind, 'raw', a.raw,
                    'hash', a.hash, 'gas_limit', a.gas_limit::text,
                    'gas_price_atoken', a.gas_price_atoken::text) ORDER BY a.n)

@@ -100,7 +100,8 @@ export class PolicySigner implements Signer {
     const approved = new UsedApprovals(totals);
     return payments.map(({ nonce, fromNonce, ...payment }) => {
       const refusal = this.#refusalOf(payment, rules);
-      if (refusal !== undefined || payment.customerId === TREASURY) return refusal;
+      if (refusal !== undefined) return refusal;
+      if (payment.customerId === TREASURY) return this.#strangerRefusal(payment, rules);
       const { withdrawalId } = payment;
       const used =
         fromNonce !== undefined && isApproved(payment, rules)

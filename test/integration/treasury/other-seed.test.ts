@@ -9,7 +9,12 @@ import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { registerAddress } from "../../helpers/services/watcher.js";
 import { callOf } from "../tokens/token-bench.js";
-import { WALLET } from "../../helpers/exchange/house.js";
+import { WALLET, WALLET_KEY } from "../../helpers/exchange/house.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { laneRules } from "../../helpers/signing.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
+import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { ANY_SWEEP, TreasuryBench } from "./treasury-bench.js";
 
 const { signal } = new AbortController();
@@ -126,4 +131,45 @@ it("a token's sweep that was begun by another list gets no gas, and ends for the
   await lookNow();
   await bench.rounds(5);
   expect([await states(), await bench.units(address, "PLAIN")]).toEqual([["void", "settled"], 0n]);
+});
+
+it("a worker without the deposit key takes no nonce for gas that it would never sign for", async () => {
+  const address = await bench.bench.register("frank");
+  await bench.bench.mine([callOf("PlainToken", "mint", [address, 5n])]);
+  await bench.mine();
+  const sweeper = bench.sweeper();
+  await sweeper.round(signal);
+  await sweeper.round(signal);
+  const stranger = new Lane(
+    {
+      ...bench.house.context(),
+      ...laneRules({
+        privateKey: WALLET_KEY,
+        chainId: 6940n,
+        limits: { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 10n ** 6n },
+        sql: bench.worker,
+        files: bench.files,
+      }),
+      ledger: createLaneLedger(bench.worker),
+      guard: createLaneGuard({ database: bench.worker, wallet: WALLET, log: silentLog }),
+      node: bench.node,
+    },
+    "worker",
+  );
+  const { owner } = bench.bench.ledger;
+  const gas = () =>
+    owner.query(
+      `SELECT w.status, s.nonce::text FROM treasury_move m
+         JOIN withdrawal w ON w.id = m.withdrawal_id
+         LEFT JOIN nonce_slot s ON s.withdrawal_id = w.id
+        WHERE m.destination = $1 ORDER BY m.id`,
+      [address],
+    );
+  bench.house.clock.ms += 3_000;
+  await stranger.runRound(signal);
+  expect(await gas()).toEqual([{ status: "rejected", nonce: null }]);
+  await bench.rounds(1);
+  await lookNow();
+  await bench.rounds(5);
+  expect(await bench.units(address, "PLAIN")).toBe(0n);
 });

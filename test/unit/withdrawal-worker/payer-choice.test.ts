@@ -2,6 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { bytesToAddress } from "../../../chain/address.js";
 import { choosePayers, type Payer } from "../../../ledger/wallets/payer-choice.js";
+import { shareOf } from "../../../withdrawal-worker/lane/slots/slot-share.js";
 import { createRandom } from "../../helpers/random.js";
 
 const wallet = (number: number) => bytesToAddress(Buffer.alloc(20, number));
@@ -79,5 +80,39 @@ describe("the choice of who pays", () => {
         });
       });
     }
+  });
+});
+
+describe("a wallet's share", () => {
+  it("leaves gas that its signer refuses to other wallets for a while", async () => {
+    const ids = async (payers: readonly Payer[]) => {
+      const context = {
+        ledger: { readOtherWallets: async () => [], readPayers: async () => payers },
+        settings: {
+          scanIntervalMs: 1_000,
+          maxLiveSlots: 100,
+          gas: { priceFloorAtoken: 1n, priceCapAtoken: 1n },
+        },
+        signer: {
+          address: first,
+          review: (asked: readonly object[]) =>
+            asked.map(() => ({ code: "FORBIDDEN_DESTINATION" })),
+        },
+      };
+      const request = { asset: "TOKEN", contract: undefined, amountUnits: 1n };
+      const waiting = [
+        { ...request, id: "gas", addressIndex: 3, waitedMs: 0 },
+        { ...request, id: "overdue gas", addressIndex: 4, waitedMs: 6_000 },
+        { ...request, id: "nobody's gas", addressIndex: 5, waitedMs: 6_001 },
+        { ...request, id: "payout", waitedMs: 0 },
+      ];
+      const round = { view: { suggestedPriceAtoken: 1n } };
+      const { coins } = await shareOf(context as never, round as never, waiting as never);
+      return coins.map(({ id }) => id);
+    };
+    const own = payer(1, 10n ** 9n);
+    expect(await ids([own, payer(2, 50_000n)])).toEqual(["nobody's gas", "payout"]);
+    // With no other wallet it is rejected at once.
+    expect(await ids([own])).toHaveLength(4);
   });
 });

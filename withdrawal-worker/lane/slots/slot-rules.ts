@@ -84,12 +84,13 @@ export async function withoutRefused(
     candidates.map(({ id }) => id),
   );
   const refusals = context.signer.review(
-    candidates.map(({ id, customerId, asset, amountUnits, destination }) => ({
+    candidates.map(({ id, customerId, asset, amountUnits, destination, addressIndex }) => ({
       withdrawalId: id,
       customerId,
       asset,
       amountUnits,
       destination,
+      addressIndex,
       approvals: approvals.get(id) ?? [],
       fromNonce: view.nonce,
     })),

@@ -1,5 +1,6 @@
 /** Which of the waiting requests this lane's wallet pays, where there are several wallets. */
 import type { Address } from "../../../chain/address.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
 import { freezeIfBehind, refuseOlderHead } from "../behind-chain.js";
@@ -44,13 +45,40 @@ export async function shareOf(
   }));
   const maxOpenSlots = settings.maxLiveSlots;
   const chosen = choosePayers(wanted, payers, { asking: signer.address, maxOpenSlots });
+  const gasOfOthers = notSignedHere(context, coins, 2 * overdueMs);
   const isPaidHere = ({ asset, amountUnits, waitedMs }: QueuedWithdrawal) =>
     waitedMs > overdueMs ||
     (round.view.balanceAtoken >= feeAtoken && amountUnits <= (tokenUnits.get(asset) ?? 0n));
   return {
-    coins: coins.filter((_, index) => (chosen[index] ?? signer.address) === signer.address),
+    coins: coins.filter(
+      ({ id }, index) =>
+        (chosen[index] ?? signer.address) === signer.address && !gasOfOthers.has(id),
+    ),
     tokens: { requests: tokens.filter(isPaidHere), tokenUnits },
   };
+}
+
+/**
+ * Gas that this home's signer refuses for good, since it lacks the deposit key or has another one: it
+ * keeps its place, and another wallet, perhaps of a home that has the key, takes it once it is overdue.
+ * What still waits behind the patience is rejected here.
+ */
+function notSignedHere(
+  { signer }: LaneContext,
+  requests: readonly QueuedWithdrawal[],
+  patienceMs: number,
+): ReadonlySet<WithdrawalId> {
+  const given = requests.filter(
+    ({ addressIndex, waitedMs }) => addressIndex !== undefined && waitedMs <= patienceMs,
+  );
+  const refusals = signer.review(
+    given.map((request) => ({ ...request, withdrawalId: request.id, approvals: [] })),
+  );
+  return new Set(
+    given.flatMap(({ id }, index) =>
+      refusals[index]?.code === "FORBIDDEN_DESTINATION" ? [id] : [],
+    ),
+  );
 }
 
 /**

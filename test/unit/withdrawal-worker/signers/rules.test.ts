@@ -6,6 +6,8 @@ import { BURN_ADDRESS, parseAddress } from "../../../../chain/address.js";
 import { encodeTransfer } from "../../../../chain/evm/erc20.js";
 import { hexToBytes } from "../../../../chain/hex.js";
 import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
+import { TREASURY } from "../../../../ledger/journal/accounts.js";
+import { hashPolicy } from "../../../../ledger/policy/policy.js";
 import { KillSwitchFileError } from "../../../../ledger/kill-switch/kill-switch-file.js";
 import type { SignerRules } from "../../../../withdrawal-worker/signers/policy-signer.js";
 import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
@@ -63,6 +65,26 @@ describe("a signer's own rules", () => {
         expected === "signed" ? undefined : expected,
       ]);
     }
+  });
+
+  it("refuse what the treasury gives to a stranger before it has a nonce", () => {
+    const cold = parseAddress(`0x${"c0".repeat(20)}`);
+    const asset = { sweepMinimumUnits: 1n, sweepFeeMaxAtoken: 1n, coldAddress: cold };
+    const assets = new Map([["TOKEN", { ...asset, band: undefined }]]);
+    const policy = hashPolicy({
+      ...PERMISSIVE.policy,
+      treasury: { topUpMaxAtoken: 10n ** 18n, assets },
+    });
+    const given = { ...paymentOn(1n), customerId: TREASURY };
+    const payments = [given, { ...given, addressIndex: 3 }, { ...given, destination: cold }];
+    const reviewed = (rules: Partial<SignerRules>) =>
+      open({ policy }, rules)
+        .review(payments)
+        .map((refusal) => refusal?.code);
+    const [refused, allowed] = ["FORBIDDEN_DESTINATION", undefined];
+    expect(reviewed({})).toEqual([refused, refused, allowed]);
+    const depositAddressAt = (index: number) => (index === 3 ? PAYEE : ADDRESS);
+    expect(reviewed({ depositAddressAt })).toEqual([refused, allowed, allowed]);
   });
 
   it("stop between two signatures, however many were asked for", async () => {
