@@ -169,6 +169,32 @@ export async function noteFound(
   );
 }
 
+/** Rows of the list that one statement changes: deposits are noted between them. */
+const SOONER_AT_ONCE = 5_000;
+
+/**
+ * Makes due now what waits of these assets for longer than an hour: it does for rules that have changed. What
+ * waits for a token, a node or a price is looked at within the hour by itself.
+ */
+export async function lookSooner(sql: Sql, assets: readonly string[]): Promise<void> {
+  if (assets.length === 0) return;
+  for (;;) {
+    const rows = await sql.query(
+      `WITH waiting AS (
+         SELECT address, asset FROM sweep_due
+          WHERE asset = ANY ($1::text[]) AND due_at < 'infinity'
+            AND due_at > now() + interval '1 hour'
+          -- In the order of who marks the same rows, as above.
+          ORDER BY address, asset LIMIT $2 FOR UPDATE)
+       UPDATE sweep_due due SET due_at = now()
+         FROM waiting WHERE due.address = waiting.address AND due.asset = waiting.asset
+       RETURNING 1`,
+      [assets, SOONER_AT_ONCE],
+    );
+    if (rows.length < SOONER_AT_ONCE) return;
+  }
+}
+
 /** Makes what sweeps were about due again. */
 export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: number): Promise<void> {
   await sql.query(

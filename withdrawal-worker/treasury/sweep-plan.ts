@@ -35,7 +35,7 @@ export interface SweepFacts {
   readonly wallet: Address;
 }
 
-/** What may be worth it later: the policy or the price may change. */
+/** What may be worth it later: by other rules, which `FollowedRules` notices, or at a lower price. */
 const DUST_DELAY_MS = 86_400_000;
 const DEAR_DELAY_MS = 600_000;
 const PENDING_DELAY_MS = 60_000;

@@ -8,7 +8,7 @@ import { readCursor, type WatchCursor } from "../../ledger/watch/watch-cursor.js
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
 import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
-import { endMoves, nameColdAddresses } from "../../ledger/treasury/moves.js";
+import { endMoves } from "../../ledger/treasury/moves.js";
 import { type DueSweep, putOff, readDue } from "../../ledger/assets/sweep-due.js";
 import {
   freezeSweep,
@@ -27,6 +27,7 @@ import type { WalletView } from "../lane/wallet-node.js";
 import { unlisted } from "../signers/signer-port.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
+import { FollowedRules } from "./followed-rules.js";
 import { freeOf, sendVanished } from "./lost-sweeps.js";
 import { maySend, payableWallets } from "./may-send.js";
 import { remembered } from "./remembered.js";
@@ -70,6 +71,7 @@ interface Round {
 /** Carries the treasury's work on. */
 export class Sweeper {
   readonly #context: TreasuryContext;
+  readonly #followed: FollowedRules;
   #lastHeight = 0;
   /** Bounded by `remembered`: when bytes were last sent, and since when a receipt is missing. */
   #sentMs = new Map<number, number>();
@@ -87,6 +89,7 @@ export class Sweeper {
 
   constructor(context: TreasuryContext) {
     this.#context = context;
+    this.#followed = new FollowedRules(context.database);
   }
 
   /**
@@ -118,12 +121,7 @@ export class Sweeper {
     const isAsBooked = view.height >= booked.height;
     const looked = { view, booked, rewinds, isAsBooked };
     const round: Round = { policy: current, rules, ...looked, wallets, ...allowed, signal };
-    await nameColdAddresses(
-      database,
-      [...rules.assets].flatMap(([asset, { coldAddress: address }]) =>
-        address === undefined ? [] : [{ asset, address }],
-      ),
-    );
+    await this.#followed.follow(rules);
     const moving = (await this.#advance(round)).filter(
       ({ asset, isLate }) => rules.assets.has(asset) && !isLate,
     );

@@ -221,6 +221,27 @@ describe("sweeps", () => {
     expect(await bench.units(dust.address)).toBe(TRANSFER_FEE + 5n);
   });
 
+  it("are made at once of what the policy names later, or by a lower minimum of it", async () => {
+    const { address } = await register();
+    await bench.bench.mine([
+      callOf("PlainToken", "mint", [address, 5n]),
+      { to: address, value: 10n ** 16n },
+    ]);
+    await bench.mine();
+    const tooMuch = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n };
+    bench.files.policy = bench.policyOf({ assets: { TOKEN: tooMuch } });
+    const sweeper = bench.sweeper();
+    await bench.rounds(1, sweeper);
+    bench.files.policy = bench.policyOf({ assets: { TOKEN: tooMuch, PLAIN: ANY_SWEEP } });
+    await bench.rounds(3, sweeper);
+    expect(await bench.units(address, "PLAIN")).toBe(0n);
+    expect(await bench.units(address)).toBeGreaterThan(0n);
+    bench.files.policy = bench.policyOf({});
+    // One that was started anew knows nothing of the former minimum.
+    await bench.rounds(3, bench.sweeper());
+    expect(await bench.units(address)).toBe(0n);
+  });
+
   it("are not begun of a token that says it does not move, and end when it lies", async () => {
     const [silent, liar] = [await register(), await register()];
     await bench.bench.mine([
