@@ -61,9 +61,10 @@ export function bookOpening(
         WHERE asset = $1`,
       [symbol],
     );
+    const unbooked = await withoutOpened(tx, balances, rewinds);
     await postJournals(
       tx,
-      balances.map((balance) => openingEntry({ ...balance, fromHeight }, balance, rewinds)),
+      unbooked.map((balance) => openingEntry({ ...balance, fromHeight }, balance, rewinds)),
     );
     const swept = balances.filter(({ isHotWallet }) => !isHotWallet);
     await noteFound(
@@ -72,6 +73,38 @@ export function bookOpening(
     );
     return true;
   });
+}
+
+/**
+ * Those of the balances that no entry of before a loss of blocks has, unless that undid it: a token and an
+ * address of the same first block are both opened with what the other holds by then.
+ * @param rewinds as of `openingEntry`, whose key tells of an entry since the last loss by itself
+ */
+export async function withoutOpened<Balance extends TokenBalance & { readonly address: Address }>(
+  sql: Sql,
+  balances: readonly Balance[],
+  rewinds: number,
+): Promise<readonly Balance[]> {
+  if (rewinds === 0 || balances.length === 0) return balances;
+  const rows = await sql.query<{ place: string }>(
+    `SELECT place
+       FROM unnest($1::text[]) AS place
+      CROSS JOIN generate_series(0, $2::integer - 1) AS former (rewinds)
+       JOIN journal_entry e
+         ON e.idem_key = place || CASE former.rewinds WHEN 0 THEN '' ELSE '-r' || former.rewinds END
+      WHERE NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`,
+    [balances.map(openingPlace), rewinds],
+  );
+  const opened = new Set(rows.map(({ place }) => place));
+  return balances.filter((balance) => !opened.has(openingPlace(balance)));
+}
+
+/** The key of an opening, but for the losses of blocks before it. */
+function openingPlace({
+  asset,
+  address,
+}: Omit<TokenBalance, "amountUnits"> & { address: Address }) {
+  return `token-opening:${asset}:${address}`;
 }
 
 /**
@@ -116,7 +149,7 @@ export function openingEntry(
   const suffix = rewinds === 0 ? "" : `-r${rewinds}`;
   return {
     kind: isHotWallet ? "wallet.opening" : TOKEN_OPENING,
-    idemKey: `token-opening:${asset}:${address}${suffix}`,
+    idemKey: `${openingPlace({ asset, address })}${suffix}`,
     effectiveHeight: fromHeight - 1,
     // The opening of a token is no transaction: only the address is named.
     memo: `before ${address}`,

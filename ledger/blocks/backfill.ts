@@ -4,7 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { noteFound } from "../assets/sweep-due.js";
-import { openingEntry, type TokenBalance } from "../assets/token-opening.js";
+import { openingEntry, type TokenBalance, withoutOpened } from "../assets/token-opening.js";
 import type { DepositAddress } from "../deposits/deposit-addresses.js";
 import { depositEntries } from "../deposits/deposit-credit.js";
 import { appendEvents } from "../events.js";
@@ -66,10 +66,13 @@ export async function commitBackfill(
       tx,
       strayed.map((deposit) => ({ deposit, status: "suspense" })),
     );
+    const { address, fromHeight } = past.address;
+    const held = past.tokens.map((balance) => ({ ...balance, address }));
+    const opening = await withoutOpened(tx, held, past.rewinds);
     const booked = strayed.map((deposit) => ({ ...deposit, id: depositId(deposit) }));
     await postJournals(tx, [
       ...(await depositEntries(tx, { strayed: booked, credited: [] }, cursor.rewinds)).entries,
-      ...past.tokens.map((balance) => openingEntry(past.address, balance, past.rewinds)),
+      ...opening.map((balance) => openingEntry(past.address, balance, past.rewinds)),
       ...past.outflows.map((outflow) => ({
         kind: "deposit.past_outflow",
         idemKey: `past-outflow:${depositId({ ...outflow, rewind: past.rewinds })}`,
@@ -86,7 +89,6 @@ export async function commitBackfill(
         ],
       })),
     ]);
-    const { address, fromHeight } = past.address;
     await noteFound(
       tx,
       past.tokens.map(({ asset }) => ({ address, asset, height: fromHeight - 1 })),

@@ -1,6 +1,13 @@
 /** A token, and a wallet, that were taken in above the block that a chain came back to. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
+import {
+  bookOpening,
+  countBookedPasts,
+  openingEntry,
+} from "../../../ledger/assets/token-opening.js";
 import { openIncident } from "../../../ledger/incidents.js";
+import { postJournals } from "../../../ledger/journal/journal.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { derivation } from "../../helpers/services/watcher.js";
@@ -230,3 +237,42 @@ async function unitsOf(account: string): Promise<string | undefined> {
   );
   return row?.units;
 }
+
+it.each([0, 1])(
+  "is opened without what an address' own past has of it, behind %i losses of blocks",
+  async (rewinds) => {
+    await bench.watch();
+    const address = await bench.register("alice");
+    const [listed] = (await readTokenAssets(bench.database)).filter(
+      ({ symbol }) => symbol === "PLAIN",
+    );
+    if (listed === undefined) throw new Error("it is not followed");
+    const token = { ...listed, fromHeight: 5 };
+    const balance = { asset: "PLAIN", amountUnits: 7n, address, isHotWallet: false };
+    const keys: string[] = [];
+    await bench.ledger.owner
+      .transaction(async (tx) => {
+        await postJournals(tx, [openingEntry({ ...balance, ...token }, balance, 0)]);
+        for (const table of ["watch_cursor", "token_state"]) {
+          await tx.query(`ALTER TABLE ${table} DISABLE TRIGGER USER`);
+        }
+        await tx.query(`UPDATE watch_cursor SET rewinds = $1`, [rewinds]);
+        await tx.query(`UPDATE token_state SET opened = false WHERE asset = 'PLAIN'`);
+        const inIt = {
+          ...bench.database,
+          transaction: (work: (sql: typeof tx) => unknown) => work(tx),
+        };
+        const bookedPasts = await countBookedPasts(tx);
+        const read = { balances: [balance], rewinds, bookedPasts };
+        expect(await bookOpening(inIt as never, token, read)).toBe(true);
+        const rows = await tx.query<{ key: string }>(
+          `SELECT idem_key AS key FROM journal_entry WHERE memo = $1`,
+          [`before ${address}`],
+        );
+        keys.push(...rows.map(({ key }) => key));
+        throw new Error("undone");
+      })
+      .catch((error: unknown) => expect(String(error)).toContain("undone"));
+    expect(keys).toEqual([`token-opening:PLAIN:${address}`]);
+  },
+);
