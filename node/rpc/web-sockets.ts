@@ -43,7 +43,7 @@ export interface WebSocketOptions {
   readonly socketOrigins?: readonly string[];
   /** Status line for an upgrade that is not accepted. @param open clients that are connected */
   refusal(request: IncomingMessage, open: number): string | undefined;
-  connect(socket: WebSocket): SocketClient;
+  connect(socket: WebSocket, request: IncomingMessage): SocketClient;
   /** What the clients of all servers together may make the node keep. */
   readonly memory: Pick<ClientMemory, "unread">;
 }
@@ -130,7 +130,7 @@ export class WebSockets {
       socket.on("pong", come);
       socket.on("message", come);
       socket.once("close", () => this.connections.delete(socket));
-      const connection = { hasCome: true, client: this.options.connect(socket) };
+      const connection = { hasCome: true, client: this.options.connect(socket, request) };
       this.connections.set(socket, connection);
     });
   }

@@ -197,7 +197,9 @@ export const APP_FILE = defineConfigFile(
         default: 1,
         min: 1,
         max: 64,
-        help: "Threads for eth_call, eth_estimateGas and traces.",
+        help:
+          "Threads for eth_call, eth_estimateGas and traces. Those who ask, by their addresses, have turns, " +
+          "and every second turn is an estimate's where one waits.",
       }),
       "logs-cap": field.integer({
         default: 10_000,

@@ -23,6 +23,7 @@ import type {
   CallOptions,
   CallRequest,
   CallWorkers,
+  JobOptions,
   SimulationRequest,
   TraceKind,
   TransactionTrace,
@@ -35,7 +36,8 @@ import type {
   ReadRequest,
   WorkerSettings,
 } from "./call-protocol.js";
-import { ABANDONED_JOB_MS, CallSlot, RESTART_MS, type SlotJob } from "./call-slot.js";
+import { CallQueue, type QueuedJob } from "./call-queue.js";
+import { ABANDONED_JOB_MS, CallSlot, RESTART_MS } from "./call-slot.js";
 import { unpackTraces } from "./packed-traces.js";
 
 /**
@@ -90,7 +92,7 @@ export interface CallPoolOptions {
 /** Runs calls, estimates, traces and simulations in worker threads. */
 export class CallPool implements CallWorkers {
   private readonly slots: readonly CallSlot[];
-  private readonly queue: SlotJob[] = [];
+  private readonly queue: CallQueue;
   /** Traces whose blocks are in memory: as many as there are workers for. */
   private readonly traces: Turns;
   private readonly maxQueuedJobs: number;
@@ -114,6 +116,7 @@ export class CallPool implements CallWorkers {
     this.inPlaceNs = options.inPlaceNs ?? IN_PLACE_NS;
     const workerUrl = options.workerUrl ?? new URL("./call-worker.js", import.meta.url);
     this.maxQueuedJobs = options.maxQueuedJobs ?? MAX_QUEUED_JOBS;
+    this.queue = new CallQueue(this.maxQueuedJobs);
     this.traces = new Turns({
       maxRunning: workerCount,
       maxWaiting: this.maxQueuedJobs,
@@ -146,7 +149,7 @@ export class CallPool implements CallWorkers {
       if (result !== undefined) return result;
     }
     const work = { kind: "call", request, overrides, blockOverrides } as const;
-    return this.submit(work, height, options.signal);
+    return this.submit(work, height, options);
   }
 
   /** Undefined where it is not of the head, whose state is at hand, or too large. */
@@ -165,48 +168,51 @@ export class CallPool implements CallWorkers {
   estimateGas(
     request: CallRequest,
     height: Height,
-    { signal, ...overrides }: CallOptions,
+    { overrides, blockOverrides, ...options }: CallOptions,
   ): Promise<JobResults["estimateGas"]> {
-    return this.submit({ kind: "estimateGas", request, ...overrides }, height, signal);
+    const work = { kind: "estimateGas", request, overrides, blockOverrides } as const;
+    return this.submit(work, height, options);
   }
 
   createAccessList(
     request: CallRequest,
     height: Height,
-    { signal, overrides }: Omit<CallOptions, "blockOverrides">,
+    { overrides, ...options }: Omit<CallOptions, "blockOverrides">,
   ): Promise<JobResults["createAccessList"]> {
-    return this.submit({ kind: "createAccessList", request, overrides }, height, signal);
+    return this.submit({ kind: "createAccessList", request, overrides }, height, options);
   }
 
   traceCall(
     request: CallRequest,
     height: Height,
     trace: TraceKind,
-    { signal, ...overrides }: CallOptions,
+    { overrides, blockOverrides, ...options }: CallOptions,
   ): Promise<JobResults["traceCall"]> {
-    return this.submit({ kind: "traceCall", request, trace, ...overrides }, height, signal);
+    const work = { kind: "traceCall", request, trace, overrides, blockOverrides } as const;
+    return this.submit(work, height, options);
   }
 
   simulate(
     request: SimulationRequest,
     height: Height,
-    { signal }: { signal: AbortSignal },
+    options: JobOptions,
   ): Promise<JobResults["simulate"]> {
-    return this.submit({ kind: "simulate", request }, height, signal);
+    return this.submit({ kind: "simulate", request }, height, options);
   }
 
   async traceBlock(
     height: Height,
     index: number | undefined,
     trace: TraceKind,
-    { signal }: { signal: AbortSignal },
+    options: JobOptions,
   ): Promise<readonly TransactionTrace[]> {
+    const { signal } = options;
     if (this.outlineAt(height).transactionCount === 0) return [];
     return this.traces.run(signal, async () => {
       if (this.isClosed) throw closed();
       const transactions = await this.tracedTransactions(height, index, signal);
       const work = { kind: "traceBlock", transactions, index, trace } as const;
-      return unpackTraces(await this.submit(work, height, signal));
+      return unpackTraces(await this.submit(work, height, options));
     });
   }
 
@@ -237,7 +243,7 @@ export class CallPool implements CallWorkers {
   async close(): Promise<void> {
     this.isClosed = true;
     const error = closed();
-    for (const { reject } of this.queue.splice(0)) reject(error);
+    for (const { reject } of this.queue.clear()) reject(error);
     await Promise.all(this.slots.map((slot) => slot.stop(error)));
   }
 
@@ -258,14 +264,14 @@ export class CallPool implements CallWorkers {
   private async submit<Kind extends JobWork["kind"]>(
     work: Extract<JobWork, { kind: Kind }>,
     height: Height,
-    signal: AbortSignal,
+    { signal, client }: JobOptions,
   ): Promise<JobResults[Kind]> {
     signal.throwIfAborted();
     if (this.isClosed) throw closed();
     const stateHeight = work.kind === "traceBlock" ? height - 1 : height;
     const block = this.factsAt(height, stateHeight);
-    if (this.queue.length >= this.maxQueuedJobs) throw this.queueFull();
-    const result = await this.enqueue({ id: this.nextId++, block, work }, stateHeight, signal);
+    const job = { id: this.nextId++, block, work };
+    const result = await this.enqueue(job, stateHeight, { signal, client });
     // The worker's answer to a job is of the job's kind: `runJob` and this line are one codec.
     return result as JobResults[Kind];
   }
@@ -280,18 +286,21 @@ export class CallPool implements CallWorkers {
     return { height, hash, timestampSeconds, coinbase, gasLimit, mixHash, native };
   }
 
-  private enqueue(job: Job, stateHeight: Height, signal: AbortSignal): Promise<unknown> {
+  private enqueue(
+    job: Job,
+    stateHeight: Height,
+    { signal, client = "" }: JobOptions,
+  ): Promise<unknown> {
     const answer = this.answererAt(stateHeight);
     return new Promise((resolve, reject) => {
       const onAbort = () => {
-        const position = this.queue.findIndex((queued) => queued.job === job);
-        if (position >= 0) this.queue.splice(position, 1);
+        this.queue.remove(queued);
         reject(signal.reason);
       };
       const settled = () => signal.removeEventListener("abort", onAbort);
-      signal.addEventListener("abort", onAbort, { once: true });
-      this.queue.push({
+      const queued: QueuedJob = {
         job,
+        client,
         signal,
         answer,
         resolve: (result) => {
@@ -302,7 +311,9 @@ export class CallPool implements CallWorkers {
           settled();
           reject(error);
         },
-      });
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.queue.add(queued)?.reject(this.queueFull());
       this.dispatch();
     });
   }
@@ -310,10 +321,10 @@ export class CallPool implements CallWorkers {
   private dispatch(): void {
     if (this.isClosed) return;
     for (const slot of this.slots) {
-      if (this.queue.length === 0) return;
+      if (this.queue.isEmpty) return;
       if (!slot.isStarted()) slot.start();
       if (!slot.isIdle()) continue;
-      const next = this.queue.shift();
+      const next = this.queue.next();
       if (next !== undefined) slot.run(next);
     }
   }
@@ -327,7 +338,7 @@ export class CallPool implements CallWorkers {
     const cause = new CallError("CALL_WORKER_FAILED", "the call worker does not start", {
       cause: error,
     });
-    for (const { reject } of this.queue.splice(0)) reject(cause);
+    for (const { reject } of this.queue.clear()) reject(cause);
   }
 
   /** Answers reads at the height; a height whose state is gone is refused before it is queued. */

@@ -52,10 +52,15 @@ export interface CallOverrides {
   readonly blockOverrides?: BlockOverrides;
 }
 
-/** Options of a call. */
-export interface CallOptions extends CallOverrides {
+/** Options of every job. */
+export interface JobOptions {
   readonly signal: AbortSignal;
+  /** Who asks: clients have turns. Those of whom it is not known are as one. */
+  readonly client?: string;
 }
+
+/** Options of a call. */
+export interface CallOptions extends CallOverrides, JobOptions {}
 
 /** One block of a simulation, as the client describes it. */
 export interface BlockStateCalls {
@@ -176,7 +181,7 @@ export interface CallWorkers {
     height: Height,
     index: number | undefined,
     kind: TraceKind,
-    options: { signal: AbortSignal },
+    options: JobOptions,
   ): Promise<readonly TransactionTrace[]>;
   traceCall(
     request: CallRequest,
@@ -185,9 +190,5 @@ export interface CallWorkers {
     options: CallOptions,
   ): Promise<AnswerJson>;
   /** A list of the blocks that would follow the block at `height`, gaps between their numbers filled. */
-  simulate(
-    request: SimulationRequest,
-    height: Height,
-    options: { signal: AbortSignal },
-  ): Promise<AnswerJson>;
+  simulate(request: SimulationRequest, height: Height, options: JobOptions): Promise<AnswerJson>;
 }

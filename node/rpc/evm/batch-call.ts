@@ -60,6 +60,10 @@ export class BatchCall implements CallContext {
     return this.batch.context.subscriber;
   }
 
+  get client(): string {
+    return this.batch.context.client;
+  }
+
   get signal(): AbortSignal {
     if (this.ending === undefined) {
       this.ending = this.batch.addEnding();

@@ -129,7 +129,7 @@ function post(api: EvmApi, cors: Headers, exchanged: Exchanged): void {
         refuse(503, "too many large requests at once, try again\n");
         return;
       }
-      const context = new RequestContext(api.limits.requestTimeoutMs, undefined);
+      const context = new RequestContext(api.limits.requestTimeoutMs, undefined, request.socket);
       const reply = api.dispatcher.handle(body, context);
       if (reply instanceof Promise) {
         response.once("close", () => context.cancel());

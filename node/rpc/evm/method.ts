@@ -86,6 +86,8 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** Undefined over HTTP, where nothing can be pushed. */
   readonly subscriber: Subscriber | undefined;
+  /** Who asks, as far as it can be told: an address, or a network of them. Empty where it is not known. */
+  readonly client: string;
   /** Runs the callback when the answer has been handed to the socket. */
   afterReply(callback: () => void): void;
   /**

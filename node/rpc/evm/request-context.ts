@@ -1,4 +1,5 @@
 /** What one request (a call or a whole batch) carries while it is answered. */
+import { clientOf } from "../../../runtime/http/client-address.js";
 import { RpcFault } from "./errors.js";
 import { type LargeLane, LargePlace } from "./large-lane.js";
 import type { CallContext, Subscriber } from "./method.js";
@@ -12,14 +13,20 @@ export class RequestContext implements CallContext {
   private isFinished = false;
   private place: LargePlace | undefined;
 
+  /** @param connection where the request comes from */
   constructor(
     private readonly timeoutMs: number,
-    private readonly client: Subscriber | undefined,
+    private readonly reader: Subscriber | undefined,
+    private readonly connection: { readonly remoteAddress?: string } = {},
   ) {}
 
   /** Nobody behind a connection that has ended: what it subscribed to now would outlive it. */
   get subscriber(): Subscriber | undefined {
-    return this.gone ? undefined : this.client;
+    return this.gone ? undefined : this.reader;
+  }
+
+  get client(): string {
+    return clientOf(this.connection.remoteAddress);
   }
 
   get signal(): AbortSignal {

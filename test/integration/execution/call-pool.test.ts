@@ -409,6 +409,60 @@ describe("call pool", () => {
     await settled;
   });
 
+  it("does an estimate behind the one job that runs, however many calls wait", async () => {
+    const pool = open();
+    await pool.call(request(), 3, { signal });
+    const order: string[] = [];
+    const noted = (name: string, job: Promise<unknown>) => job.then(() => order.push(name));
+    const calls = Array.from({ length: 50 }, () =>
+      noted("call", pool.call(request(), 3, { signal })),
+    );
+    const estimates = Array.from({ length: 2 }, () =>
+      noted("estimate", pool.estimateGas(request(), 3, { signal })),
+    );
+    await Promise.all([...calls, ...estimates]);
+    // By turns: nor do calls wait for an endless stream of estimates.
+    expect(order.slice(0, 5)).toEqual(["call", "estimate", "call", "estimate", "call"]);
+  });
+
+  it("has each client wait behind its own jobs", async () => {
+    const pool = open();
+    await pool.call(request(), 3, { signal });
+    const order: string[] = [];
+    const estimate = (client: string) =>
+      pool.estimateGas(request(), 3, { signal, client }).then(() => order.push(client));
+    const jobs = Array.from({ length: 20 }, () => estimate("192.0.2.1"));
+    jobs.push(...["127.0.0.1", "127.0.0.1", "192.0.2.2"].map(estimate));
+    await Promise.all(jobs);
+    const [many, own, other] = ["192.0.2.1", "127.0.0.1", "192.0.2.2"];
+    expect(order.slice(0, 6)).toEqual([many, many, own, other, many, own]);
+  });
+
+  it("refuses the last of who has most waiting where one more is too many", async () => {
+    const params = { ...chain.genesis.params, maxTransactionComputeNs: 10 ** 15 };
+    const pool = open({ maxQueuedJobs: 3, gasCap: 10n ** 15n, params });
+    await pool.call(request(), 3, { signal });
+    const leave = new AbortController();
+    const refused: number[] = [];
+    let count = 0;
+    const ask = (client: string) => {
+      const place = count++;
+      return pool
+        .call(endless(10n ** 15n), 3, { signal: leave.signal, client })
+        .catch((error: CallError) => error.code === "CALL_QUEUE_FULL" && refused.push(place));
+    };
+    const [many, own] = ["192.0.2.1", "127.0.0.1"];
+    // One runs, and three wait.
+    const jobs = [many, many, many, many].map(ask);
+    const estimate = pool.estimateGas(request(), 3, { signal, client: own });
+    jobs.push(ask(many), ask(own));
+    for (let turn = 0; turn < 50; turn += 1) await nextTurn();
+    expect(refused).toEqual([3, 4, 2]);
+    leave.abort();
+    await Promise.all(jobs);
+    expect(await estimate).toMatchObject({ outcome: "success" });
+  });
+
   it("rejects the job whose state cannot be read, and goes on", async () => {
     let isBroken = true;
     const pool = open({

@@ -105,6 +105,18 @@ describe("HTTP", () => {
     }
   });
 
+  it.each(["eth_call", "eth_estimateGas"])(
+    "says whose %s it is, alone and in a batch",
+    async (method) => {
+      const call = { jsonrpc: "2.0", id: 1, method, params: [{ to: BOB.address }] };
+      for (const body of [call, [call]]) {
+        node.calls.last = undefined;
+        await send(url, { body: JSON.stringify(body) });
+        expect(node.calls.last).toMatchObject({ options: { client: "127.0.0.1" } });
+      }
+    },
+  );
+
   it("answers 200 to GET, 204 to notifications, 405, 413 and 415 where they belong", async () => {
     expect(await send(url, { method: "GET" })).toMatchObject({ status: 200, text: "ok\n" });
     const notification = JSON.stringify({ jsonrpc: "2.0", method: "eth_chainId" });

@@ -67,7 +67,7 @@ beforeEach(async () => {
     pingIntervalMs: PING_INTERVAL_MS,
     allowedOrigins: [],
     refusal: () => undefined,
-    connect: (socket) => served(socket),
+    connect: (socket, request) => served(socket, request),
     memory,
   });
   server.listen(0, "127.0.0.1");

@@ -57,9 +57,11 @@ async function openClient(url: string) {
 
 describe("requests over WebSocket", () => {
   it("serves the HTTP methods and batches in process, ids as they came", async () => {
-    const { url } = await startNode();
+    const { url, calls } = await startNode();
     const client = await openClient(url);
     expect((await client.ask("eth_chainId")).result).toBe("0x1b1c");
+    await client.ask("eth_estimateGas", { to: BOB.address });
+    expect(calls.last).toMatchObject({ options: { client: "127.0.0.1" } });
     expect((await client.ask("eth_getBlockByNumber", "0x0", true)).result).toMatchObject({
       number: "0x0",
     });

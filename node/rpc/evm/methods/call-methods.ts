@@ -36,36 +36,40 @@ export function callMethods(view: ChainView, calls: CallWorkers, chainId: bigint
       const height = stateHeight(view, params.optional(1, parseBlockRef));
       const result = await calls.call(request, height, {
         ...overridesOf(params),
-        // Small calls are over before anybody could ask for it.
+        // Small calls are over before anybody could ask for these.
         get signal() {
           return context.signal;
+        },
+        get client() {
+          return context.client;
         },
       });
       if (result.outcome !== "success") throw executionFault(result);
       return bytesToHex(result.returnData);
     }),
-    method("eth_estimateGas", 4, async (params, { signal }) => {
+    method("eth_estimateGas", 4, async (params, { signal, client }) => {
       const request = params.required(0, parseCall);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
-      const result = await calls.estimateGas(request, height, { ...overridesOf(params), signal });
+      const options = { ...overridesOf(params), signal, client };
+      const result = await calls.estimateGas(request, height, options);
       if (result.outcome !== "success") throw executionFault(result);
       return toQuantity(result.gas);
     }),
-    method("eth_createAccessList", 3, async (params, { signal }) => {
+    method("eth_createAccessList", 3, async (params, { signal, client }) => {
       const request = params.required(0, parseCall);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
       const overrides = params.optional(2, parseStateOverrides);
-      const result = await calls.createAccessList(request, height, { overrides, signal });
+      const result = await calls.createAccessList(request, height, { overrides, signal, client });
       const accessList = result.accessList.map(({ address, storageKeys }) => ({
         address,
         storageKeys,
       }));
       return { accessList, gasUsed: toQuantity(result.gasUsed), error: result.error };
     }),
-    method("eth_simulateV1", 2, async (params, { signal }) => {
+    method("eth_simulateV1", 2, async (params, { signal, client }) => {
       const request = params.required(0, parseSimulation);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
-      return RawJson.of(await calls.simulate(request, height, { signal }));
+      return RawJson.of(await calls.simulate(request, height, { signal, client }));
     }),
   ];
 }

@@ -99,7 +99,7 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
       return traceBlock({ height: view.heightOfHash(hash), name: hash }, kind, signal);
     }),
-    method("debug_traceCall", 3, async (params, { signal }) => {
+    method("debug_traceCall", 3, async (params, { signal, client }) => {
       const request = params.required(0, parseCall);
       const height = stateHeight(view, params.optional(1, parseBlockRef));
       const kind = params.optional(2, parseTraceConfig) ?? DEFAULT_TRACE;
@@ -112,7 +112,8 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
           parseBlockOverrides,
         ),
       }));
-      return RawJson.of(await calls.traceCall(request, height, kind, { ...overrides, signal }));
+      const options = { ...overrides, signal, client };
+      return RawJson.of(await calls.traceCall(request, height, kind, options));
     }),
   ];
 }

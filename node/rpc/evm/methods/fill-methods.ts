@@ -36,7 +36,7 @@ export function fillMethods(ports: FillMethodPorts): MethodEntries {
   const { view, pool, calls, chainId, suggestedGasPriceAtoken } = ports;
   const parseCall = callRequestParser(chainId);
   return [
-    method("eth_fillTransaction", 1, async (params, { signal }) => {
+    method("eth_fillTransaction", 1, async (params, { signal, client }) => {
       const request = params.required(0, parseCall);
       const pricing = params.required(0, (value) =>
         parsePricing(value, request, suggestedGasPriceAtoken),
@@ -51,7 +51,8 @@ export function fillMethods(ports: FillMethodPorts): MethodEntries {
         const dynamicFees = { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken };
         const gasPriceAtoken = effectiveGasPriceAtoken(pricing);
         const priced = { ...request, gasPriceAtoken, dynamicFees };
-        const result = await calls.estimateGas(priced, view.head().height, { signal });
+        const { height } = view.head();
+        const result = await calls.estimateGas(priced, height, { signal, client });
         if (result.outcome !== "success") throw executionFault(result);
         return result.gas;
       };

@@ -56,6 +56,7 @@ export class SocketConnection implements Subscriber, SocketClient {
     private readonly socket: WebSocket,
     private readonly api: EvmApi,
     private readonly memory: ClientMemory,
+    private readonly peer: { readonly remoteAddress?: string } = {},
   ) {
     this.unsent = memory.unsent.hold(() => {
       const { bufferedAmount } = socket;
@@ -133,7 +134,7 @@ export class SocketConnection implements Subscriber, SocketClient {
     const body = asBuffer(data);
     const done = holdMessage(this.memory.unread, body.length, () => this.socket.terminate());
     if (done === undefined) return;
-    const context = new RequestContext(this.api.limits.requestTimeoutMs, this);
+    const context = new RequestContext(this.api.limits.requestTimeoutMs, this, this.peer);
     context.afterReply(done);
     if (body.length > this.api.dispatcher.bodyLimitBytes(body)) {
       this.reply(TOO_LARGE_REPLY, context);

@@ -44,7 +44,7 @@ export async function startEvmSocketServer(
       return "503 Service Unavailable";
     },
     memory: options.memory,
-    connect: (socket) => new SocketConnection(socket, api, options.memory),
+    connect: (socket, request) => new SocketConnection(socket, api, options.memory, request.socket),
   });
   api.metrics.gauge(
     "causeway_jsonrpc_websocket_connections",
