@@ -2,6 +2,7 @@
 import { toBech32, toChecksumAddress } from "../../chain/address.js";
 import type { Hex } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
+import { systemClock } from "../../runtime/process/clock.js";
 import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import {
@@ -32,6 +33,7 @@ import {
   transferJson,
   type TransferRow,
 } from "./row-json.js";
+import { StateBalances } from "./state-balances.js";
 import { statementReply } from "./statement.js";
 
 const RANGE = ["fromBlock", "toBlock", "from", "to"];
@@ -217,6 +219,7 @@ function isContractCode(code: Hex): boolean {
 
 /** Handlers of `/v1/addresses`. */
 export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
+  const states = new StateBalances(context.node, systemClock);
   const list = <Row>(path: string, kind: ListKind<Row>): HttpRoute => ({
     method: "get",
     path: `/v1/addresses/{address}/${path}`,
@@ -272,7 +275,7 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/addresses/{address}/statement",
-      handler: (request) => statementReply(context, request),
+      handler: (request) => statementReply(context, request, states),
     },
   ];
 }

@@ -2,14 +2,13 @@
  * Statements: what came, what went, what a balance was before and after, for each block that changed
  * it, each line held against the chain's state at its height.
  */
-import type { Height } from "../../chain/hex.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { assertCounted, invalidField, readAddressText, readAsset, readRange } from "./inputs.js";
 import { type ListKind, listReply, Where } from "./pages.js";
-import { type ApiContext, assetName, bytesOf, hexOf } from "./reads.js";
-import { parseAddress } from "../../chain/address.js";
+import { type ApiContext, assetName, bytesOf } from "./reads.js";
+import type { StateBalances } from "./state-balances.js";
 
 interface LineRow {
   readonly height: number;
@@ -57,12 +56,14 @@ const LINES: ListKind<LineRow> = {
 export async function statementReply(
   context: ApiContext,
   request: HttpRequest,
+  states: StateBalances,
 ): Promise<HttpReply> {
   const { query, params } = request;
-  if (query["format"] !== "csv") return statementPage(context, request);
+  const pageOf = (asked: HttpRequest) => statementPage(context, asked, states);
+  if (query["format"] !== "csv") return pageOf(request);
   if (query["cursor"] !== undefined) throw invalidField("cursor", "a CSV has all lines at once");
   const own = { ...request, query: { ...query, limit: CSV_LINES } };
-  const first = await statementPage(context, own);
+  const first = await pageOf(own);
   const address = readAddressText(params["address"]);
   // As it was understood: what was sent may have what no header may.
   const asset = assetName(readAsset(query["asset"] ?? "TOKEN"));
@@ -72,7 +73,7 @@ export async function statementReply(
       "content-type": "text/csv; charset=utf-8",
       "content-disposition": `attachment; filename="${name}"`,
     },
-    stream: csvPieces(context, own, first),
+    stream: csvPieces(pageOf, own, first),
   };
 }
 
@@ -96,7 +97,7 @@ const CSV_COLUMNS = [
  * read. No value of a line has a comma or a quote.
  */
 async function* csvPieces(
-  context: ApiContext,
+  pageOf: (request: HttpRequest) => Promise<HttpReply>,
   request: HttpRequest,
   first: HttpReply,
 ): AsyncGenerator<Buffer, void> {
@@ -112,7 +113,7 @@ async function* csvPieces(
     yield Buffer.from(rows.join(""));
     if (next === undefined) return;
     const query = { ...request.query, cursor: next };
-    page = await statementPage(context, { ...request, query });
+    page = await pageOf({ ...request, query });
   }
 }
 
@@ -125,7 +126,11 @@ function linesOf({ body }: HttpReply): {
 }
 
 /** The page of a statement. */
-async function statementPage(context: ApiContext, request: HttpRequest): Promise<HttpReply> {
+async function statementPage(
+  context: ApiContext,
+  request: HttpRequest,
+  stateBalances: StateBalances,
+): Promise<HttpReply> {
   let rows: readonly LineRow[] = [];
   let asset: Buffer = Buffer.alloc(0);
   const kind: ListKind<LineRow> = {
@@ -142,33 +147,10 @@ async function statementPage(context: ApiContext, request: HttpRequest): Promise
   const shown = rows.slice(0, Array.isArray(body.items) ? body.items.length : 0);
   // Asked after the database's connection is given back: the node may take its time.
   const heights = shown.map(({ height }) => height);
-  const states = await stateBalances(context, request, asset, heights);
+  const address = readAddressText(request.params["address"]);
+  const states = await stateBalances.of({ address, asset, heights }, request.signal);
   const items = shown.map((row, index) => lineJson(row, states[index]));
   return { ...reply, body: { ...body, items } };
-}
-
-/** Balances by state; undefined where the node does not have it or did not answer. */
-async function stateBalances(
-  { node }: ApiContext,
-  { params, signal }: HttpRequest,
-  asset: Buffer,
-  heights: readonly Height[],
-): Promise<readonly (bigint | undefined)[]> {
-  const address = readAddressText(params["address"]);
-  try {
-    if (asset.length > 0) {
-      const token = parseAddress(hexOf(asset));
-      const queries = heights.map((at) => ({ token, account: address, at }));
-      const answers = await node.tokenBalanceAnswers(queries, { signal });
-      return answers.map((answer) => (answer.ok ? answer.units : undefined));
-    }
-    const queries = heights.map((at) => ({ address, at }));
-    const states = await node.accountStates(queries, { signal });
-    return states.map((state) => (state.ok ? state.balanceAtoken : undefined));
-  } catch {
-    signal.throwIfAborted();
-    return heights.map(() => undefined);
-  }
 }
 
 /** As `StatementLine` of the API. */

@@ -1,6 +1,6 @@
 /**
- * The time of one round of questions to contracts: no block is indexed meanwhile, and what contracts do
- * with a question takes as long as they like.
+ * The time of one round of questions to contracts: no block is indexed meanwhile, or others wait for theirs,
+ * and what contracts do with a question takes as long as they like.
  */
 import type { Clock } from "../../runtime/process/clock.js";
 

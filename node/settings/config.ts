@@ -198,8 +198,8 @@ export const APP_FILE = defineConfigFile(
         min: 1,
         max: 64,
         help:
-          "Threads for eth_call, eth_estimateGas and traces. Those who ask, by their addresses, have turns, " +
-          "and every second turn is an estimate's where one waits.",
+          "Threads for eth_call, eth_estimateGas and traces. Clients have turns, told apart by their " +
+          "addresses, and every second turn is an estimate's where one waits.",
       }),
       "logs-cap": field.integer({
         default: 10_000,
