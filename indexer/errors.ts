@@ -4,8 +4,8 @@ import { AppError } from "../chain/errors.js";
 /**
  * Codes of the indexer. FOREIGN_INDEX, NEWER_INDEX and OLDER_INDEX: the tables are of another chain
  * or version; CONTRADICTED: node and index disagree about a final block, or about coins; NODE_UNFIT:
- * the node lacks a method or has deleted what is needed; DATABASE_TOO_OLD: the server lacks a function; the
- * others are answers of the API.
+ * the node lacks a method or has deleted what is needed; DATABASE_TOO_OLD: the server lacks a function;
+ * INDEX_MOVED: blocks come faster than balances can be looked at; the others are answers of the API.
  */
 const INDEXER_ERROR_CODES = [
   "FOREIGN_INDEX",
@@ -24,6 +24,7 @@ const INDEXER_ERROR_CODES = [
   "EXPORT_BUSY",
   "EXPORT_TOO_LARGE",
   "NO_INDEX",
+  "INDEX_MOVED",
 ] as const;
 
 /** One of `INDEXER_ERROR_CODES`. */

@@ -13,7 +13,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";
-import { NO_TOKEN_ID } from "../store/schema.js";
+import { LAST_HEIGHT, NO_TOKEN_ID } from "../store/schema.js";
 import { holdersChange } from "./holders.js";
 import { type BatchTarget, IndexMoved, stateOf, type Tip } from "./batch-write.js";
 import { RoundTime } from "./round-time.js";
@@ -46,6 +46,8 @@ export interface BalanceRoundOptions extends RpcOptions {
   readonly limit: number;
   /** What the round before said; the first token without. */
   readonly from: Buffer | undefined;
+  /** Only what changed up to here, and nothing again; a run that is to end has a number of rounds then. */
+  readonly upTo?: Height;
   readonly clock: Pick<Clock, "monotonicMs">;
 }
 
@@ -71,18 +73,19 @@ export async function checkBalances(
   options: BalanceRoundOptions,
 ): Promise<BalanceRound> {
   const { session, schema } = target;
-  const { limit, from = FIRST_TOKEN, clock } = options;
+  const { limit, from = FIRST_TOKEN, upTo = LAST_HEIGHT, clock } = options;
   const time = new RoundTime(clock);
   const coins = await session.query<BalanceRow>(
     `SELECT address, asset, token_id, amount FROM ${schema}.balance
-     WHERE checked_at IS NULL AND asset = ''::bytea ORDER BY updated_at LIMIT $1`,
-    [limit],
+     WHERE checked_at IS NULL AND asset = ''::bytea AND updated_at <= $2
+     ORDER BY updated_at LIMIT $1`,
+    [limit, upTo],
   );
-  const changed = await changedTokens(target, from, limit);
+  const changed = await changedTokens(target, { from, upTo, limit });
   const stale = await session.query<BalanceRow>(
     `SELECT address, asset, token_id, amount FROM ${schema}.balance
      WHERE asset <> ''::bytea AND checked_at < $1 ORDER BY checked_at LIMIT $2`,
-    [tip.height - RECHECK_BLOCKS, RECHECKS],
+    [tip.height - RECHECK_BLOCKS, options.upTo === undefined ? RECHECKS : 0],
   );
   if (coins.length + changed.length + stale.length === 0) {
     if (!from.equals(FIRST_TOKEN)) {
@@ -106,7 +109,8 @@ export async function checkBalances(
     if (stored?.height !== tip.height || stored.hash !== tip.hash) throw new IndexMoved();
     await store(tx, schema, tip.height, rows, observed);
     const waiting = await tx.query(
-      `SELECT 1 FROM ${schema}.balance WHERE checked_at IS NULL LIMIT 1`,
+      `SELECT 1 FROM ${schema}.balance WHERE checked_at IS NULL AND updated_at <= $1 LIMIT 1`,
+      [upTo],
     );
     failpoint("indexer.before-check-commit");
     return {
@@ -124,24 +128,25 @@ export async function checkBalances(
  */
 function changedTokens(
   { session, schema: s }: BatchTarget,
-  from: Buffer,
-  limit: number,
+  { from, upTo, limit }: { readonly from: Buffer; readonly upTo: Height; readonly limit: number },
 ): Promise<BalanceRow[]> {
   return session.query<BalanceRow>(
     `WITH RECURSIVE waiting AS (
-       (SELECT asset FROM ${s}.balance WHERE checked_at IS NULL AND asset >= $1
+       (SELECT asset FROM ${s}.balance
+        WHERE checked_at IS NULL AND asset >= $1 AND updated_at <= $3
         ORDER BY asset LIMIT 1)
        UNION ALL
        SELECT n.asset FROM waiting w CROSS JOIN LATERAL (
-         SELECT asset FROM ${s}.balance WHERE checked_at IS NULL AND asset > w.asset
+         SELECT asset FROM ${s}.balance
+         WHERE checked_at IS NULL AND asset > w.asset AND updated_at <= $3
          ORDER BY asset LIMIT 1) n),
      taken AS MATERIALIZED (SELECT asset FROM waiting LIMIT $2)
      SELECT b.* FROM taken CROSS JOIN LATERAL (
        SELECT address, asset, token_id, amount FROM ${s}.balance
-       WHERE asset = taken.asset AND checked_at IS NULL
+       WHERE asset = taken.asset AND checked_at IS NULL AND updated_at <= $3
        ORDER BY updated_at LIMIT $2 / (SELECT count(*) FROM taken)) b
      ORDER BY b.asset`,
-    [from, limit],
+    [from, limit, upTo],
   );
 }
 

@@ -29,7 +29,7 @@ import {
   openTables,
   readProgressOnly,
 } from "../store/progress.js";
-import type { IndexSchema } from "../store/schema.js";
+import { type IndexSchema, LAST_HEIGHT } from "../store/schema.js";
 import { checkBalances } from "./balance-check.js";
 import { IndexMoved, readTotals, type Tip, writeBatch } from "./batch-write.js";
 import { type PreparedBatch, prepareBatch } from "./read-ahead.js";
@@ -59,7 +59,10 @@ export interface FollowerOptions {
   readonly onBlocks?: (blocks: readonly RangedBlock[]) => void;
   /** Told how many balances a round held against state, after its commit. */
   readonly onChecked?: (checked: number) => void;
-  /** Ends at the node's head when nothing is left to check; follows for ever without it. */
+  /**
+   * Ends at the node's head when all is checked that was there as its indexes were made: what came since waits
+   * for who follows. Follows for ever without it.
+   */
   readonly untilHead?: boolean;
 }
 
@@ -85,13 +88,6 @@ const HALTED_POLL_MS = 2_000;
 const MIN_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
 
-/**
- * Up to which height the node is asked for blocks: the highest that the tables hold. It gives as many as one
- * answer may have, and says whether there are more. Of a range that ends below its head it would say that
- * all of it is there, as it does at the head.
- */
-const LAST_HEIGHT = 2 ** 31 - 1;
-
 /** The first batch is small and each one twice the last, so that nobody waits long for something to do. */
 const FIRST_BATCH_BYTES = 512 * 1024;
 
@@ -110,6 +106,8 @@ export class IndexFollower {
   private nodeHeight: Height | undefined;
   /** Whether the indexes are there that reads need. */
   private isReadable = false;
+  /** Of a run that ends: what changed up to here is checked before. */
+  private goal: Height | undefined;
   /** Which tables were opened: a rebuild puts others into their place. */
   private tables = "";
   /** The token with which the next look at balances begins. */
@@ -217,6 +215,8 @@ export class IndexFollower {
       const progress = await session.transaction((tx) => openTables(tx, schema, identity));
       this.tables = await tablesOf(session, schema);
       this.tip = { height: progress.height, hash: progress.hash };
+      // They were begun anew.
+      if (this.goal !== undefined && this.tip.height < this.goal) this.goal = undefined;
       this.state = "behind";
       await this.assertSameChain(signal);
       await this.follow(session, signal, onProgress);
@@ -274,6 +274,7 @@ export class IndexFollower {
         await openIndexes(session, this.options.schema);
         areIndexesSeenTo = true;
         this.isReadable = true;
+        if (this.options.untilHead === true) this.goal ??= this.tip.height;
         failpoint("indexer.after-indexes");
         continue;
       }
@@ -287,6 +288,8 @@ export class IndexFollower {
   }
 
   private read(from: Height, maxBytes: number, signal: AbortSignal): Promise<BlockRange> {
+    // It gives as many as one answer may have, and says whether there are more. Of a range that ends below
+    // its head it would say that all of it is there, as it does at the head.
     return this.options.node.blockRange({ from, to: LAST_HEIGHT, maxBytes }, { signal });
   }
 
@@ -297,15 +300,13 @@ export class IndexFollower {
   ): Promise<boolean> {
     const { node, verifyPerRound: limit, clock } = this.options;
     if (this.tip.height < 0) return false;
-    const pairs = await confirmPairs(target, this.tip, node, {
-      signal,
-      clock,
-      after: this.lastPair,
-    });
+    const options = { signal, clock, upTo: this.goal };
+    const pairOptions = { ...options, after: this.lastPair };
+    const pairs = await confirmPairs(target, this.tip, node, pairOptions);
     this.lastPair = pairs.last;
-    const tokens = await readTokenFacts(target, this.tip, node, { signal, clock });
-    const options = { signal, limit, clock, from: this.nextToken };
-    const round = await checkBalances(target, this.tip, node, options);
+    const tokens = await readTokenFacts(target, this.tip, node, options);
+    const balanceOptions = { ...options, limit, from: this.nextToken };
+    const round = await checkBalances(target, this.tip, node, balanceOptions);
     const { checked, corrected, isMore } = round;
     this.nextToken = round.next;
     this.figures.checked.inc(checked);

@@ -4,10 +4,11 @@
  */
 import { bytesToAddress } from "../../chain/address.js";
 import { decodeForeignText, ERC20_SELECTORS, PAIR_SELECTORS } from "../../chain/evm/erc20.js";
-import { bytesToBigint, type Hex } from "../../chain/hex.js";
+import { bytesToBigint, type Height, type Hex } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import type { Clock } from "../../runtime/process/clock.js";
+import { LAST_HEIGHT } from "../store/schema.js";
 import { type BatchTarget, stateOf, type Tip } from "./batch-write.js";
 import { RoundTime } from "./round-time.js";
 
@@ -44,6 +45,8 @@ const PAIR_FACTS: readonly Hex[] = [
 
 /** How a round is bounded. */
 export interface FactRoundOptions extends RpcOptions {
+  /** Only contracts that were first seen up to here, and none again. */
+  readonly upTo?: Height;
   readonly clock: Pick<Clock, "monotonicMs">;
 }
 
@@ -55,13 +58,15 @@ export async function readTokenFacts(
   options: FactRoundOptions,
 ): Promise<number> {
   const time = new RoundTime(options.clock);
+  const again = options.upTo === undefined ? tip.height - REREAD_BLOCKS : 0;
   // Apart, because the index would be gone through to its end for both at once where there are none.
   const rows = await session.query<{ address: Buffer }>(
-    `(SELECT address FROM ${schema}.token WHERE metadata_height IS NULL LIMIT $2)
+    `(SELECT address FROM ${schema}.token
+      WHERE metadata_height IS NULL AND first_seen <= $3 LIMIT $2)
      UNION ALL
      (SELECT address FROM ${schema}.token WHERE metadata_height < $1
       ORDER BY metadata_height LIMIT $2) LIMIT $2`,
-    [tip.height - REREAD_BLOCKS, ROUND],
+    [again, ROUND, options.upTo ?? LAST_HEIGHT],
   );
   let asked = 0;
   for (const some of time.asFarAsThereIsTime(exchangesOf(rows))) {
@@ -131,12 +136,14 @@ export async function confirmPairs(
   const time = new RoundTime(options.clock);
   const { session, schema } = target;
   const rows = await session.query<{ address: Buffer }>(
-    `(SELECT address FROM ${schema}.pair WHERE is_confirmed IS NULL AND address > $2
+    `(SELECT address FROM ${schema}.pair
+      WHERE is_confirmed IS NULL AND address > $2 AND height <= $3
       ORDER BY address LIMIT $1)
      UNION ALL
-     (SELECT address FROM ${schema}.pair WHERE is_confirmed IS NULL AND address <= $2
+     (SELECT address FROM ${schema}.pair
+      WHERE is_confirmed IS NULL AND address <= $2 AND height <= $3
       ORDER BY address LIMIT $1) LIMIT $1`,
-    [ROUND, options.after ?? Buffer.alloc(0)],
+    [ROUND, options.after ?? Buffer.alloc(0), options.upTo ?? LAST_HEIGHT],
   );
   let asked = 0;
   for (const some of time.asFarAsThereIsTime(exchangesOf(rows))) {

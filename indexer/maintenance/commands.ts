@@ -66,7 +66,7 @@ const LOCK_WAIT_MS = 100;
 /** SQLSTATE of a lock that was not had in time. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
-/** Rounds in a row before whose end the writer went on: then all of them take longer than blocks do. */
+/** Rounds in a row before whose end the writer went on: then even the smallest take longer than blocks do. */
 const MAX_MOVES = 100;
 
 /**
@@ -232,9 +232,9 @@ async function swap(url: string, height: Height, signal: AbortSignal): Promise<H
 }
 
 /**
- * Holds every balance of the live index against state at the newest indexed block: coins that differ
+ * Holds every balance of the live index, as it is now, against state at the newest indexed block: coins that differ
  * are an error, tokens that differ are corrected and counted.
- * @throws CONTRADICTED, NO_INDEX, what `assertOurs` and `readIdentity` throw, NodeFault, SqlError
+ * @throws CONTRADICTED, NO_INDEX, INDEX_MOVED, what `assertOurs` and `readIdentity` throw, NodeFault, SqlError
  */
 export async function verifyIndex(options: MaintenanceOptions): Promise<MaintenanceReport> {
   const { databaseUrl: url, signal } = options;
@@ -254,13 +254,15 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
       throw new IndexerError("NO_INDEX", message);
     }
     const before = await tally(session, progress.height);
-    await session.patient().transaction(async (tx) => {
+    const upTo = await session.patient().transaction(async (tx) => {
       // First of all, as every batch does: with balances in an order of its own each of the two could wait
       // for what the other has changed, and the database would end one of them.
-      await readProgress(tx, schema, { lock: true });
+      const locked = await readProgress(tx, schema, { lock: true });
       await tx.query(`UPDATE ${schema}.balance SET checked_at = NULL`);
+      // What changes after it is looked at by the live indexer: a busy chain would have no end.
+      return locked?.height ?? progress.height;
     });
-    let [moves, looks] = [0, 0];
+    let [moves, looks, limit] = [0, 0, CHECK_ROUND];
     let from: Buffer | undefined;
     for (;;) {
       signal.throwIfAborted();
@@ -269,24 +271,35 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
       try {
         const round = await checkBalances({ session, schema }, tip, node, {
           signal,
-          limit: CHECK_ROUND,
+          limit,
           clock: systemClock,
           from,
+          upTo,
         });
         from = round.next;
         moves = 0;
+        limit = Math.min(2 * limit, CHECK_ROUND);
         looks += round.checked;
         options.onProgress?.({ height: tip.height, nodeHeight: tip.height, looks });
-        if (round.checked > 0) continue;
+        if (round.isMore) continue;
         const found = await tally(session, progress.height);
         return { height: tip.height, ...found, corrected: found.corrected - before.corrected };
       } catch (error) {
+        if (!(error instanceof IndexMoved)) throw error;
         moves += 1;
-        if (!(error instanceof IndexMoved) || moves > MAX_MOVES) throw error;
+        limit = Math.max(1, Math.floor(limit / 2));
+        if (moves > MAX_MOVES) throw movedTooOften(error);
       }
     }
   } finally {
     await session.close();
     rpc.close();
   }
+}
+
+function movedTooOften(cause: unknown): IndexerError {
+  const message =
+    `${MAX_MOVES} times in a row the index moved on before the node had answered for a few balances: the node ` +
+    "is slower than its blocks; what was looked at stays so, and the live indexer looks at the rest";
+  return new IndexerError("INDEX_MOVED", message, { cause });
 }

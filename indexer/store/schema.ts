@@ -22,6 +22,9 @@ export type IndexSchema = typeof LIVE_SCHEMA | typeof REBUILD_SCHEMA;
 /** `token_id` of balances of assets that have no ids. */
 export const NO_TOKEN_ID = -1n;
 
+/** The highest that a column of heights holds. */
+export const LAST_HEIGHT = 2 ** 31 - 1;
+
 const AMOUNT = "numeric(78,0)";
 
 /**

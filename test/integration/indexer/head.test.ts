@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { id } from "ethers";
 import { Client } from "pg";
 import { parseAddress } from "../../../chain/address.js";
+import type { BalanceChange } from "../../../chain/balance-change.js";
 import { type Hash32, type Height, parseHash32 } from "../../../chain/hex.js";
 import { type IndexedNode, IndexFollower } from "../../../indexer/ingest/follower.js";
 import { LIVE_SCHEMA } from "../../../indexer/store/schema.js";
@@ -88,6 +89,7 @@ const followerFor = (
   genesisHash: Hash32,
   source = node,
   metrics = createMetrics({ processMetrics: false }),
+  verifyPerRound = 500,
 ) =>
   new IndexFollower({
     databaseUrl: database.url,
@@ -98,7 +100,7 @@ const followerFor = (
     metrics,
     pollIntervalMs: 60_000,
     batchBytes: 8 * 1024 * 1024,
-    verifyPerRound: 500,
+    verifyPerRound,
     clock: systemClock,
     untilHead: true,
   });
@@ -184,4 +186,44 @@ it("one that waits for its turn to write tells how far the other one is", async 
     answer.open();
     await Promise.all([writing, waiting]);
   }
+});
+
+it("ends though more balances change all the while than are looked at", async () => {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`DROP SCHEMA ${LIVE_SCHEMA} CASCADE`);
+  await client.end();
+  const minted = (height: Height, index: number): BalanceChange => ({
+    reason: "MINT",
+    from: undefined,
+    to: parseAddress(`0x${(2 * height + index + 1_000).toString(16).padStart(40, "0")}`),
+    amountAtoken: 1n,
+    effective: true,
+    tracePath: undefined,
+  });
+  let head = 5;
+  const growing: IndexedNode = {
+    ...node,
+    async blockRange({ from }) {
+      if (from > head) head += 1;
+      if (head > 60) throw new Error("it does not end");
+      const blocks = Array.from({ length: head - from + 1 }, (_, index) => ({
+        ...blockAt(from + index),
+        blockChanges: [0, 1].map((one) => minted(from + index, one)),
+        mintedAtoken: 2n,
+      }));
+      return { blocks, next: undefined, head: { height: head, hash: hashAt(head) } };
+    },
+    async getBalances(queries) {
+      return queries.map(() => 1n);
+    },
+  };
+  const metrics = createMetrics({ processMetrics: false });
+  const follower = followerFor(hashAt(0), growing, metrics, 1);
+  await follower.run(signal);
+  const first = head;
+  expect(follower.status().indexedHeight).toBeGreaterThanOrEqual(first - 1);
+  // Once more, for what came meanwhile: nothing of it is waited for.
+  await follower.run(signal);
+  expect(head).toBeLessThanOrEqual(first + 4);
 });

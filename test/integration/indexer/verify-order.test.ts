@@ -4,6 +4,7 @@ import { Wallet } from "ethers";
 import { Client } from "pg";
 import { verifyIndex } from "../../../indexer/maintenance/commands.js";
 import { IndexerStage } from "../../helpers/indexer/indexer.js";
+import { nodeBehind } from "../../helpers/indexer/node-behind.js";
 import { freePort } from "../../helpers/ports.js";
 import { until } from "../../helpers/until.js";
 
@@ -56,4 +57,31 @@ it("waits for the batch that is being written, and neither of the two is ended f
   await change(first);
   await writer.query("COMMIT");
   expect(await verified).toMatchObject({ height: stage.height, corrected: 0 });
+});
+
+/** As a batch does, but that the state which the node is asked for stays the same. */
+const moveOn = () => writer.query("UPDATE indexer.progress SET height = height + 1");
+
+it("asks for less at a time where the index moves on before the answer is there", async () => {
+  const asked: number[] = [];
+  let mostInTime = 1;
+  const slow = await nodeBehind(stage.chain.url, async (request) => {
+    const count = request.split("eth_getBalance").length - 1;
+    if (count === 0) return;
+    asked.push(count);
+    if (count > mostInTime) await moveOn();
+  });
+  try {
+    const first = stage.height;
+    const report = await verifyIndex(stage.commandOptions(slow.url));
+    expect(report.height).toBeGreaterThanOrEqual(first);
+    expect(Math.max(...asked)).toBeGreaterThan(1);
+    mostInTime = 0;
+    await expect(verifyIndex(stage.commandOptions(slow.url))).rejects.toMatchObject({
+      code: "INDEX_MOVED",
+      message: expect.stringContaining("100 times"),
+    });
+  } finally {
+    await slow.close();
+  }
 });
