@@ -66,13 +66,22 @@ export class Exports {
     },
   ) {}
 
-  /** What an earlier life left is deleted: who asked for it can ask again. */
   static async open(options: Exports["options"]): Promise<Exports> {
     await mkdir(options.folder, { recursive: true, mode: 0o700 });
-    for (const name of await readdir(options.folder)) {
-      if (/^[0-9a-f]{32}\.(csv|jsonl)(\.part)?$/.test(name)) await rm(join(options.folder, name));
-    }
     return new Exports(options);
+  }
+
+  /**
+   * Deletes what an earlier life left: who asked for it can ask again. To be called by who has the home's port:
+   * before that another indexer may be serving these files.
+   */
+  async deleteLeft(): Promise<void> {
+    const { folder } = this.options;
+    for (const name of await readdir(folder)) {
+      const [, id] = /^([0-9a-f]{32})\.(?:csv|jsonl)(?:\.part)?$/.exec(name) ?? [];
+      // One may have been asked for since.
+      if (id !== undefined && !this.states.has(id)) await this.remove(join(folder, name));
+    }
   }
 
   /** @throws EXPORT_BUSY */

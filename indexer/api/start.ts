@@ -51,6 +51,7 @@ export async function startApi(options: ApiOptions): Promise<IndexerApi> {
   try {
     const server = createIndexerServer({ context, stream, exports, config, log, metrics });
     await server.start();
+    await exports.deleteLeft();
     const closer = { name: "exports", stop: () => exports.close() };
     return { services: [closer, server], wake: () => stream.wake() };
   } catch (error) {

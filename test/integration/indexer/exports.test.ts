@@ -2,10 +2,17 @@
 import { mkdir, mkdtemp, readdir, readlink, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "@jest/globals";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { describe, expect, it } from "@jest/globals";
 import { type ExportRequest, Exports } from "../../../indexer/api/exports.js";
+import { startApi } from "../../../indexer/api/start.js";
+import { indexerConfigFile } from "../../../indexer/config.js";
 import { LIVE_SCHEMA, schemaStatements } from "../../../indexer/store/schema.js";
+import { loadConfig } from "../../../runtime/config/config.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
+import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";
@@ -167,4 +174,42 @@ it("ends one that the database takes too long for", async () => {
   });
   expect(await waiting).toMatchObject({ status: "failed", failureCode: "EXPORT_TOO_SLOW" });
   await close();
+});
+
+describe("files of an earlier life", () => {
+  /** Starts the API of a home on a port. */
+  const start = (home: string, port: number) => {
+    const env = { CAUSEWAY_INDEXER_API_LISTEN: `127.0.0.1:${port}` };
+    const sql = { query: () => Promise.reject(new Error("no database here")) };
+    return startApi({
+      context: contextWithoutNode(sql, 0),
+      config: loadConfig({ home, env, portOffset: 0 }, indexerConfigFile),
+      home,
+      databaseUrl: "postgres://127.0.0.1:9/none",
+      log: silentLog,
+      metrics: createMetrics({ processMetrics: false }),
+      signal: new AbortController().signal,
+    });
+  };
+
+  it("are deleted by who serves the home, and not by one that finds its port taken", async () => {
+    const home = await mkdtemp(join(tmpdir(), "exports-home-"));
+    const folder = join(home, "data", "indexer");
+    await mkdir(folder, { recursive: true });
+    const files = [`${"ab".repeat(16)}.csv`, `${"cd".repeat(16)}.jsonl.part`];
+    for (const name of files) await writeFile(join(folder, name), "rows");
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    try {
+      await expect(start(home, port)).rejects.toMatchObject({ code: "PORT_TAKEN" });
+    } finally {
+      other.close();
+    }
+    expect(await readdir(folder)).toEqual(files);
+    const { services } = await start(home, port);
+    expect(await readdir(folder)).toEqual([]);
+    for (const service of services.toReversed()) await service.stop();
+    await rm(home, { recursive: true });
+  });
 });
