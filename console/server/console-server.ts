@@ -469,8 +469,8 @@ class Pages implements ConsoleServer {
       const { log } = this.options;
       let { session } = exchange;
       if (errorCode(error) === "NOT_LOGGED_IN" && session !== undefined) {
-        // The user's key opens nothing any more: removed, or given another one.
-        this.sessions.endAllOf(session.user);
+        // The session's key opens nothing any more: the user is removed, or has another one.
+        this.sessions.endAllWith(session.apiKey);
         session = undefined;
       }
       const fault = faultPage(error, textsOf(asked.language), {

@@ -114,6 +114,13 @@ export class SessionStore {
     }
   }
 
+  /** Ends all sessions with a key of the APIs that opens nothing any more; who has another one goes on. */
+  endAllWith(apiKey: string): void {
+    for (const [digest, { session }] of this.sessions.entries()) {
+      if (session.apiKey === apiKey) this.sessions.delete(digest);
+    }
+  }
+
   /** What the form of a login carries for the browser with this cookie. */
   loginToken(cookie: string): string {
     return createHmac("sha256", this.loginSecret).update(cookie).digest("base64url");

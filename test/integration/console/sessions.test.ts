@@ -97,6 +97,16 @@ describe("a login", () => {
     expect((await stage.enter(stage.browser(), "leaver", again)).status).toBe(401);
   });
 
+  it("stays where the user's other browser has one of before the key was changed", async () => {
+    const old = await stage.login("double", "admin");
+    const again = await stage.reset("double");
+    const fresh = stage.browser();
+    await stage.enter(fresh, "double", again);
+    await until(async () => (await old.get("/audit")).status === 401, { timeoutMs: 10_000 });
+    await fresh.get("/account");
+    expect(fresh.address).toBe("/account");
+  });
+
   it("is told to be made where its password could not be written", async () => {
     await stage.add("unwritten", "viewer");
     const out = join(stage.home, "missing", "password");
