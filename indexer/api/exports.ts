@@ -72,8 +72,8 @@ export class Exports {
   }
 
   /**
-   * Deletes what an earlier life left: who asked for it can ask again. To be called by who has the home's port:
-   * before that another indexer may be serving these files.
+   * Deletes what an earlier life left: who asked for it can ask again. To be called by who has the home's
+   * port: before that another indexer may be serving these files.
    */
   async deleteLeft(): Promise<void> {
     const { folder } = this.options;

@@ -60,8 +60,8 @@ export interface FollowerOptions {
   /** Told how many balances a round held against state, after its commit. */
   readonly onChecked?: (checked: number) => void;
   /**
-   * Ends at the node's head when all is checked that was there as its indexes were made: what came since waits
-   * for who follows. Follows for ever without it.
+   * Ends at the node's head when all is checked that was there as its indexes were made: what came since
+   * waits for who follows. Follows for ever without it.
    */
   readonly untilHead?: boolean;
 }

@@ -232,9 +232,10 @@ async function swap(url: string, height: Height, signal: AbortSignal): Promise<H
 }
 
 /**
- * Holds every balance of the live index, as it is now, against state at the newest indexed block: coins that differ
- * are an error, tokens that differ are corrected and counted.
- * @throws CONTRADICTED, NO_INDEX, INDEX_MOVED, what `assertOurs` and `readIdentity` throw, NodeFault, SqlError
+ * Holds every balance of the live index, as it is now, against state at the newest indexed block: coins that
+ * differ are an error, tokens that differ are corrected and counted.
+ * @throws CONTRADICTED, NO_INDEX, INDEX_MOVED, what `assertOurs` and `readIdentity` throw, NodeFault,
+ *   SqlError
  */
 export async function verifyIndex(options: MaintenanceOptions): Promise<MaintenanceReport> {
   const { databaseUrl: url, signal } = options;
@@ -299,7 +300,7 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
 
 function movedTooOften(cause: unknown): IndexerError {
   const message =
-    `${MAX_MOVES} times in a row the index moved on before the node had answered for a few balances: the node ` +
-    "is slower than its blocks; what was looked at stays so, and the live indexer looks at the rest";
+    `${MAX_MOVES} times in a row the index moved on before the node had answered for a few balances: the ` +
+    "node is slower than its blocks; what was looked at stays so, and the live indexer looks at the rest";
   return new IndexerError("INDEX_MOVED", message, { cause });
 }
