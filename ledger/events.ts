@@ -97,13 +97,14 @@ export const TOLD_BEFORE = `
 
 /**
  * SQL: of `event`, beside `TOLD_BEFORE` as `told`, whether it was written behind a loss, before anybody met
- * it, under a number that stood for another event. It is told again in the next epoch, by a number of its
+ * it, under a number that stood for another event: in the epoch of then, or in one that another home's mark
+ * began too low. It is told again in the next epoch, by a number of its
  * own: under both, who was behind would hear it twice. A sub-select of its own for each row, so that pages
  * are read in the order of numbers.
  */
 export const HAS_TOLD_NUMBER = `(
   SELECT count(*) > 0 FROM told
-   WHERE told.epoch = event.epoch AND event.seq <= told.seq AND event.at > told.at)`;
+   WHERE told.epoch <= event.epoch AND event.seq <= told.seq AND event.at > told.at)`;
 
 /** Events after a sequence number, oldest first, at most `limit`; none that has the number of another one. */
 export async function listEvents(

@@ -148,7 +148,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   tasks.run("policy", (taskSignal) => policy.follow({ signal: taskSignal }));
   tasks.run("home's kill switch", (taskSignal) => homeSwitch.follow({ signal: taskSignal }));
   // What this process has told of may be lost while another one's lane holds the wallets.
-  tasks.run("ledger", (taskSignal) => told.follow({ signal: taskSignal }));
+  tasks.run("ledger", (taskSignal) => told.follow({ signal: taskSignal, log }));
   // Of a node that was away when the ledger told which chain it is.
   tasks.run("chain accounts", (taskSignal) => accounts.learn({ signal: taskSignal, log }));
   return [
@@ -203,12 +203,11 @@ async function openBooks(
 }
 
 /**
- * A ledger that is not what the home remembers is closed before anything is signed by it. What this process
- * tells it remembers by itself: the watcher alone writes the home's file, and may have another home.
+ * A ledger that is not what the home remembers is closed before anything is signed by it. It is remembered
+ * here, too: the watcher may have another home, and come later.
  */
 async function checkLedger(home: string, database: SqlDatabase, log: Logger): Promise<LedgerGuard> {
-  const reporter = "withdrawal-worker";
-  const guard = await LedgerGuard.open({ database, home, reporter, isInMemory: true });
+  const guard = await LedgerGuard.open({ database, home, reporter: "withdrawal-worker" });
   const reason = await guard.check();
   if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
   return guard;
@@ -284,10 +283,8 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly api: Pick<
-    WithdrawalApiParts,
-    "tokens" | "chainId" | "chainAccounts" | "shownNonces" | "guard"
-  > & {
+  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId" | "chainAccounts" | "shownNonces"> & {
+    readonly guard: LedgerGuard;
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
     readonly switchFile: string;
@@ -347,7 +344,8 @@ function createServer(parts: {
       clock: systemClock,
     }),
     mapError: mapWithdrawalError,
-    readiness: () => readinessOf([policy.trouble(), homeSwitch.trouble(), lanes.blockedReason()]),
+    readiness: () =>
+      readinessOf([policy.trouble(), homeSwitch.trouble(), lanes.blockedReason(), guard.trouble]),
     log: context.log,
     metrics,
     keyedMetrics,

@@ -10,6 +10,7 @@ import {
   type RewindPlan,
 } from "../../ledger/recovery/older-chain.js";
 import { applyRewind, type RewindResult } from "../../ledger/recovery/rewind.js";
+import { isWatchLeaseOfOther } from "../../ledger/watch/watch-lease.js";
 import type { SendOutcome } from "../../rpc-client/evm-client.js";
 import { isPruned } from "../../rpc-client/errors.js";
 import { submitRefusalOf } from "../../rpc-client/submit-refusal.js";
@@ -23,6 +24,12 @@ const SEND_CHUNK = 100;
 /** Whose payment is neither on the chain nor here. */
 const BYTES_MISSING = "its bytes are not here: whoever has them sends them, or use the nonce up";
 
+/** Said where nothing would be found out, however old the ledger is. */
+const NOBODY_REMEMBERS =
+  "This home remembers nothing of the ledger, and no deposit watcher is at work whose home does: whether " +
+  "the ledger came back older is not known. Start the deposit watcher first, it tells. Where its home is " +
+  'lost, or holds no data/ledger-mark.json: causeway recover --declare "<reason>". The chain is not behind.';
+
 /** What became of the bytes that were sent again. */
 interface Resent {
   readonly hash: string;
@@ -35,20 +42,28 @@ interface Resent {
 /**
  * Shows what the chain lost; with `apply` it goes back and sends the stored bytes again, unless sending
  * is stopped.
- * @returns 0 when nothing is missing, or all was done; else 1, also where the node refuses bytes, or bytes
- *   are missing here
+ * @returns 0 when nothing is missing, or all was done; else 1, also where the node refuses bytes, bytes
+ *   are missing here, or nobody remembers the ledger
  */
 export async function recoverChain(
   command: LedgerCommand,
   opened: OpenedLedger,
-  options: { readonly apply?: boolean; readonly operator: string },
+  options: {
+    readonly apply?: boolean;
+    readonly operator: string;
+    /** The home remembers its ledger, which was held against that. */
+    readonly isRemembering: boolean;
+  },
 ): Promise<number> {
   const { database } = opened;
   const plan = await planRewind(database, rewindChain(command, opened));
   if (plan === undefined) {
-    const nothing = "Neither ledger nor chain is behind: nothing to do.";
-    command.print(command.json ? toJson({ plan: null, rewind: null }) : nothing);
-    return 0;
+    // A watcher at work holds it against what its home remembers, each round before it goes on.
+    const isHeld = options.isRemembering || (await isWatchLeaseOfOther(database, { owner: "" }));
+    const words = isHeld ? "Neither ledger nor chain is behind: nothing to do." : NOBODY_REMEMBERS;
+    const document = { plan: null, rewind: null, isRemembered: isHeld };
+    command.print(command.json ? toJson(document) : words);
+    return isHeld ? 0 : 1;
   }
   const { cursor, to } = plan;
   let result: RewindResult | undefined;

@@ -83,7 +83,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     const operator = operatorName(options.operator);
     // No service may have met it yet: they can stand still until it is recovered. Also where a person
     // declares it lost: of itself it knows neither the last epoch nor the last number.
-    await closeIfBehind(database, command.home);
+    const isRemembering = await closeIfBehind(database, command.home);
     const loss = options.declare === undefined ? undefined : { reason: options.declare, operator };
     const derivation = readDerivation(command.home);
     // On a chain that lost blocks no address is made.
@@ -103,7 +103,9 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
       plan !== undefined && options.apply === true
         ? await applyRecovery(database, plan, operator, acceptUnseen)
         : undefined;
-    if (plan === undefined) return recoverChain(command, opened, { ...options, operator });
+    if (plan === undefined) {
+      return recoverChain(command, opened, { ...options, operator, isRemembering });
+    }
     const toDecide = await listOpenPayments(database, MAX_LINES);
     if (command.json) command.print(toJson({ plan, result: result ?? null }));
     else for (const line of planLines(plan, result)) command.print(line);

@@ -66,27 +66,24 @@ const PATIENCE_MS = 5_000;
 /** The file of one home. Several processes may write it, none lowers what another one has told. */
 export class HomeMark {
   readonly #path: string;
-  readonly #isInMemory: boolean;
   readonly #writes: Batcher<LedgerMark, LedgerMark>;
   #value: LedgerMark | undefined;
   /** Set while this process holds the lock, or could not let go of it. */
   #lock: HeldLock | undefined;
 
-  private constructor(path: string, value: LedgerMark | undefined, isInMemory: boolean) {
+  private constructor(path: string, value: LedgerMark | undefined) {
     this.#path = path;
-    this.#isInMemory = isInMemory;
     this.#value = value;
     this.#writes = new Batcher({ run: (marks) => this.#write(marks), maxBatchItems: MAX_MARKS });
   }
 
   /**
    * Reads `<home>/data/ledger-mark.json`.
-   * @param isInMemory for a process that writes none: what it tells it remembers for as long as it lives
    * @throws HOME_MARK_UNUSABLE for a file that cannot be read: it is never taken for a missing one
    */
-  static async open(home: string, isInMemory = false): Promise<HomeMark> {
+  static async open(home: string): Promise<HomeMark> {
     const path = markPath(home);
-    return new HomeMark(path, await readMark(path), isInMemory);
+    return new HomeMark(path, await readMark(path));
   }
 
   /** What is remembered; undefined in a home that never saw its ledger. */
@@ -100,8 +97,7 @@ export class HomeMark {
    */
   async raise(mark: LedgerMark): Promise<void> {
     if (this.#value !== undefined && covers(this.#value, mark)) return;
-    if (this.#isInMemory) this.#value = highest(this.#value, mark);
-    else await this.#writes.addOne(mark);
+    await this.#writes.addOne(mark);
   }
 
   /**

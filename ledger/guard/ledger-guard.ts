@@ -3,6 +3,8 @@
  * into recovery in the database itself, so that every process sees it; what is told to others is
  * remembered in the home first.
  */
+import { errorCode, errorMessage } from "../../chain/errors.js";
+import type { Logger } from "../../runtime/process/logger.js";
 import { sleep } from "../../runtime/process/task.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
@@ -16,6 +18,8 @@ export interface LedgerState extends LedgerMark {
   readonly recoveredIds: readonly string[];
   /** When the event was written that was told last, by its number; undefined where there is none. */
   readonly toldEventAt: string | undefined;
+  /** Epoch of that event, or of the last one before it; undefined where there is none. */
+  readonly toldEventEpoch: number | undefined;
   /** When the address was given out that was told last, by its index; undefined where there is none. */
   readonly toldAddressAt: string | undefined;
 }
@@ -33,6 +37,7 @@ export async function readLedgerState(
     recovered: readonly string[] | null;
     event_at: string | null;
     told_at: string | null;
+    told_epoch: number | null;
     address_at: string | null;
     told_address_at: string | null;
     read_at: string;
@@ -42,6 +47,8 @@ export async function readLedgerState(
             (SELECT array_agg(DISTINCT ledger_id) FROM remembered_ledger) AS recovered,
             (SELECT ${timeTextSql("at")} FROM event e WHERE e.seq = counter.seq) AS event_at,
             (SELECT ${timeTextSql("at")} FROM event e WHERE e.seq = $1::bigint) AS told_at,
+            (SELECT epoch FROM event WHERE event.seq <= $1::bigint
+              ORDER BY event.seq DESC LIMIT 1) AS told_epoch,
             (SELECT ${timeTextSql("registered_at")} FROM deposit_address
               WHERE index = next_address_index - 1) AS address_at,
             (SELECT ${timeTextSql("registered_at")} FROM deposit_address
@@ -62,6 +69,7 @@ export async function readLedgerState(
     recoveredIds: row.recovered ?? [],
     eventAt: row.event_at ?? undefined,
     toldEventAt: row.told_at ?? undefined,
+    toldEventEpoch: row.told_epoch ?? undefined,
     addressAt: row.address_at ?? undefined,
     toldAddressAt: row.told_address_at ?? undefined,
     readAt: row.read_at,
@@ -97,6 +105,13 @@ function lossOf(mark: LedgerMark, state: LedgerState): string | undefined {
   const isOfEpoch = mark.eventAt !== undefined && state.epoch === mark.epoch;
   if (isOfEpoch && state.toldEventAt !== mark.eventAt) {
     return `the ledger's event ${mark.eventSeq} is not the one that was told`;
+  }
+  // A recovery by what another home remembered has begun its epoch at numbers that were told here.
+  if (state.toldEventEpoch !== undefined && state.toldEventEpoch > mark.epoch) {
+    return (
+      `event ${mark.eventSeq} was told in epoch ${mark.epoch}, and the ledger counts from a lower one in ` +
+      `epoch ${state.toldEventEpoch}`
+    );
   }
   return undefined;
 }
@@ -226,11 +241,13 @@ export function commitLost(): LedgerError {
 /**
  * A person may type before any service has met an older ledger: it is closed first, so that nothing is
  * decided by what it has forgotten.
+ * @returns whether this home remembers a ledger at all: else nothing was found out
  * @throws HOME_MARK_UNUSABLE
  */
-export async function closeIfBehind(database: SqlDatabase, home: string): Promise<void> {
+export async function closeIfBehind(database: SqlDatabase, home: string): Promise<boolean> {
   const guard = await LedgerGuard.open({ database, home, reporter: "causeway" });
   await guard.check();
+  return guard.isRemembering;
 }
 
 /** Between two looks of a process that waits for nothing else: a ledger may be put back under it. */
@@ -248,6 +265,7 @@ export class LedgerGuard {
   readonly #database: SqlDatabase;
   readonly #mark: HomeMark;
   readonly #reporter: string;
+  #trouble: string | undefined;
 
   private constructor(database: SqlDatabase, mark: HomeMark, reporter: string) {
     this.#database = database;
@@ -257,7 +275,6 @@ export class LedgerGuard {
 
   /**
    * Opens the home's mark and holds the ledger against it.
-   * @param options.isInMemory see `HomeMark.open`
    * @throws HOME_MARK_UNUSABLE
    */
   static async open(options: {
@@ -265,18 +282,27 @@ export class LedgerGuard {
     readonly home: string;
     /** Name of the process. */
     readonly reporter: string;
-    readonly isInMemory?: boolean;
   }): Promise<LedgerGuard> {
-    const { database, home, reporter, isInMemory } = options;
-    return new LedgerGuard(database, await HomeMark.open(home, isInMemory), reporter);
+    const { database, home, reporter } = options;
+    return new LedgerGuard(database, await HomeMark.open(home), reporter);
   }
 
   /** Looks again and again until the signal fires; the next look is made whatever one fails by. */
-  async follow({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+  async follow({ signal, log }: { readonly signal: AbortSignal; readonly log: Logger }) {
     for (;;) {
       await sleep(LOOK_PAUSE_MS, { signal });
-      await this.check().catch(() => undefined);
+      await this.look(log).catch(() => undefined);
     }
+  }
+
+  /** Why the home cannot remember its ledger, by the last look; undefined where it can. */
+  get trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  /** Whether the home has met a ledger: one that has not takes whichever there is for its own. */
+  get isRemembering(): boolean {
+    return this.#mark.value !== undefined;
   }
 
   /** All lower address indexes may have been given out. */
@@ -295,6 +321,22 @@ export class LedgerGuard {
     if (typeof judged === "string") return judged;
     await this.#mark.raise(toMark(judged));
     return undefined;
+  }
+
+  /**
+   * As `keep`, for work that goes on all the same where the home cannot be written: an older ledger is found
+   * by what was written before. It is told of once.
+   */
+  async look(log: Logger): Promise<void> {
+    try {
+      await this.keep();
+      this.#trouble = undefined;
+    } catch (error) {
+      if (errorCode(error) !== "HOME_MARK_UNUSABLE") throw error;
+      const reason = errorMessage(error);
+      if (this.#trouble !== reason) log.error({ reason }, "the home cannot remember its ledger");
+      this.#trouble = reason;
+    }
   }
 
   /**

@@ -78,7 +78,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   // One that is not there yet is the worker's to write: rounds wait for it.
   if (existsSync(policyPath(home))) loadPolicyFile(policyPath(home));
-  const database = await openPatiently(() => openBooks(context, url, identity), context);
+  const { database, guard } = await openPatiently(() => openBooks(context, url, identity), context);
   try {
     const settings = settingsOf(config);
     const policyFile = new PolicyFile(policyPath(home));
@@ -125,6 +125,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     // What a killed process left says nothing of this one.
     await forgetRounds(roundFile, log);
     const round = async (inner: AbortSignal): Promise<boolean> => {
+      await guard.look(log);
       const isMore = await sweeper.round(inner);
       await noteRound(roundFile, log);
       return isMore;
@@ -148,14 +149,14 @@ async function openBooks(
   { home, log, signal, busy }: ProcessContext,
   url: string,
   identity: ChainIdentity,
-): Promise<LedgerDatabase> {
+): Promise<{ readonly database: LedgerDatabase; readonly guard: LedgerGuard }> {
   const applicationName = "causeway-treasury";
   const database = await openLedger({ url, log, signal, identity, applicationName, busy });
   try {
     const guard = await LedgerGuard.open({ database, home, reporter: "treasury" });
     const reason = await guard.check();
     if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
-    return database;
+    return { database, guard };
   } catch (error) {
     await database.close();
     throw error;

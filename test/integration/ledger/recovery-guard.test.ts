@@ -228,6 +228,20 @@ describe("a ledger and what its home remembers", () => {
     expect(await guardOf(ledger.database).then((same) => same.check())).toBeUndefined();
   });
 
+  it("sees that a recovery by another home's mark gave numbers that were told anew", async () => {
+    await say(ledger.database, "first");
+    const older = await backup();
+    await say(ledger.database, "second");
+    await (await guardOf(ledger.database)).keep();
+    // What a recovery leaves that knew of the first event alone, and what was written since.
+    await older.query(`UPDATE event_counter SET epoch = 2`);
+    await say(older, "other");
+    expect(await (await guardOf(older)).check()).toContain("event 2 was told in epoch 1");
+    expect((await openIncident(older))?.kind).toBe("RECOVERY");
+    // It is told again in the next epoch, and by no number that stood for another one.
+    expect(await listEvents(older, { afterSeq: 0, limit: 9 })).toMatchObject([{ seq: 1 }]);
+  });
+
   it("stays closed when an operator resumes, and beside an incident of the chain", async () => {
     const guard = await guardOf(ledger.database);
     await give(ledger.database, guard);

@@ -6,6 +6,7 @@ import { createAddressDerivation } from "../../../chain/derivation/address-deriv
 import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { acquireWatchLease } from "../../../ledger/watch/watch-lease.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { derivation, Desk, destination, TOKEN } from "./desk.js";
@@ -87,6 +88,20 @@ describe("an address that was told since the backup", () => {
     expect(plan.text).not.toContain("Nobody remembers");
     expect((await desk.causeway("recover", "--apply")).code).toBe(0);
     expect((await desk.register("dave")).index).toBe(61);
+  });
+});
+
+describe("recover in a home that never met its ledger", () => {
+  it("does not say that the ledger stands, unless a watcher is at work who knows", async () => {
+    await loseMachine();
+    const alone = await desk.causeway("recover");
+    expect([alone.code, alone.text]).toEqual([
+      1,
+      expect.stringContaining("Start the deposit watcher first"),
+    ]);
+    await acquireWatchLease(desk.watcherDatabase, { owner: "a watcher", leaseMs: 60_000 });
+    const beside = await desk.causeway("recover");
+    expect([beside.code, beside.text]).toEqual([0, expect.stringContaining("nothing to do")]);
   });
 });
 

@@ -1,7 +1,13 @@
 /** What clients were told to have ended unpaid, and a standby that took over has not got. */
 import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { keccak256 } from "../../../chain/hashes.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { HomeMark } from "../../../ledger/guard/home-mark.js";
+import { LedgerGuard, readLedgerState } from "../../../ledger/guard/ledger-guard.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -15,6 +21,7 @@ import { ShownNonces } from "../../../withdrawal-worker/lane/shown-nonces.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
 import { silentLog } from "../../helpers/services/ledger.js";
+import { until } from "../../helpers/until.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 import { LANE } from "../recovery/desk-settings.js";
 
@@ -43,16 +50,12 @@ const database: SqlDatabase = {
 };
 
 /** One worker: its API and the lane of its wallet. */
-async function openWorker() {
-  const { chain, home } = desk;
-  const guard = await LedgerGuard.open({
-    database,
-    home,
-    reporter: "test",
-    isInMemory: true,
-  });
+async function openWorker(home = desk.home, key = KEY) {
+  const { chain } = desk;
+  const wallet = privateKeyToAddress(key);
+  const guard = await LedgerGuard.open({ database, home, reporter: "test" });
   const shown = new ShownNonces();
-  const rules = desk.rulesOf(KEY);
+  const rules = desk.rulesOf(key);
   const routes = createWithdrawalRoutes({
     database,
     accept: new AcceptQueue(database, {
@@ -74,7 +77,7 @@ async function openWorker() {
     ...rules,
     hasKey: () => true,
     ledger: createLaneLedger(database, shown, guard),
-    guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
+    guard: createLaneGuard({ database, wallet, log: silentLog }),
     node: createPatientNode(createPatientClient(chain.url), {
       chainId: FAKE_CHAIN_ID,
       genesisHash: chain.genesisHash,
@@ -170,7 +173,7 @@ it("closes nothing behind a recovery, and where nothing was lost", async () => {
   const { id } = await ask();
   await worker.cancel(id);
   const controller = new AbortController();
-  const following = worker.guard.follow({ signal: controller.signal });
+  const following = worker.guard.follow({ signal: controller.signal, log: silentLog });
   await desk.causeway("recover", "--declare", "nobody knows");
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   expect(await worker.guard.check()).toBeUndefined();
@@ -185,4 +188,72 @@ it("closes nothing behind a recovery, and where nothing was lost", async () => {
   expect(await openIncident(desk.database)).toBeUndefined();
   controller.abort();
   await expect(following).rejects.toBeDefined();
+});
+
+describe("a worker in a home of its own", () => {
+  let home: string;
+  beforeEach(() => {
+    home = mkdtempSync(join(tmpdir(), "causeway-worker-home-"));
+  });
+  afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+  /** The process lives until its home remembers all that the ledger has by now, and ends. */
+  async function remember({ guard }: Awaited<ReturnType<typeof openWorker>>): Promise<void> {
+    const { eventSeq } = await readLedgerState(desk.database);
+    const controller = new AbortController();
+    const following = guard.follow({ signal: controller.signal, log: silentLog });
+    const isTold = async () => ((await HomeMark.open(home)).value?.eventSeq ?? -1) >= eventSeq;
+    try {
+      await until(isTold, { timeoutMs: 5_000, what: "the home remembers its ledger" });
+    } finally {
+      controller.abort();
+      await following.catch(() => undefined);
+    }
+  }
+
+  /** The older ledger, and a worker that is started before any watcher has looked at it. */
+  async function putBack(backup: string, key = KEY) {
+    await desk.useDatabase(backup);
+    const worker = await openWorker(home, key);
+    await worker.guard.check();
+    return worker;
+  }
+
+  it("pays nothing of an older ledger that a client had taken back", async () => {
+    const worker = await openWorker(home);
+    const { id } = await ask();
+    const backup = await desk.backup();
+    await desk.causeway("withdrawals", "cancel", id, "--reason", "the client changed its mind");
+    await remember(worker);
+
+    const again = await putBack(backup);
+    await desk.work(3, [again.lane]).catch(() => undefined);
+    expect(desk.paidAtoken(destination(1))).toBe(0n);
+    expect((await openIncident(desk.database))?.kind).toBe("RECOVERY");
+  });
+
+  it("pays nothing again that a wallet has paid which the older ledger does not know", async () => {
+    const key = keccak256(Buffer.from("second hot wallet of a home of its own"));
+    const second = privateKeyToAddress(key);
+    const { id } = await ask();
+    const backup = await desk.backup();
+    desk.pay([second, 50n * TOKEN]);
+    desk.writeKeystore("wallets/second.json", second);
+    await desk.restart();
+    await desk.watch();
+    await desk.causeway("wallets", "drain", WALLET, "--reason", "rotation");
+    const worker = await openWorker(home, key);
+    await desk.work(4, [worker.lane]);
+    expect((await desk.read(id)).status).toBe("settled");
+    await remember(worker);
+
+    const again = await putBack(backup, key);
+    await desk.work(3, [again.lane]).catch(() => undefined);
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+    expect((await openIncident(desk.database))?.kind).toBe("RECOVERY");
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.work(3, [again.lane]);
+    expect((await desk.read(id)).status).toBe("frozen");
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  });
 });

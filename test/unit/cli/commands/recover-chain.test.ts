@@ -41,7 +41,7 @@ async function recover(known: readonly number[], common: readonly number[] = [])
   const print = (line: string) => void lines.push(line);
   const command = { home: "/no-home", portOffset: 0, json: false, env: {}, signal, print };
   const opened = { database: ledgerOf(known), node } as unknown as OpenedLedger;
-  await recoverChain(command, opened, { operator: "ann" });
+  await recoverChain(command, opened, { isRemembering: true, operator: "ann" });
   return lines.join("\n");
 }
 
