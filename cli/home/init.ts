@@ -203,6 +203,7 @@ export async function initAttachedHome(
   await createReplaceableFiles(paths);
   if (options.plan.kind === "joined") await createFollowingNode(options);
   for (const [name, text] of attachedSettings(options, origin.network)) {
+    if (origin.kept?.includes(name) === true) continue;
     // Nobody can have edited these yet: a first start that was cut off may have had other flags.
     await replaceFile(join(paths.config, `${name}.toml`), text, SECRET_MODE);
   }
@@ -210,12 +211,21 @@ export async function initAttachedHome(
   return { created: true, hotWalletAddress: await hotWalletAddress(paths) };
 }
 
-function plannedOrigin({ plan, node }: AttachedInitOptions): ChainOrigin {
+function plannedOrigin(options: AttachedInitOptions): ChainOrigin {
+  const { plan, node } = options;
   if (plan.kind === "joined") {
-    return { kind: "joined", network: plan.network, isComplete: false };
+    const { network } = plan;
+    return { kind: "joined", network, isComplete: false, ...placedSettings(options, network) };
   }
   assert(node !== undefined, "somebody else's node was asked before a home is made for it");
-  return { kind: "remote", ...node, isComplete: false };
+  return { kind: "remote", ...node, isComplete: false, ...placedSettings(options, node.network) };
+}
+
+/** Before the record of the chain nothing is ours: who restores a ledger says in these where it begins. */
+function placedSettings(options: AttachedInitOptions, network: NetworkName) {
+  const names = attachedSettings(options, network).map(([name]) => name);
+  const kept = names.filter((name) => existsSync(join(options.paths.config, `${name}.toml`)));
+  return kept.length === 0 ? {} : { kept };
 }
 
 /** A node without power: its keys, and the genesis that was given. */

@@ -12,7 +12,10 @@ import { createFileOnce, PLAIN_MODE, replaceFile } from "../home-file.js";
 import type { HomePaths } from "../home.js";
 
 /** A chain that existed before the home did. */
-export type ChainOrigin =
+export type ChainOrigin = {
+  /** While it is incomplete: settings files that somebody had put there before the first start. */
+  readonly kept?: readonly string[];
+} & (
   | {
       /** A node of it runs in this home, on `config/genesis.json`. */
       readonly kind: "joined";
@@ -26,7 +29,8 @@ export type ChainOrigin =
       /** Hash of block 0, as the node told it at the first start. */
       readonly genesisHash: Hash32;
       readonly isComplete: boolean;
-    };
+    }
+);
 
 /**
  * The record of a home; undefined for one that made its chain itself, or has none yet.
@@ -62,7 +66,8 @@ export async function createChainOrigin(paths: HomePaths, origin: ChainOrigin): 
  * @throws HOME_UNUSABLE naming folder and cause
  */
 export async function completeChainOrigin(paths: HomePaths, origin: ChainOrigin): Promise<void> {
-  await replaceFile(paths.chain, encode({ ...origin, isComplete: true }), PLAIN_MODE);
+  const { kept: _kept, ...rest } = origin;
+  await replaceFile(paths.chain, encode({ ...rest, isComplete: true }), PLAIN_MODE);
 }
 
 function parseOrigin(value: unknown): ChainOrigin {
@@ -70,10 +75,12 @@ function parseOrigin(value: unknown): ChainOrigin {
   const network = Object.values(NETWORKS).find(({ name }) => name === fields.get("network"))?.name;
   const isComplete = fields.get("isComplete");
   if (network === undefined || typeof isComplete !== "boolean") throw new Error("not a record");
-  if (fields.get("kind") === "joined") return { kind: "joined", network, isComplete };
+  const names: unknown = fields.get("kept");
+  const kept = Array.isArray(names) ? { kept: names.map(String) } : {};
+  if (fields.get("kind") === "joined") return { kind: "joined", network, isComplete, ...kept };
   if (fields.get("kind") !== "remote") throw new Error("no such kind");
   const genesisHash = parseHash32(String(fields.get("genesisHash")));
-  return { kind: "remote", network, genesisHash, isComplete };
+  return { kind: "remote", network, genesisHash, isComplete, ...kept };
 }
 
 function encode(origin: ChainOrigin): string {

@@ -183,6 +183,27 @@ describe("a home with a node of a network", () => {
     );
   });
 
+  it("keeps settings that lay there before its first start, also where that is cut off", async () => {
+    const paths = newPaths();
+    mkdirSync(paths.config, { recursive: true });
+    const placed = '[chain]\nnetwork = "testnet"\n\n[watcher]\nstart-height = "genesis"\n';
+    const file = join(paths.config, "watcher.toml");
+    writeFileSync(file, placed);
+    const flags = { genesis: realGenesis(), seeds };
+    // It ends behind the record of the chain, before the settings.
+    writeFileSync(paths.depositSeed, "no seed");
+    await expect(joinChain(paths, flags)).rejects.toThrow("deposit.seed");
+    rmSync(paths.depositSeed);
+    expect((await joinChain(paths, flags)).created).toBe(true);
+    expect(readFileSync(file, "utf8")).toBe(placed);
+    expect(existsSync(join(paths.config, "worker.toml"))).toBe(true);
+    expect(readChainOrigin(paths)).toEqual({
+      kind: "joined",
+      network: "testnet",
+      isComplete: true,
+    });
+  });
+
   it("takes a genesis that lies in it already, as in the image's volume", () => {
     const paths = newPaths();
     mkdirSync(paths.config, { recursive: true });
