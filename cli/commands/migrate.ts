@@ -5,8 +5,8 @@ import { readRolePasswords } from "../home/role-homes.js";
 import { type OpenedLedger, withLedger } from "../ledger/ledger-tools.js";
 
 /**
- * Brings the tables up to date; safe to run again. It needs the node, because a ledger belongs to
- * one chain.
+ * Brings the tables up to date; safe to run again. A ledger belongs to one chain: an empty one waits for
+ * the node, any other knows it.
  * @returns 0
  */
 export async function runMigrate(context: CommandContext): Promise<number> {
@@ -17,7 +17,7 @@ export async function runMigrate(context: CommandContext): Promise<number> {
     // Homes of before the indexer have no password for it, until `init` writes them again.
     if (passwords.indexer !== undefined) await grantIndexerRole(database, passwords.indexer);
   };
-  await withLedger(context, grant, { olderTables: "migrate" });
+  await withLedger(context, grant, { olderTables: "migrate", mayLackNode: true });
   const hasRoles = passwords !== undefined;
   if (context.json) printJson(context, { migrated: true, roles: hasRoles });
   else {

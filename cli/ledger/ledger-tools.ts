@@ -1,9 +1,16 @@
 /** What the commands about the ledger share: the node, the database and the hot wallets of a home. */
 import { existsSync } from "node:fs";
+import { AppError, errorMessage } from "../../chain/errors.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
-import { type LedgerDatabase, type OlderTables, openLedger } from "../../ledger/database.js";
+import {
+  type ChainIdentity,
+  type LedgerDatabase,
+  type OlderTables,
+  openLedger,
+} from "../../ledger/database.js";
+import { findIdentity } from "../../ledger/find-identity.js";
 import { createEvmClient, type EvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { type Environment, loadConfig } from "../../runtime/config/config.js";
@@ -58,15 +65,22 @@ export interface OpenedLedger {
   readonly keyFromIndex: number;
 }
 
+/** How `withLedger` opens it. */
+export interface WithLedgerOptions {
+  /** Default "refuse"; who only looks must not have migrated. */
+  readonly olderTables?: OlderTables;
+  /** For work that asks nothing of the node: a ledger says whose it is, and for an empty one it is waited. */
+  readonly mayLackNode?: boolean;
+}
+
 /**
  * Opens the ledger of a home, runs the work and closes everything.
- * @param options `olderTables`: default "refuse"; who only looks must not have migrated
  * @throws HOME_INCOMPLETE, FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, settings and connection faults
  */
 export async function withLedger<T>(
   command: LedgerCommand,
   work: (opened: OpenedLedger) => Promise<T>,
-  { olderTables = "refuse" }: { readonly olderTables?: OlderTables } = {},
+  { olderTables = "refuse", mayLackNode = false }: WithLedgerOptions = {},
 ): Promise<T> {
   const { home, env, portOffset, signal } = command;
   assertHome(command);
@@ -77,15 +91,30 @@ export async function withLedger<T>(
   });
   try {
     const node = createEvmClient(rpc);
-    const [chainId, genesisHash] = await Promise.all([
-      node.chainId({ signal }),
-      node.genesisHash({ signal }),
-    ]);
+    const url = databaseUrl({ home, env, portOffset });
+    const log = createLogger({ component: "cli", level: "silent" });
+    const ask = async (): Promise<ChainIdentity> => {
+      const [chainId, genesisHash] = await Promise.all([
+        node.chainId({ signal }),
+        node.genesisHash({ signal }),
+      ]);
+      return { chainId, genesisHash };
+    };
+    const isFinal = (error: unknown) => error instanceof AppError && !error.retriable;
+    const identity = mayLackNode
+      ? await findIdentity({
+          ask: tellingOnce(ask, command),
+          isFinal,
+          url,
+          log,
+          signal,
+        })
+      : await ask();
     const database = await openLedger({
-      url: databaseUrl({ home, env, portOffset }),
-      log: createLogger({ component: "cli", level: "silent" }),
+      url,
+      log,
       signal,
-      identity: { chainId, genesisHash },
+      identity,
       applicationName: "causeway-cli",
       olderTables,
     });
@@ -100,6 +129,26 @@ export async function withLedger<T>(
   } finally {
     rpc.close();
   }
+}
+
+/** Says the first time that it fails for what is waited. */
+function tellingOnce<T>(
+  ask: () => Promise<T>,
+  { json, print }: Pick<LedgerCommand, "json" | "print">,
+): () => Promise<T> {
+  let isTold = json;
+  return async () => {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isTold)
+        print(
+          `The node does not answer yet (${errorMessage(error)}): an empty ledger waits for it.`,
+        );
+      isTold = true;
+      throw error;
+    }
+  };
 }
 
 /** JSON for programs: amounts are decimal strings, never numbers. */
