@@ -170,6 +170,27 @@ describe("docker-compose.yml", () => {
     expect(readFileSync(join(root, "docs/operations.md"), "utf8")).toContain("POSTGRES_IMAGE=");
   });
 
+  it("goes out by the network that the page names: the engine takes the first name that has a way", () => {
+    const page = readFileSync(join(root, "docs/operations.md"), "utf8");
+    for (const [name, network] of [
+      ["node", "chain-public"],
+      ["deposit-watcher", "deposits"],
+      ["withdrawal-worker", "signer"],
+    ] as const) {
+      const open = serviceNamed(name).networks.filter(
+        (each) => z.object({ internal: z.literal(true) }).safeParse(compose.networks[each]).error,
+      );
+      expect([name, open.toSorted()[0]]).toEqual([name, network]);
+      expect(page).toContain(`from \`${network}\``);
+    }
+  });
+
+  it("has pages that say how the treasury is stopped with the rest", () => {
+    for (const name of ["operations.md", "treasury.md"]) {
+      expect(readFileSync(join(root, "docs", name), "utf8")).toContain("COMPOSE_PROFILES=treasury");
+    }
+  });
+
   it("asks whether parts are ready, not only whether they live", () => {
     for (const [name, { healthcheck }] of services) {
       const words = healthcheck?.test.join(" ") ?? "";
