@@ -42,6 +42,7 @@ import { PolicyReader } from "../policy-keeper.js";
 import { Sweeper } from "./sweeper.js";
 import { SweepSigner } from "./sweep-signer.js";
 import type { TreasurySettings } from "./treasury-context.js";
+import { WalletsElsewhere } from "./wallets-elsewhere.js";
 
 /** Time that a round may take before another process may begin one. */
 const LEASE_MS = 60_000;
@@ -98,6 +99,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       wallets,
       contractOf: (asset) => contracts.get(asset),
     });
+    const elsewhere = new WalletsElsewhere({ database, wallets, policy, log });
     const sweeper = new Sweeper({
       database,
       rpc,
@@ -127,7 +129,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     const round = async (inner: AbortSignal): Promise<boolean> => {
       await guard.look(log);
       const isMore = await sweeper.round(inner);
-      await noteRound(roundFile, log);
+      // Else whoever watches the file would take it for a treasury that works.
+      if (!(await elsewhere.look())) await noteRound(roundFile, log);
       return isMore;
     };
     tasks.run("sweeps", (inner) => runLeased(loop, round, inner));

@@ -17,6 +17,8 @@ import {
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
 import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { WalletsElsewhere } from "../../../withdrawal-worker/treasury/wallets-elsewhere.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
@@ -224,4 +226,26 @@ describe("a sweep", () => {
     expect(await bench.nonce(frozen)).toBe(0n);
     await releaseSweep(bench.bench.ledger.owner, id, { isNonceUsed: false, reason: "drill" });
   });
+});
+
+it("is told once, and is no round of work, where none that takes coins is of the treasury's home", async () => {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  let known: readonly Address[] = [WALLET];
+  const elsewhere = new WalletsElsewhere({
+    database: bench.worker,
+    wallets: () => known,
+    policy: { current: async () => bench.files.policy },
+    log: createLogger({ component: "test", destination }),
+  });
+  expect(await elsewhere.look()).toBe(false);
+  await drain();
+  const address = await deposit();
+  await bench.rounds(2, bench.sweeper({ wallets: () => known }));
+  expect(await sweepOf(address)).toBeUndefined();
+  expect([await elsewhere.look(), await elsewhere.look()]).toEqual([true, true]);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain(SECOND);
+  known = [WALLET, SECOND];
+  expect(await elsewhere.look()).toBe(false);
 });
