@@ -1,10 +1,11 @@
 /** A worker that nobody asks anything sees by itself that its policy changed, broke or was mended. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { encryptKeystoreJsonSync, Wallet } from "ethers";
 import { bytesToHex } from "../../../chain/hex.js";
+import { markPath } from "../../../ledger/guard/home-mark.js";
 import { policyPath } from "../../../ledger/policy/policy-paths.js";
 import { policyFileText } from "../../../ledger/policy/policy.js";
 import { freePort } from "../../helpers/ports.js";
@@ -75,6 +76,11 @@ it("says on /ready that the policy cannot be read, and that it can again", async
   await until(isTold, { timeoutMs: DEADLINE_MS, what: "/ready 503 with the reason" });
   writeFileSync(policyPath(home), policyFileText(APPROVED.policy));
   await until(isReady, { timeoutMs: DEADLINE_MS, what: "/ready 200" });
+});
+
+it("remembers its ledger in its own home", async () => {
+  const isThere = () => existsSync(markPath(home));
+  await until(isThere, { timeoutMs: DEADLINE_MS, what: "the mark of the ledger" });
 });
 
 it("lets what waited for approvals go on when the policy asks for none any more", async () => {

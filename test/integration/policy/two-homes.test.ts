@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
+import { markPath } from "../../../ledger/guard/home-mark.js";
 import { encodeKillSwitch } from "../../../ledger/kill-switch/kill-switch-file.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { policyFileText } from "../../../ledger/policy/policy.js";
@@ -89,6 +90,8 @@ async function startTreasury(home: string): Promise<void> {
 it("takes its word back that it works when it ends", async () => {
   const home = homeWith(policyOf({}));
   await startTreasury(home);
+  // It remembers its ledger by then, as the worker and the watcher do in theirs.
+  expect(existsSync(markPath(home))).toBe(true);
   treasury?.kill("SIGTERM");
   if (treasury !== undefined) await once(treasury, "exit");
   expect(existsSync(roundFile(home))).toBe(false);
