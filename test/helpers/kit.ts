@@ -19,14 +19,15 @@ const START_TIMEOUT_MS = 240_000;
  */
 const BLOCK_INTERVAL_MS = 500;
 
-const LEAN = ["--no-demo", "--no-explorer", "--no-indexer", "--no-console"] as const;
+/** A kit without demonstration and without the parts that only people look at. */
+export const LEAN = ["--no-demo", "--no-explorer", "--no-indexer", "--no-console"] as const;
 
 /** How a kit is started. */
 export interface KitOptions {
   readonly home?: string;
   readonly portOffset: number;
   readonly env?: Record<string, string>;
-  /** Without them a kit without demonstration and without the parts that only people look at. */
+  /** Default `LEAN`. */
   readonly args?: readonly string[];
   /** True for a kit on a chain that exists, whose pace is not the kit's to choose. */
   readonly isAttached?: boolean;

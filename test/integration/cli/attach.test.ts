@@ -9,6 +9,7 @@ import { ExchangeChain, Sender } from "../../helpers/exchange/chain.js";
 import {
   callApi,
   kitOffset,
+  LEAN,
   readyDoctor,
   readyStatus,
   type RunningKit,
@@ -115,7 +116,7 @@ describe("npm start on a chain that exists", () => {
       const kit = await start({
         portOffset: OFFSET_C ?? 0,
         isAttached: true,
-        args: ["--network", "testnet", "--genesis", genesis, "--seeds", seed],
+        args: [...LEAN, "--network", "testnet", "--genesis", genesis, "--seeds", seed],
       });
       const [theirs, ours] = await Promise.all(
         [local, kit].map((each) => nodeReport(each.port("cometRpc"))),

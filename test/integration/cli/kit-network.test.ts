@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { PORT_STEP } from "../../../cli/home/ports.js";
 import { parseGenesis } from "../../../node/settings/genesis.js";
-import { kitOffset, readyStatus, type RunningKit, startKit } from "../../helpers/kit.js";
+import { kitOffset, LEAN, readyStatus, type RunningKit, startKit } from "../../helpers/kit.js";
 import { nodeReport } from "../../helpers/node-process.js";
 import { until } from "../../helpers/until.js";
 
@@ -37,7 +37,7 @@ describe("npm start -- --validators N", () => {
   it(
     "runs the kit on a network of its own, whose nodes come back after SIGKILL and a new offset",
     async () => {
-      kit = await startKit({ portOffset: OFFSET, args: ["--no-demo", "--validators", "2"] });
+      kit = await startKit({ portOffset: OFFSET, args: [...LEAN, "--validators", "2"] });
       const { home } = kit;
       const text = fs.readFileSync(path.join(home, "config", "genesis.json"), "utf8");
       expect(parseGenesis(text).validators).toHaveLength(2);
@@ -65,7 +65,7 @@ describe("npm start -- --validators N", () => {
 
       // Another number is refused; without the flag the chain goes on, also on other ports.
       await expect(
-        startKit({ home, portOffset: OFFSET, args: ["--no-demo", "--validators", "3"] }),
+        startKit({ home, portOffset: OFFSET, args: [...LEAN, "--validators", "3"] }),
       ).rejects.toThrow(/--validators = "3" \(allowed: 2, as this home's chain was made/);
       kit = await startKit({ home, portOffset: MOVED_OFFSET });
       await untilHeight(kit, 0, before + 4);
