@@ -5,7 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import { type Height, toQuantity } from "../../chain/hex.js";
 import { readHex } from "../../rpc-client/answer-fields.js";
-import { isHeaderMissing, isTooMuchAtOnce } from "../../rpc-client/errors.js";
+import { isHeaderMissing, isTooMuch, isTooMuchAtOnce, RpcError } from "../../rpc-client/errors.js";
 import { type JsonRpcClient, resultOf, type RpcOutcome } from "../../rpc-client/json-rpc.js";
 
 /** Whether a payment to an address runs code; undefined where the node does not have the block. */
@@ -14,46 +14,68 @@ export type CodeAnswer = boolean | "too-much" | undefined;
 /** Addresses of a small exchange: with the largest code that there is its answer is below a megabyte. */
 const FEW = 16;
 
-/** Answers in the order of the addresses; each is asked about once, however often it is named. */
+/** What a node knew of addresses by its answers, and what kept it from the rest. */
+interface Answers {
+  readonly known: Map<Address, CodeAnswer>;
+  /** That it has no room now, or answers no more for a while, whatever is asked for. */
+  limit: RpcError | undefined;
+}
+
+/**
+ * Answers in the order of the addresses; each is asked about once, however often it is named.
+ * @throws the node's refusal where it had no room for any of them; NodeFault, RpcError
+ */
 export async function askHaveCode(
   rpc: JsonRpcClient,
   addresses: readonly Address[],
   view: { readonly signal: AbortSignal; readonly at: Height },
 ): Promise<CodeAnswer[]> {
   if (addresses.length === 0) return [];
-  const known = new Map<Address, CodeAnswer>();
-  const ask = async (part: readonly Address[]) => {
-    const answers = await askPart(rpc, part, view);
-    for (const [index, address] of part.entries()) known.set(address, answers[index]);
-  };
-  await ask([...new Set(addresses)]);
+  const answers: Answers = { known: new Map(), limit: undefined };
+  const { known } = answers;
+  await askPart(rpc, [...new Set(addresses)], view, answers);
   // One with much code may have taken the room of all others.
   const again = [...known.keys()].filter((address) => known.get(address) === "too-much");
-  for (let start = 0; start < again.length; start += FEW)
-    await ask(again.slice(start, start + FEW));
+  for (let start = 0; start < again.length; start += FEW) {
+    await askPart(rpc, again.slice(start, start + FEW), view, answers);
+    // It would say so each time.
+    if (answers.limit !== undefined && isAllTooMuch(known)) throw answers.limit;
+  }
   return addresses.map((address) => known.get(address));
+}
+
+function isAllTooMuch(known: ReadonlyMap<Address, CodeAnswer>): boolean {
+  return [...known.values()].every((answer) => answer === "too-much");
 }
 
 async function askPart(
   rpc: JsonRpcClient,
   part: readonly Address[],
   { signal, at }: { readonly signal: AbortSignal; readonly at: Height },
-): Promise<CodeAnswer[]> {
+  answers: Answers,
+): Promise<void> {
   const calls = part.map((address) => ({
     method: "eth_getCode",
     params: [address, toQuantity(at)],
   }));
-  try {
-    return (await rpc.batch(calls, { signal })).map(meaningOf);
-  } catch (error) {
+  const takeRefusal = (address: Address, error: unknown) => {
     if (!isTooMuchAtOnce(error)) throw error;
-    return part.map(() => "too-much");
+    answers.known.set(address, "too-much");
+    if (!isTooMuch(error) && error instanceof RpcError) answers.limit = error;
+  };
+  let outcomes: readonly RpcOutcome[];
+  try {
+    outcomes = await rpc.batch(calls, { signal });
+  } catch (error) {
+    for (const address of part) takeRefusal(address, error);
+    return;
   }
-}
-
-function meaningOf(outcome: RpcOutcome): CodeAnswer {
-  // A late node behind a balancer: what has a nonce already goes on.
-  if (!outcome.ok && isHeaderMissing(outcome.error)) return undefined;
-  if (!outcome.ok && isTooMuchAtOnce(outcome.error)) return "too-much";
-  return readHex(resultOf(outcome), "code") !== "0x";
+  for (const [index, address] of part.entries()) {
+    const outcome = outcomes[index];
+    if (outcome === undefined) continue;
+    // A late node behind a balancer: what has a nonce already goes on.
+    if (!outcome.ok && isHeaderMissing(outcome.error)) answers.known.set(address, undefined);
+    else if (outcome.ok) answers.known.set(address, readHex(resultOf(outcome), "code") !== "0x");
+    else takeRefusal(address, outcome.error);
+  }
 }

@@ -126,10 +126,39 @@ it("goes on without what it has no room for, of one address or of several togeth
     return createWalletNode(rpc, IDENTITY).haveCode([plain, large], { signal, at: 7 });
   };
   expect(await haveCode()).toEqual([false, "too-much"]);
-  chain.methods.set("eth_getCode", () => {
-    throw new RpcFault(-32_005, "too many large answers are asked for at once");
+  const later = "too many large answers are asked for at once";
+  chain.methods.set("eth_getCode", ([address]) => {
+    if (address === large) throw new RpcFault(-32_005, later);
+    return "0x";
   });
-  expect(await haveCode()).toEqual(["too-much", "too-much"]);
+  expect(await haveCode()).toEqual([false, "too-much"]);
+});
+
+it("is told at once by a node that answers nothing for a while, however much is asked for", async () => {
+  const addresses = Array.from({ length: 400 }, (_, index) => {
+    return parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`);
+  });
+  let exchanges = 0;
+  chain = await startFakeNode(
+    {
+      eth_getCode: () => {
+        throw new RpcFault(-32_005, "request rate exceeded");
+      },
+    },
+    {
+      wireFault: () => {
+        exchanges += 1;
+        return undefined;
+      },
+    },
+  );
+  const node = createWalletNode(
+    createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 }),
+    IDENTITY,
+  );
+  const asked = node.haveCode(addresses, { signal, at: 7 });
+  await expect(asked).rejects.toThrow("request rate exceeded");
+  expect(exchanges).toBe(2);
 });
 
 it("learns of each payment by itself where the answers about several are too large together", async () => {

@@ -178,6 +178,11 @@ export function estimateOf(
   return { ...terms, gasPriceAtoken, gasMax };
 }
 
+/** Whether the wallet's coins cover a slot's payment with this gas, whatever other open slots cost. */
+export function isCovered({ view }: Round, slot: LiveSlot, gas: AttemptGas): boolean {
+  return paymentTerms(slot).valueAtoken + feeOf(gas) <= view.balanceAtoken;
+}
+
 /** A transfer of nothing to the wallet itself on a slot's nonce. */
 export function planCancel(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
   return plan(context, slot, {

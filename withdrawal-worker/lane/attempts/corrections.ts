@@ -3,6 +3,7 @@ import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import {
   estimateOf,
   FeeRoom,
+  isCovered,
   isOfStoppedToken,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
@@ -15,6 +16,7 @@ import { giveUpTogether, stoppedExit } from "./joint-exits.js";
 import {
   type AttemptGas,
   cancelPriceCap,
+  estimateCeiling,
   lower,
   raiseGasLimit,
   raisePrice,
@@ -85,21 +87,25 @@ async function correctPayments(
   const attempts: PlannedAttempt[] = [];
   const hopeless: RefusedAttempt[] = [];
   if (refused.length === 0) return { attempts, hopeless };
-  const estimates = await context.node.estimate(
-    context.signer.address,
-    refused.map(({ slot }) => {
-      const { gasPriceAtoken } = slot.attempts.at(-1) ?? slot;
-      return estimateOf(context, round, slot, gasPriceAtoken);
-    }),
-    { signal: round.signal, at: round.view.height },
-  );
+  const ceiling = estimateCeiling(gasOf(context, round));
+  const asked = refused.map(({ slot }) => {
+    const { gasPriceAtoken } = slot.attempts.at(-1) ?? slot;
+    return estimateOf(context, round, slot, gasPriceAtoken);
+  });
+  const estimates = await context.node.estimate(context.signer.address, asked, {
+    signal: round.signal,
+    at: round.view.height,
+  });
   const room = await FeeRoom.read(context);
+  const mayReplace = (slot: LiveSlot, gas: AttemptGas) =>
+    isCovered(round, slot, gas) && room.take(slot, gas);
   refused.forEach((entry, index) => {
-    const correction = correctedGas(context, round, entry, estimates[index]);
+    const isShort = (asked[index]?.gasMax ?? 0n) < ceiling;
+    const correction = correctedGas(context, round, { ...entry, isShort }, estimates[index]);
     const isFull = entry.slot.attempts.length >= MAX_PAYMENT_ATTEMPTS;
     if (correction === "hopeless" || isFull || isTried(entry.slot, correction)) {
       hopeless.push(entry);
-    } else if (correction !== undefined && room.take(entry.slot, correction)) {
+    } else if (correction !== undefined && mayReplace(entry.slot, correction)) {
       attempts.push(planPayment(context, entry.slot, correction));
     }
   });
@@ -121,7 +127,7 @@ function isTried({ attempts }: LiveSlot, gas: AttemptGas | undefined): boolean {
 function correctedGas(
   context: LaneContext,
   round: Round,
-  { slot, meaning }: RefusedAttempt,
+  { slot, meaning, isShort }: RefusedAttempt & { readonly isShort: boolean },
   estimate: EstimateMeaning | undefined,
 ): AttemptGas | "hopeless" | undefined {
   const gas = gasOf(context, round);
@@ -147,8 +153,9 @@ function correctedGas(
   if (estimated !== undefined && estimated < gasLimit) {
     return { gasLimit: estimated, gasPriceAtoken };
   }
-  // The node's refusal stands; its silence about the estimate says nothing yet.
-  return estimate === undefined || estimate.kind === "unknown" ? undefined : "hopeless";
+  // With more coins it might work; and the node's silence about the estimate says nothing yet.
+  if (isShort || estimate === undefined) return undefined;
+  return estimate.kind === "unknown" || estimate.kind === "no-funds" ? undefined : "hopeless";
 }
 
 async function giveUp(

@@ -7,6 +7,7 @@ import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-statu
 import {
   estimateOf,
   FeeRoom,
+  isCovered,
   isOfStoppedToken,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
@@ -189,6 +190,8 @@ export class WayOut {
       const former = lower((slot.attempts.at(-1) ?? slot).gasLimit, gas.limitMax);
       const needed = withMargin(estimate.gas, gas);
       const next = { gasLimit: needed > former ? needed : former, gasPriceAtoken: price };
+      // Only the newest bytes are sent: a node would refuse these, and the former ones may be mined.
+      if (!isCovered(round, slot, next)) return [];
       return room.take(slot, next) ? [planPayment(this.#context, slot, next)] : [];
     });
   }

@@ -73,6 +73,36 @@ describe("the limit of the node", () => {
   });
 });
 
+describe("a payment that its node refuses and that cannot be estimated with what the wallet has", () => {
+  it("waits: with more coins it may work", async () => {
+    house.chain.balances.set(WALLET, TOKEN + 10n ** 13n);
+    house.chain.mine();
+    const { id } = await house.acceptTo();
+    const { node } = house.context();
+    let isRefused = false;
+    const lane = house.laneWith({
+      node: {
+        ...node,
+        estimate: async (wallet, payments, options) => {
+          if (!isRefused) return node.estimate(wallet, payments, options);
+          const reason = "gas required exceeds allowance (40000)";
+          return payments.map(() => ({ kind: "refused-by-destination", reason }));
+        },
+      },
+    });
+    house.chain.override = (method) => {
+      if (method !== "eth_sendRawTransaction") return undefined;
+      isRefused = true;
+      return { error: { code: -32_000, message: "exceeds block gas limit" } };
+    };
+    await house.pass(lane, { rounds: 3, stepMs: 2_000 });
+    expect((await house.read(id)).status).toBe("signed");
+    house.chain.override = () => undefined;
+    await house.pass(lane, { rounds: 4, stepMs: 15_000 });
+    expect((await house.read(id)).status).toBe("settled");
+  });
+});
+
 describe("a payment that is not mined", () => {
   it("is made dearer in time, on the same nonce, and whichever is mined is booked once", async () => {
     const { id, to } = await house.acceptTo();
@@ -128,6 +158,17 @@ describe("a payment that is not mined", () => {
     const dearer = later.at(-1);
     expect([corrected?.gasLimit, corrected?.maxFeePerGasAtoken]).toEqual([21_000n, 25_000_000n]);
     expect([dearer?.gasLimit, dearer?.maxFeePerGasAtoken]).toEqual([25_200n, 27_500_000n]);
+  });
+
+  it("is not made dearer than the wallet's coins cover: what it has signed may still be mined", async () => {
+    house.chain.balances.set(WALLET, TOKEN + (25_200n * 25_000_000n * 105n) / 100n);
+    house.chain.mine();
+    const lane = house.lane();
+    const { id, to } = await house.acceptTo();
+    house.chain.unmined.add(to);
+    await house.pass(lane, { rounds: 2, stepMs: 1_000 });
+    await house.pass(lane, { rounds: 3, stepMs: 15_000 });
+    expect((await house.read(id)).hashes).toHaveLength(1);
   });
 
   it("is never made dearer than the budgets of a payout and of a day", async () => {
