@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "@jest/globals";
-import { AbiCoder, getAddress, id, zeroPadValue } from "ethers";
+import { AbiCoder, getAddress, id, Transaction, zeroPadValue } from "ethers";
 import { parseJournaledBlock } from "../../../rpc-client/journal-codec.js";
 import { ERROR_TABLE } from "../../../sidecar/rosetta/errors.js";
 import { toRosettaBlock } from "../../../sidecar/rosetta/operations.js";
@@ -142,6 +142,29 @@ describe("prepare.mjs", () => {
     await outputOf([process.execPath, "prepare.mjs"], folder, { OFFLINE });
     await outputOf([process.execPath, "sign.mjs"], folder, { OFFLINE });
     expect(JSON.parse(read(folder, "signed.json"))).toHaveProperty("signed_transaction");
+  });
+});
+
+describe("sign.mjs", () => {
+  it("signs an approved call whose calldata is text, and none in its place", async () => {
+    const OFFLINE = await listen(offlineServer().app);
+    const harvest = id("harvest()").slice(0, 10);
+    const metadata = { max_fee: "90000", data: harvest };
+    const facts = { chain_id: "6940", nonce: "7", gas_price: "1", gas_limit: "90000" };
+    const folder = openFolder({
+      "wish.json": { to: RECIPIENT, value: "0", currency: CURRENCY, metadata },
+      "facts.json": { metadata: { ...facts, data: id("burn()").slice(0, 10) } },
+      "public-key.txt": KEY.compressedPublicKey.slice(2),
+      "private-key.txt": WALLET.privateKey,
+    });
+    const program = (name: string) => outputOf([process.execPath, name], folder, { OFFLINE });
+    await program("prepare.mjs");
+    await expect(program("sign.mjs")).rejects.toThrow(/AssertionError/);
+    const approved = { metadata: { ...facts, data: harvest } };
+    writeFileSync(join(folder, "facts.json"), JSON.stringify(approved));
+    await program("sign.mjs");
+    const { signed_transaction } = JSON.parse(read(folder, "signed.json"));
+    expect(Transaction.from(signed_transaction).data).toBe(harvest);
   });
 });
 
