@@ -141,6 +141,21 @@ export function intentOperations(intent: Intent): object[] {
   ];
 }
 
+/**
+ * Refuses an intent that no operations ask for, as bytes may carry one: no stake at all, an account
+ * that pays itself.
+ * @throws the place's error, with what the operations would have to be
+ */
+export function checkIntent(intent: Intent, place: Place, registry: TokenRegistry): void {
+  try {
+    parseIntent(intentOperations(intent), registry);
+  } catch (cause) {
+    if (!(cause instanceof SidecarError)) throw cause;
+    const { field, expected } = cause.details;
+    throw fault(place, `${String(field)}: ${String(expected)}`);
+  }
+}
+
 interface Side {
   readonly address: Address;
   readonly token: Token | undefined;

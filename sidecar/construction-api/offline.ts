@@ -11,7 +11,7 @@ import { accountIdentifier } from "../rosetta/identifiers.js";
 import { type Fields, fault, type Place, readFields } from "../rosetta/request-fields.js";
 import { readFlag, readMaybe, readText } from "../rosetta/request-fields.js";
 import { checkChosenData } from "../rosetta/evm-call.js";
-import { intentOperations, parseIntent } from "./intent.js";
+import { checkIntent, intentOperations, parseIntent } from "./intent.js";
 import {
   type ConstructionContext,
   describeFacts,
@@ -103,14 +103,19 @@ function combine(fields: Fields, context: ConstructionContext): object {
   return { signed_transaction: signed };
 }
 
-/** What a transaction does; none that no operations could have made may pass for a CALL. */
+/**
+ * What a transaction does. Only coins that somebody signed to himself are told though no operations ask for
+ * them: they are a CALL all the same.
+ */
 function parse(fields: Fields, context: ConstructionContext): object {
+  const { registry } = context;
   const text = readText(fields["transaction"], { at: "transaction" });
   const isSigned = readFlag(fields["signed"], { at: "signed" });
   const { intent, facts } = isSigned ? parseSigned(text, context) : parseUnsigned(text, context);
-  if (isSigned && intent.type === "CALL") {
+  if (isSigned) {
     const place: Place = { at: "transaction", code: "INVALID_SIGNED_TRANSACTION" };
-    checkChosenData(intent, facts.data, { registry: context.registry, place });
+    if (intent.type === "CALL") checkChosenData(intent, facts.data, { registry, place });
+    else checkIntent(intent, place, registry);
   }
   return {
     operations: intentOperations(intent),

@@ -17,7 +17,7 @@ import { fault, inside, type Place, readFields, readMaybe } from "../rosetta/req
 import { readUnsigned } from "../rosetta/request-fields.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { callOf, checkChosenData, type Intent, intentOf } from "../rosetta/evm-call.js";
-import { createIntent, intentTarget, meantIntent, readToken } from "./intent.js";
+import { checkIntent, createIntent, intentTarget, meantIntent, readToken } from "./intent.js";
 import { MAX_GAS, MAX_NONCE } from "./options.js";
 
 /** What every reading depends on: the chain, and the tokens that have names. */
@@ -84,7 +84,7 @@ export function encodeUnsigned({ intent, facts }: Construction): string {
 
 /**
  * Text that `encodeUnsigned` made, and only that: anything that would be encoded otherwise is
- * refused, so nothing can hide beside the fields that are read.
+ * refused, so nothing can hide beside the fields that are read, and what no operations ask for.
  * @throws INVALID_UNSIGNED_TRANSACTION, UNKNOWN_CURRENCY, WRONG_CHAIN_ID
  */
 export function parseUnsigned(text: string, context: ConstructionContext): Construction {
@@ -102,6 +102,7 @@ export function parseUnsigned(text: string, context: ConstructionContext): Const
   const intent = meantIntent(transfer, fields["data"], context.registry);
   const facts = readFacts(fields, { place, intent, ...context });
   if (encodeUnsigned({ intent, facts }) !== text) throw fault(place, "the text of payloads");
+  checkIntent(intent, place, context.registry);
   return { intent, facts };
 }
 

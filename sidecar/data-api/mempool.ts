@@ -8,7 +8,7 @@ import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { PoolTransaction } from "../../rpc-client/pool-calls.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
-import { intentOf } from "../rosetta/evm-call.js";
+import { intentOf, transferOf } from "../rosetta/evm-call.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {
@@ -130,13 +130,13 @@ function movementsOf(pending: PoolTransaction, registry: TokenRegistry): Movemen
   if (to === undefined)
     return [{ type: "CREATE", from, to: contractAddressOf(from, nonce), amount }];
   const value: Movement = { type: "CALL", from, to, amount };
-  const intent = intentOf(from, { to, valueAtoken, data: input }, registry);
-  if (intent.type !== "ERC20_TRANSFER") return [value];
-  const { token, amountUnits } = intent;
+  const transfer = transferOf(from, { to, valueAtoken, data: input }, registry);
+  if (transfer === undefined) return [value];
+  const { token, amountUnits } = transfer;
   const tokens: Movement = {
     type: "ERC20_TRANSFER",
     from,
-    to: intent.to,
+    to: transfer.to,
     amount: (sign) => currencyAmount(sign * amountUnits, token.currency),
   };
   return [value, tokens];

@@ -58,17 +58,29 @@ export function callOf(intent: Intent, data: Hex): EvmCall {
 
 /**
  * The intent behind a call: a token transfer, or something to do with stake, only where `callOf`
- * would give these very bytes.
+ * would give these very bytes. A transfer to the sender itself, or to the zero address, is a CALL: no
+ * operations ask for one.
  */
 export function intentOf(from: Address, call: EvmCall, registry: TokenRegistry): Intent {
   const { to, valueAtoken, data } = call;
   const staking = valueAtoken > 0n ? undefined : decodeStakingCall(from, { to, data });
   if (staking !== undefined) return stakeIntent(from, staking);
+  const transfer = transferOf(from, call, registry);
+  if (transfer !== undefined && transfer.to !== from) return transfer;
+  return { type: "CALL", from, to, valueAtoken };
+}
+
+/** The transfer of a registered token that a call asks for, to whomever but the zero address. */
+export function transferOf(
+  from: Address,
+  { to, valueAtoken, data }: EvmCall,
+  registry: TokenRegistry,
+): TokenIntent | undefined {
   const token = registry.byAddress(to);
   const transfer = token === undefined || valueAtoken > 0n ? undefined : decodeTransfer(data);
-  // A transfer to the zero address is refused by common tokens and is no intent.
+  // One to the zero address is refused by common tokens.
   if (token === undefined || transfer === undefined || transfer.to === ZERO_ADDRESS) {
-    return { type: "CALL", from, to, valueAtoken };
+    return undefined;
   }
   return { type: "ERC20_TRANSFER", from, token, ...transfer };
 }

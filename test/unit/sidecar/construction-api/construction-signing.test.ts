@@ -3,7 +3,7 @@ import { SigningKey, Transaction, type TransactionLike, ZeroAddress } from "ethe
 import { stepsOn } from "./construction-client.js";
 import { FACTS, KEY, pair, RECIPIENT, signatureOf } from "./construction-steps.js";
 import { transferData, WALLET } from "./construction-steps.js";
-import { GOLD } from "../../../helpers/chains/known-tokens.js";
+import { CURRENCY, GOLD } from "../../../helpers/chains/known-tokens.js";
 import type { ReplyPayload } from "../replies.js";
 import { call, offlineServer } from "../servers.js";
 
@@ -135,6 +135,39 @@ describe("combine", () => {
     expect(await refused(signature, JSON.stringify({ ...blob, data: "0X" }))).toBe(305);
     expect(await refused(signature, JSON.stringify({ ...blob, chain_id: "1" }))).toBe(307);
     expect(await refused(signature, JSON.stringify({ ...blob, value: "251" }))).toBe(312);
+  });
+});
+
+describe("an account that pays itself", () => {
+  const { contractAddress } = GOLD.metadata;
+  const data = transferData(WALLET.address, 250n);
+
+  it("is in no unsigned text: no operations ask for it", async () => {
+    for (const currency of [CURRENCY, GOLD]) {
+      const operations = pair(WALLET.address, RECIPIENT, 250n, currency);
+      const built = await good("payloads", { operations, metadata: { ...FACTS, data: undefined } });
+      const blob = { ...JSON.parse(built.unsigned_transaction), to: WALLET.address };
+      const text = JSON.stringify(currency === GOLD ? { ...blob, data } : blob);
+      expect(await codeOf("parse", { signed: false, transaction: text })).toBe(305);
+      expect(await codeOf("combine", { unsigned_transaction: text, signatures: [] })).toBe(305);
+    }
+  });
+
+  it("is a CALL where it is signed, with the data of a token's transfer", async () => {
+    const fields = { type: 0, chainId: 6940, nonce: 7, gasLimit: 25_200n, gasPrice: 25_000_000n };
+    const coins = await WALLET.signTransaction({ ...fields, to: WALLET.address, value: 5n });
+    const paid = await good("parse", { signed: true, transaction: coins });
+    expect(paid.operations).toEqual(pair(WALLET.address, WALLET.address, 5n));
+    const tokens = await WALLET.signTransaction({ ...fields, to: contractAddress, data });
+    const called = await good("parse", { signed: true, transaction: tokens });
+    const operations = pair(WALLET.address, contractAddress, 0n);
+    expect(called).toMatchObject({ operations, metadata: { data } });
+    // These operations give the very same bytes.
+    const metadata = { ...FACTS, data };
+    const { unsigned_transaction, payloads } = await good("payloads", { operations, metadata });
+    const signatures = [signatureOf(KEY, payloads[0])];
+    const combined = await good("combine", { unsigned_transaction, signatures });
+    expect(combined.signed_transaction).toBe(tokens);
   });
 });
 

@@ -12,6 +12,9 @@ const { post, good, codeOf } = stepsOn(() => server);
 
 const CONTRACTS = new Interface([
   "function delegate(address sender, string validator, uint256 amount)",
+  "function undelegate(address sender, string validator, uint256 amount)",
+  "function redelegate(address sender, string source, string destination, uint256 amount)",
+  "function cancelUnbondingDelegation(address, string, uint256 amount, uint256 creationHeight)",
   "function vote(address sender, uint64 proposalId, uint8 option, string metadata)",
   "function withdrawValidatorCommission(string validator)",
   "function allowance(address owner, address spender)",
@@ -66,6 +69,57 @@ describe("a call of stake, rewards or a vote in another spelling", () => {
       const operations = pair(WALLET.address, to, 0n);
       const { options } = await good("preprocess", { operations, metadata: { data } });
       expect(options).toMatchObject({ value: "0", data });
+    }
+  });
+});
+
+describe("a call that is spelled as operations are, and that none ask for", () => {
+  const own = (name: string, ...values: readonly (string | bigint)[]) =>
+    CONTRACTS.encodeFunctionData(name, [WALLET.address, ...values]);
+  const cancelAt = (height: bigint) => own("cancelUnbondingDelegation", VALIDATOR, 5n, height);
+
+  const sign = (data: string) =>
+    WALLET.signTransaction({
+      type: 0,
+      chainId: 6940,
+      nonce: 7,
+      gasLimit: 60_000n,
+      gasPrice: 2n,
+      to: staking,
+      data,
+    });
+
+  /** The text of payloads with this calldata. */
+  async function unsignedOf(data: string): Promise<string> {
+    const operations = pair(WALLET.address, staking, 0n);
+    const { unsigned_transaction } = await good("payloads", { operations, metadata: FACTS });
+    return JSON.stringify({ ...JSON.parse(unsigned_transaction), data });
+  }
+
+  it.each([
+    ["nothing delegated", own("delegate", VALIDATOR, 0n), /above zero/],
+    ["nothing undelegated", own("undelegate", VALIDATOR, 0n), /above zero/],
+    ["stake moved to where it is", own("redelegate", VALIDATOR, VALIDATOR, 5n), /two different/],
+    ["a height beyond what JSON counts", cancelAt(2n ** 53n), /creation_height/],
+  ])("is refused, unsigned and signed: %s", async (_name, data, expected) => {
+    const details = { expected: expect.stringMatching(expected) };
+    const text = await unsignedOf(data);
+    const unsigned = await post("parse", { signed: false, transaction: text });
+    expect(unsigned.body).toMatchObject({ code: 305, details });
+    expect(await codeOf("combine", { unsigned_transaction: text, signatures: [] })).toBe(305);
+    const transaction = await sign(data);
+    const signed = await post("parse", { signed: true, transaction });
+    expect(signed.body).toMatchObject({ code: 306, details });
+    expect(await good("hash", { signed_transaction: transaction })).toBeDefined();
+  });
+
+  it("is read where operations ask for it", async () => {
+    for (const data of [canonical, cancelAt(2n ** 53n - 1n)]) {
+      const transaction = await unsignedOf(data);
+      const { operations } = await good("parse", { signed: false, transaction });
+      expect(operations).toHaveLength(2);
+      const signed = await good("parse", { signed: true, transaction: await sign(data) });
+      expect(signed.operations).toEqual(operations);
     }
   });
 });

@@ -158,6 +158,15 @@ describe("the pool's endpoints", () => {
     }
   });
 
+  it("adds the token's pair of one to the sender itself, as its block will", async () => {
+    const input = transferOf(5n).replace(BOB.slice(2), ALICE.slice(2));
+    serve({ to: goldContract.toLowerCase(), value: "0x0", input });
+    expect(sides((await ask()).body.transaction.operations).slice(2)).toEqual([
+      ["ERC20_TRANSFER", getAddress(ALICE), "-5", GOLD, undefined],
+      ["ERC20_TRANSFER", getAddress(ALICE), "5", GOLD, [2]],
+    ]);
+  });
+
   it.each([
     ["never seen", null, { status: "unknown" }],
     ["mined", waiting({ blockHash: HASH, blockNumber: "0x1" }), statusOf("included")],
