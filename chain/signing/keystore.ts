@@ -89,11 +89,7 @@ const MAX_PBKDF2_ROUNDS = 10_000_000;
  */
 export function decryptKeystore(json: string, passphrase: string): WalletKey {
   const keystore = parseKeystore(json);
-  const derived = deriveKey(keystore, passphrase);
-  const mac = keccak256(Buffer.concat([derived.subarray(16, 32), keystore.ciphertext]));
-  if (!timingSafeEqual(mac, keystore.mac)) {
-    throw new ChainError("KEYSTORE_WRONG_PASSPHRASE", "the passphrase does not open the keystore");
-  }
+  const derived = openingKey(keystore, passphrase);
   const decipher = createDecipheriv(CIPHER, derived.subarray(0, 16), keystore.iv);
   const privateKey = Buffer.concat([decipher.update(keystore.ciphertext), decipher.final()]);
   const address = addressOf(privateKey);
@@ -184,11 +180,25 @@ function parseStatedAddress(text: string): Address {
   }
 }
 
+/**
+ * The derived key that the keystore's MAC was made with.
+ * @throws KEYSTORE_WRONG_PASSPHRASE
+ */
+function openingKey(keystore: Keystore, passphrase: string): Buffer {
+  // Some wallets write with NFKC, as is done here; geth, cast and eth_keyfile take what was typed.
+  for (const spelling of new Set([passphrase.normalize("NFKC"), passphrase])) {
+    const derived = deriveKey(keystore, spelling);
+    const mac = keccak256(Buffer.concat([derived.subarray(16, 32), keystore.ciphertext]));
+    if (timingSafeEqual(mac, keystore.mac)) return derived;
+  }
+  throw new ChainError("KEYSTORE_WRONG_PASSPHRASE", "the passphrase does not open the keystore");
+}
+
 function deriveKey(keystore: Keystore, passphrase: string): Buffer {
   const { kdf, kdfParams } = keystore;
   const salt = hexField(kdfParams, "salt");
   const dkLength = numberField(kdfParams, "dklen", 32, 64);
-  const secret = Buffer.from(passphrase.normalize("NFKC"), "utf8");
+  const secret = Buffer.from(passphrase, "utf8");
   if (kdf === "scrypt") {
     const n = numberField(kdfParams, "n", 2, 2 ** 22);
     const r = numberField(kdfParams, "r", 1, 64);

@@ -61,6 +61,20 @@ describe("a keystore", () => {
     expect(bytesToHex(opened.privateKey)).toBe(wallet.privateKey);
   });
 
+  it.each([
+    ["half-width katakana", "ﾊﾟｽﾜｰﾄﾞ"],
+    ["a fraction", "½ secret"],
+    ["a decomposed accent", "pa\u0308ssphrase"],
+  ])("whose passphrase was taken as it was typed opens: %s", (_name, passphrase) => {
+    const account = { address: wallet.address, privateKey: wallet.privateKey };
+    const raw = new TextEncoder().encode(passphrase);
+    const typed = encryptKeystoreJsonSync(account, raw, { scrypt: { N: 2, r: 8, p: 1 } });
+    expect(bytesToHex(decryptKeystore(typed, passphrase).privateKey)).toBe(wallet.privateKey);
+    expect(() => decryptKeystore(typed, `${passphrase}!`)).toThrow(
+      expect.objectContaining({ code: "KEYSTORE_WRONG_PASSPHRASE" }),
+    );
+  });
+
   it("refuses a wrong passphrase, and says nothing of the content", () => {
     expect(() => decryptKeystore(json, "passphrase")).toThrow(
       expect.objectContaining({ code: "KEYSTORE_WRONG_PASSPHRASE" }),
