@@ -16,7 +16,11 @@ import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/
 import { loadGenesis } from "../../node/settings/genesis.js";
 import type { ConfigFault } from "../../runtime/config/config.js";
 import { settingFaults } from "../../runtime/config/read-together.js";
-import { readApiKeyFile, readSecretFile } from "../../runtime/config/secret-file.js";
+import {
+  readApiKeyFile,
+  readPassphraseFile,
+  readSecretFile,
+} from "../../runtime/config/secret-file.js";
 import { CliError, fileCause, systemCode } from "../errors.js";
 import { homePaths, type HomePaths } from "./home.js";
 import { kitNodes } from "./network/kit-nodes.js";
@@ -29,7 +33,7 @@ export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
   const exchange: readonly (readonly [string, (file: string) => unknown])[] = [
     ...wallets.files.flatMap(({ keystore, passphrase }) => [
       [keystore, (file: string) => keystoreAddress(text(file))] as const,
-      [passphrase, readSecretFile] as const,
+      [passphrase, readPassphraseFile] as const,
     ]),
     [paths.depositXpub, (file) => parseAccountXpub(text(file), file)],
     [paths.apiKey, readApiKeyFile],

@@ -29,6 +29,7 @@ import {
 import { firstModuleParams, type ModuleParams } from "../../node/settings/module-params.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type ConfigFile, renderToml } from "../../runtime/config/config.js";
+import { passphraseOf } from "../../runtime/config/secret-file.js";
 import { indexerConfigFile } from "../../indexer/config.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
@@ -335,7 +336,7 @@ async function createExchangeKeys(
   // The passphrase first: a keystore without its passphrase could never be opened again.
   await createFileOnce(paths.hotWalletPassphrase, createSecretLine(), SECRET_MODE);
   if ((await readTextIfPresent(paths.hotWallet)) === undefined) {
-    const passphrase = (await readText(paths.hotWalletPassphrase)).trim();
+    const passphrase = passphraseOf(await readText(paths.hotWalletPassphrase));
     const keystore = await encryptKeystore(createPrivateKey(), passphrase, scrypt);
     await createFileOnce(paths.hotWallet, keystore, SECRET_MODE);
   }

@@ -8,6 +8,7 @@ import { type Address, parseAnyAddress, toBech32 } from "../../chain/address.js"
 import { decryptKeystore, keystoreAddress } from "../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { keystoreFiles, passphraseBeside } from "../../ledger/wallets/home-wallets.js";
+import { passphraseOf } from "../../runtime/config/secret-file.js";
 import { fileCause } from "../errors.js";
 import { homePaths } from "../home/home.js";
 import { parseKeyFile } from "../home/keys/wallet-keys.js";
@@ -126,8 +127,7 @@ function ofKeystore(path: string, text: string, sources: KeySources): Signer {
       if (!existsSync(passphraseFile)) {
         throw usage(`The passphrase of ${path} is needed: name its file with --passphrase-file.`);
       }
-      const passphrase = readText(passphraseFile).replace(/\r?\n$/, "");
-      return decryptKeystore(text, passphrase).privateKey;
+      return decryptKeystore(text, passphraseOf(readText(passphraseFile))).privateKey;
     },
   };
 }

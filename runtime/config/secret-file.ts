@@ -17,6 +17,23 @@ const MAX_SECRET_BYTES = 65_536;
  * @throws SECRET_FILE_UNREADABLE also when it is empty or larger than 64 KiB
  */
 export function readSecretFile(path: string): string {
+  return readContent(path).trim();
+}
+
+/**
+ * The passphrase in a file.
+ * @throws SECRET_FILE_UNREADABLE also when the file is blank or larger than 64 KiB
+ */
+export function readPassphraseFile(path: string): string {
+  return passphraseOf(readContent(path));
+}
+
+/** The passphrase that a file's text holds: blanks are part of it, line ends around it are not. */
+export function passphraseOf(content: string): string {
+  return content.replace(/^[\r\n]+/, "").replace(/[\r\n]+$/, "");
+}
+
+function readContent(path: string): string {
   let content: string;
   try {
     content = readFileSync(path, "utf8");
@@ -27,13 +44,12 @@ export function readSecretFile(path: string): string {
       { details: { path }, cause },
     );
   }
-  const secret = content.trim();
-  if (secret === "" || content.length > MAX_SECRET_BYTES) {
+  if (content.trim() === "" || content.length > MAX_SECRET_BYTES) {
     throw new SecretFileError("SECRET_FILE_UNREADABLE", `${path} holds no usable value`, {
       details: { path },
     });
   }
-  return secret;
+  return content;
 }
 
 /**

@@ -2,7 +2,7 @@
 import { decryptKeystore } from "../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { buildAndSign } from "../../chain/signing/legacy-transaction.js";
-import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { readPassphraseFile, readSecretFile } from "../../runtime/config/secret-file.js";
 import type { KeyHolder } from "./signer-port.js";
 
 /**
@@ -28,7 +28,7 @@ export function openKeystore(files: {
 }): KeyHolder {
   const { privateKey } = decryptKeystore(
     readSecretFile(files.keystore),
-    readSecretFile(files.passphrase),
+    readPassphraseFile(files.passphrase),
   );
   return createKeyHolder(privateKey);
 }

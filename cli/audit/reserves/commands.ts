@@ -7,7 +7,7 @@ import { decryptKeystore, type WalletKey } from "../../../chain/signing/keystore
 import { atokenToToken } from "../../../chain/units.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { passphraseBeside, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
-import { readSecretFile } from "../../../runtime/config/secret-file.js";
+import { readPassphraseFile, readSecretFile } from "../../../runtime/config/secret-file.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
@@ -221,7 +221,7 @@ function readKeys(
 /** @throws SECRET_FILE_UNREADABLE, and what `decryptKeystore` throws: which of many it is about is said */
 function keyOf(keystore: string, passphrase: string): WalletKey {
   const json = readSecretFile(keystore);
-  const word = readSecretFile(passphrase);
+  const word = readPassphraseFile(passphrase);
   try {
     return decryptKeystore(json, word);
   } catch (cause) {

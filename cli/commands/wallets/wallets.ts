@@ -23,7 +23,7 @@ import {
   registerWallets,
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
-import { readSecretFile } from "../../../runtime/config/secret-file.js";
+import { passphraseOf, readPassphraseFile } from "../../../runtime/config/secret-file.js";
 import { CliError } from "../../errors.js";
 import { createFilesOnce, readText, SECRET_MODE } from "../../home/home-file.js";
 import { createSecretFolder } from "../../home/home.js";
@@ -170,10 +170,11 @@ async function keystoreFor(
   }
   if (path === undefined || passphraseFile === undefined) {
     const passphrase = createSecretLine();
-    return { keystore: await encryptKeystore(createPrivateKey(), passphrase.trim()), passphrase };
+    const keystore = await encryptKeystore(createPrivateKey(), passphraseOf(passphrase));
+    return { keystore, passphrase };
   }
   const keystore = await readText(path);
-  const passphrase = readSecretFile(passphraseFile);
+  const passphrase = readPassphraseFile(passphraseFile);
   // Tried now: a worker that cannot open it would only say so in its log.
   const { address } = decryptKeystore(keystore, passphrase);
   return { keystore: withAddress(keystore, address), passphrase: `${passphrase}\n` };

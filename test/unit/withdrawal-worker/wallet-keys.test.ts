@@ -41,11 +41,11 @@ function write(name: string, content: string): void {
   writeFileSync(join(home, "config", name), content);
 }
 
-function keystoreOf(wallet: Wallet | undefined): string {
+function keystoreOf(wallet: Wallet | undefined, passphrase = "secret"): string {
   if (wallet === undefined) throw new Error("no wallet");
   const { address, privateKey } = wallet;
   const scrypt = { N: 1_024, r: 8, p: 1 };
-  return encryptKeystoreJsonSync({ address, privateKey }, "secret", { scrypt });
+  return encryptKeystoreJsonSync({ address, privateKey }, passphrase, { scrypt });
 }
 
 const isOpened = (wallet: Wallet | undefined) =>
@@ -70,6 +70,14 @@ it("are opened once they can be read", () => {
   keys.refresh();
   rmSync(passphrase, { recursive: true });
   write("wallets/second.passphrase", "secret\n");
+  keys.refresh();
+  expect(isOpened(second)).toBe(true);
+});
+
+it("are opened with the blanks that their passphrases begin and end with", () => {
+  mkdirSync(join(home, "config", "wallets"));
+  write("wallets/second.passphrase", " of two words \r\n");
+  write("wallets/second.json", keystoreOf(second, " of two words "));
   keys.refresh();
   expect(isOpened(second)).toBe(true);
 });

@@ -20,9 +20,9 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function written(name: string, passphraseName: string, passphrase: string) {
+async function written(name: string, passphraseName: string, passphrase: string, its = "secret") {
   const keystore = join(folder, name);
-  const json = await encryptKeystore(Buffer.alloc(32, 7), "secret", { n: 2, r: 1, p: 1 });
+  const json = await encryptKeystore(Buffer.alloc(32, 7), its, { n: 2, r: 1, p: 1 });
   writeFileSync(keystore, json);
   writeFileSync(join(folder, passphraseName), `${passphrase}\n`);
   return keystore;
@@ -42,8 +42,9 @@ async function saidOf(keystore: readonly string[]) {
 it("have their passphrases beside them, whatever they are called; one that stays shut is named", async () => {
   const cold = await written("cold.json", "cold.passphrase", "secret");
   const geth = await written("UTC--2026-01-01--07", "UTC--2026-01-01--07.passphrase", "secret");
+  const blank = await written("blank.json", "blank.passphrase", " secret ", " secret ");
   const shut = await written("shut.json", "shut.passphrase", "another one");
-  expect(await saidOf([cold, geth, shut])).toContain(
+  expect(await saidOf([cold, geth, blank, shut])).toContain(
     `${shut}: the passphrase does not open the keystore`,
   );
   const alone = join(folder, "UTC--2026-01-01--08");

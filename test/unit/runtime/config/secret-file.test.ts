@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import {
   readApiKeyFile,
+  readPassphraseFile,
   readSecretFile,
   writeNewSecretFile,
 } from "../../../../runtime/config/secret-file.js";
@@ -53,6 +54,17 @@ describe("secret files", () => {
         message: expect.not.stringContaining("S3CRET"),
       }),
     );
+  });
+
+  it("hold a passphrase with its blanks, and line ends around it", () => {
+    for (const content of [" of two words ", " of two words \n", "\r\n of two words \r\n\n"]) {
+      writeFileSync(path(), content);
+      expect(readPassphraseFile(path())).toBe(" of two words ");
+    }
+    for (const content of ["", "\n", " \n"]) {
+      writeFileSync(path(), content);
+      expect(() => readPassphraseFile(path())).toThrow(/api\.key holds no usable value/);
+    }
   });
 
   it("hold an API key only if a header can carry it", () => {
