@@ -185,8 +185,10 @@ function parseStatedAddress(text: string): Address {
  * @throws KEYSTORE_WRONG_PASSPHRASE
  */
 function openingKey(keystore: Keystore, passphrase: string): Buffer {
-  // Some wallets write with NFKC, as is done here; geth, cast and eth_keyfile take what was typed.
-  for (const spelling of new Set([passphrase.normalize("NFKC"), passphrase])) {
+  // Some wallets write with NFKC, as is done here; geth, cast and eth_keyfile take what was typed. Blanks around
+  // it were cut off by releases before, which opened with whatever stood in a file.
+  const spellings = [passphrase.normalize("NFKC"), passphrase, passphrase.trim().normalize("NFKC")];
+  for (const spelling of new Set(spellings)) {
     const derived = deriveKey(keystore, spelling);
     const mac = keccak256(Buffer.concat([derived.subarray(16, 32), keystore.ciphertext]));
     if (timingSafeEqual(mac, keystore.mac)) return derived;

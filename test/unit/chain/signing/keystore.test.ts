@@ -75,6 +75,11 @@ describe("a keystore", () => {
     );
   });
 
+  it("opens beside blanks in its passphrase file that releases before have cut off", () => {
+    const opened = decryptKeystore(json, " pässphrase \t");
+    expect(bytesToHex(opened.privateKey)).toBe(wallet.privateKey);
+  });
+
   it("refuses a wrong passphrase, and says nothing of the content", () => {
     expect(() => decryptKeystore(json, "passphrase")).toThrow(
       expect.objectContaining({ code: "KEYSTORE_WRONG_PASSPHRASE" }),
