@@ -33,18 +33,21 @@ runProcess({
   settings: readSettings,
   async start({ home, env, portOffset, log, signal }) {
     const { config, registry } = readSettings({ home, env, portOffset });
-    const rpc = createJsonRpcClient({
+    const node = {
       url: config.node.url,
       timeoutMs: config.node["timeout-ms"],
       maxResponseBytes: config.node["max-response-mib"] * MIB,
-    });
-    const client = createEvmClient(rpc);
+    };
+    // Anybody may ask the server: the index and the probes must not wait for a connection behind them.
+    const ownRpc = createJsonRpcClient(node);
+    const ownClient = createEvmClient(ownRpc);
+    const clientsRpc = createJsonRpcClient(node);
     const metrics = createMetrics();
     const network = NETWORKS[config[""].network];
     const index = createChainIndex({
       folder: join(home, "data", "sidecar"),
       network,
-      client,
+      client: ownClient,
       registry,
       cacheBytes: config.cache["blocks-mib"] * MIB,
       storedBlocksBytes: config.index["stored-blocks-mib"] * MIB,
@@ -55,11 +58,12 @@ runProcess({
       metrics,
       signal,
     });
-    const accounts = new KnownAccounts(client);
+    const accounts = new KnownAccounts(ownClient);
     const server = createOnlineServer({
       network,
       registry,
-      client,
+      client: createEvmClient(clientsRpc),
+      ownClient,
       index,
       listen: config.online.listen,
       feePolicy: {
@@ -86,7 +90,10 @@ runProcess({
       wakeByNewHeads(index.follower, { url: config.node["ws-url"], log, signal }),
     ]);
     return [
-      { name: "node client", stop: () => Promise.resolve(rpc.close()) },
+      {
+        name: "node clients",
+        stop: async () => [ownRpc, clientsRpc].forEach((rpc) => rpc.close()),
+      },
       { name: "index", stop: async () => void (await following) },
       server,
     ];

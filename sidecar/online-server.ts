@@ -29,7 +29,10 @@ export interface OnlineServerOptions
   extends Pick<SidecarServerOptions, "listen" | "log" | "metrics"> {
   readonly network: Network;
   readonly registry: TokenRegistry;
+  /** For what clients ask, who may keep all its connections busy. */
   readonly client: EvmClient;
+  /** For probes and `/network/status`, by which the kit knows that all goes on, as the index has one. */
+  readonly ownClient: EvmClient;
   /** Followed by whoever made it. */
   readonly index: ChainIndex;
   readonly feePolicy: FeePolicy;
@@ -44,7 +47,7 @@ export interface OnlineServerOptions
 
 /** Makes the server; it asks the node nothing before its first request. */
 export function createOnlineServer(options: OnlineServerOptions): HttpServer {
-  const { network, registry, client, listen, log, metrics, signal } = options;
+  const { network, registry, client, ownClient, listen, log, metrics, signal } = options;
   const { store, blocks: index, follower } = options.index;
   const source = createBlockSource({ client, blocks: index, follower, signal });
   const blocks = blockRoutes({ network, source });
@@ -61,7 +64,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
     metrics,
     dataRoutes: [
       ...networkRoutes(network, options.chainAccounts),
-      ...statusRoutes({ network, client, source, index, follower }),
+      ...statusRoutes({ network, client: ownClient, source, index, follower }),
       ...blocks.routes,
       ...accountRoutes({ network, registry, source, index, balances }),
       ...mempoolRoutes({ network, registry, client, assertCurrent }),
@@ -94,7 +97,7 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
         assertCurrent,
       }),
     ],
-    readiness: createNodeReadiness({ ...options, index, follower }),
+    readiness: createNodeReadiness({ ...options, client: ownClient, index, follower }),
     cachedReply: (request) => blocks.cachedReply(request),
   });
 }

@@ -3,6 +3,7 @@ import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import type { IndexReader } from "../index/index-reader.js";
+import { createClientTurns } from "../rosetta/client-turns.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { tokenAmount } from "../rosetta/identifiers.js";
 import { readText } from "../rosetta/request-fields.js";
@@ -13,6 +14,9 @@ import { encodeFacts, parseSigned } from "./opaque-tx.js";
 import { parseOptions } from "./options.js";
 import { checkPayerKeys } from "./signature.js";
 import { submitTransaction } from "./submit.js";
+
+/** Requests for metadata that run at once: each asks for an estimate, which runs the code it is given. */
+const METADATA_AT_ONCE = 12;
 
 /** The routes over a node. */
 export function onlineRoutes(options: {
@@ -29,11 +33,12 @@ export function onlineRoutes(options: {
   readonly assertCurrent: () => Promise<void>;
 }): HttpRoute[] {
   const { network, registry, assertCurrent } = options;
+  const turns = createClientTurns("metadata", METADATA_AT_ONCE);
   const metadata: EndpointHandler = async (fields, { signal }) => {
     const wanted = parseOptions(fields["options"], registry);
     checkPayerKeys(fields["public_keys"], wanted.intent.from);
     await assertCurrent();
-    const facts = await chooseFacts(options, wanted, { signal });
+    const facts = await turns.run(signal, () => chooseFacts(options, wanted, { signal }));
     // Fees are paid in the native token, whatever is transferred.
     const fee = tokenAmount(facts.gasLimit * facts.gasPriceAtoken);
     return { body: { metadata: encodeFacts(facts), suggested_fee: [fee] } };

@@ -10,6 +10,7 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
+import { createClientTurns } from "../rosetta/client-turns.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import type { IndexReader } from "../index/index-reader.js";
 import { missingBlockFault } from "../index/missing-block.js";
@@ -62,6 +63,11 @@ export interface CallPorts {
  */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
+/** Questions to the node that run at once, by kind: together well below the connections to it. */
+const CALLS_AT_ONCE = 24;
+const PROOFS_AT_ONCE = 8;
+const TRACES_AT_ONCE = 4;
+
 /** The node's numbers for parameters that it does not take, and for answers that are too large. */
 const INVALID_PARAMS = -32602;
 const RESPONSE_TOO_LARGE = -32003;
@@ -110,12 +116,9 @@ type OwnMethod = "address_convert" | "token_status";
 type ChainMethod = Exclude<CallMethod, OwnMethod | "block_accounts" | "block_transactions">;
 
 /** Methods that the node answers. */
-function chainMethods({
-  client,
-  blocks,
-  placeOf,
-  assertCurrent,
-}: CallPorts): Record<ChainMethod, CallHandler> {
+function chainMethods(ports: CallPorts): Record<ChainMethod, CallHandler> {
+  const { blocks, placeOf, assertCurrent } = ports;
+  const client = inTurns(ports.client);
   /** Asks by the block's hash: another chain's node must not answer with a state of its own. */
   const after = async <T>(
     reference: BlockReference,
@@ -162,6 +165,23 @@ function chainMethods({
       await receiptOf(hash, options);
       return { result: await client.traceObject(hash, trace, options), idempotent: true };
     },
+  };
+}
+
+/** What can be made dear waits for its turn; what the exchange's own parts ask is not among it. */
+function inTurns(client: CallPorts["client"]): CallPorts["client"] {
+  const calls = createClientTurns("calls", CALLS_AT_ONCE);
+  const proofs = createClientTurns("proofs", PROOFS_AT_ONCE);
+  const traces = createClientTurns("traces", TRACES_AT_ONCE);
+  return {
+    receiptObject: (hash, options) => client.receiptObject(hash, options),
+    getBlockHeader: (at, options) => client.getBlockHeader(at, options),
+    call: (message, at, options) =>
+      calls.run(options.signal, () => client.call(message, at, options)),
+    proofObject: (account, at, options) =>
+      proofs.run(options.signal, () => client.proofObject(account, at, options)),
+    traceObject: (hash, trace, options) =>
+      traces.run(options.signal, () => client.traceObject(hash, trace, options)),
   };
 }
 

@@ -30,7 +30,7 @@ export const ERROR_TABLE = {
   COINS_NOT_SUPPORTED: final(5, "coins not supported", "Accounts have balances, not coins."),
   ENDPOINT_NOT_FOUND: final(6, "endpoint not found", "No such path, or not with this method."),
   REQUEST_TOO_LARGE: final(7, "request too large", "The body is longer than the server takes."),
-  SERVER_BUSY: transient(8, "server busy", "Too many large requests are sent at once."),
+  SERVER_BUSY: transient(8, "server busy", "Too many large or long requests at once."),
   INTERNAL: final(99, "internal error", "A fault of this server; its log says more."),
 
   NODE_UNREACHABLE: transient(101, "node unreachable", "The node does not answer."),

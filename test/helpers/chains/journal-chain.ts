@@ -2,7 +2,13 @@
 import { keccak256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { toQuantity } from "../../../chain/hex.js";
-import { type FakeNode, type Method, RpcFault, startFakeNode } from "./fake-node.js";
+import {
+  type FakeNode,
+  type Method,
+  type NodeHooks,
+  RpcFault,
+  startFakeNode,
+} from "./fake-node.js";
 
 export const ALICE = "0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed";
 export const BOB = "0xfb6916095ca1df60bb79ce92ce3ea74c37c5d359";
@@ -183,10 +189,11 @@ const header = (journal: Record<string, unknown> | undefined) =>
         timestamp: toQuantity(Math.floor(Number(journal["timestampMs"]) / 1_000)),
       };
 
-/** A node over these journals; `methods` replaces or adds single ones. */
+/** A node over these journals; `methods` replaces or adds single ones, `hooks` those of the wire. */
 export function startFakeChain(
   methods: Record<string, Method> = {},
   blocks = journals(),
+  hooks: NodeHooks = {},
 ): Promise<FakeNode> {
   const heightOf = (tag: unknown) => (tag === "latest" ? blocks.length - 1 : Number(tag));
   const byHash = (hash: unknown) => blocks.find((block) => block["blockHash"] === hash);
@@ -200,20 +207,23 @@ export function startFakeChain(
     if (blocks[height] === undefined) throw new RpcFault(-32000, "header not found");
     return height;
   };
-  return startFakeNode({
-    eth_chainId: () => "0x1b1c",
-    eth_syncing: () => false,
-    eth_blockNumber: () => toQuantity(blocks.length - 1),
-    eth_gasPrice: () => toQuantity(25_000_000),
-    eth_estimateGas: () => toQuantity(21_000),
-    eth_call: () => "0x",
-    eth_getBlockByNumber: ([tag]) => header(blocks[heightOf(tag)]),
-    eth_getBlockByHash: ([hash]) => header(byHash(hash)),
-    eth_getBalance: ([, tag]) => toQuantity(balanceAt(known(tag))),
-    eth_getTransactionCount: ([, tag]) => toQuantity(known(tag)),
-    eth_getTransactionReceipt: () => null,
-    causeway_getAccountHeights: () => ({ heights: [], next: null }),
-    causeway_getBlockJournal: ([hash]) => byHash(hash) ?? null,
-    ...methods,
-  });
+  return startFakeNode(
+    {
+      eth_chainId: () => "0x1b1c",
+      eth_syncing: () => false,
+      eth_blockNumber: () => toQuantity(blocks.length - 1),
+      eth_gasPrice: () => toQuantity(25_000_000),
+      eth_estimateGas: () => toQuantity(21_000),
+      eth_call: () => "0x",
+      eth_getBlockByNumber: ([tag]) => header(blocks[heightOf(tag)]),
+      eth_getBlockByHash: ([hash]) => header(byHash(hash)),
+      eth_getBalance: ([, tag]) => toQuantity(balanceAt(known(tag))),
+      eth_getTransactionCount: ([, tag]) => toQuantity(known(tag)),
+      eth_getTransactionReceipt: () => null,
+      causeway_getAccountHeights: () => ({ heights: [], next: null }),
+      causeway_getBlockJournal: ([hash]) => byHash(hash) ?? null,
+      ...methods,
+    },
+    hooks,
+  );
 }

@@ -56,6 +56,8 @@ export interface OnlineOptions {
   readonly cacheBytes?: number;
   /** An index that lives on after `close`. */
   readonly folder?: string;
+  /** Another node for what clients ask. */
+  readonly strangersUrl?: string;
   /** Lines of the log, warnings and above; none is kept otherwise. */
   readonly logLines?: string[];
 }
@@ -79,6 +81,7 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
   const { nowMs = 1_790_000_005_000, registry = REGISTRY } = options;
   const rpc = patientClient(nodeUrl);
   const client = createEvmClient(rpc);
+  const clientsRpc = patientClient(options.strangersUrl ?? nodeUrl);
   const stop = new AbortController();
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "causeway-index-"));
   const { logLines } = options;
@@ -108,6 +111,8 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
   const makeServer = () =>
     createOnlineServer({
       ...common,
+      client: createEvmClient(clientsRpc),
+      ownClient: client,
       index,
       feePolicy: { gasMarginPercent: 20, minimumGasPriceAtoken: 1n },
       maxBlockAgeMs: 60_000,
@@ -117,6 +122,7 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
   const end = async () => {
     stop.abort();
     rpc.close();
+    clientsRpc.close();
     await following;
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
   };
