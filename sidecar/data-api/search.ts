@@ -6,6 +6,7 @@ import type { OperationStatus } from "../../chain/operations.js";
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
+import { createClientTurns } from "../rosetta/client-turns.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import type { EncodedBlock } from "../rosetta/encoded-block.js";
 import { SidecarError, toSidecarError } from "../rosetta/errors.js";
@@ -80,6 +81,9 @@ const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 const BLOCKS_AT_ONCE = 8;
 const BYTES_AT_ONCE = 8 * 1024 * 1024;
 
+/** Searches that run at once: each may take seconds of the one thread, and some 8 MiB for its page. */
+const SEARCHES_AT_ONCE = 3;
+
 /** Statuses of operations as /network/options lists them, by whether they are successful. */
 const STATUS_OF_SUCCESS = { true: "SUCCESS", false: "FAILURE" } as const satisfies Record<
   string,
@@ -103,6 +107,7 @@ const FIELDS = [
 
 /** The route; errors beside those of its fields: SEARCH_TOO_BROAD and what reading blocks throws. */
 export function searchRoutes(options: SearchRouteOptions): HttpRoute[] {
+  const turns = createClientTurns("searches", SEARCHES_AT_ONCE);
   const endpoint = {
     path: "/search/transactions",
     fields: FIELDS,
@@ -117,9 +122,11 @@ export function searchRoutes(options: SearchRouteOptions): HttpRoute[] {
         offset: wanted.offset,
         limit: wanted.limit,
       };
-      const { totalCount, places } = await options.search(query, { signal });
-      const parts = await readTransactions(options.index, places, signal);
-      return replyOf(parts, { totalCount, nextOffset: query.offset + parts.length });
+      return turns.run(signal, async () => {
+        const { totalCount, places } = await options.search(query, { signal });
+        const parts = await readTransactions(options.index, places, signal);
+        return replyOf(parts, { totalCount, nextOffset: query.offset + parts.length });
+      });
     },
   };
   return [toRoute(endpoint, options.network)];

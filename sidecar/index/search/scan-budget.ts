@@ -1,17 +1,13 @@
 /** Bounds of one search: how much it may read, and how long it may hold the event loop. */
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { breathe } from "../../../runtime/process/main-thread.js";
 import { SidecarError } from "../../rosetta/errors.js";
 
 /** Work of one search, in plain entries (a block of a posting list); about 3 s of one core. */
 const MAX_SCANNED_POSTINGS = 2_000_000;
 
-/** Entries after which other work gets its turn; about 2 ms. */
-const TURN_POSTINGS = 1_000;
-
 /** Counts what a search reads. */
 export class ScanBudget {
   private spent = 0;
-  private sinceTurn = 0;
 
   constructor(
     private readonly signal: AbortSignal,
@@ -30,11 +26,8 @@ export class ScanBudget {
         narrow: "add an account, an address or a transaction hash, or lower max_block",
       });
     }
-    this.sinceTurn += postings;
-    if (this.sinceTurn < TURN_POSTINGS) return;
-    this.sinceTurn = 0;
     // What level read ahead arrives without a turn of the event loop, so it is given one here.
-    await nextTurn();
-    this.signal.throwIfAborted();
+    const pause = breathe(this.signal);
+    if (pause !== undefined) await pause;
   }
 }

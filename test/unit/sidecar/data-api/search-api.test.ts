@@ -359,6 +359,24 @@ describe("/search/transactions", () => {
     });
   });
 
+  it("runs few searches at once, however many are asked for, and answers them all", async () => {
+    let [reading, most] = [0, 0];
+    const store = stores[0] as LevelStore;
+    const busy = serverOver(store, chain, served, async () => {
+      reading += 1;
+      most = Math.max(most, reading);
+      for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+      reading -= 1;
+    });
+    // A page of one transaction reads one block.
+    const conditions = { type: "CALL", status: "SUCCESS", limit: 1 };
+    const asked = Array.from({ length: 50 }, () => search(conditions, busy));
+    const pages = await Promise.all(asked);
+    expect(new Set(pages.map(({ status, body }) => `${status} ${body.total_count}`)).size).toBe(1);
+    expect(pages[0]?.status).toBe(200);
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
   const ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
   it.each<[string, Record<string, unknown>, SidecarErrorCode, string]>([
     ["a wrong checksum", { address: ADDRESS.replace("aA", "Aa") }, "INVALID_ACCOUNT", "address"],

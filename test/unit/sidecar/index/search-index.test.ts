@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type LevelStore, openLevelStore } from "../../../../runtime/files/level-store.js";
+import { SLICE_MS } from "../../../../runtime/process/main-thread.js";
 import { TOKEN_CURRENCY } from "../../../../sidecar/rosetta/identifiers.js";
 import type { RosettaBlock } from "../../../../sidecar/rosetta/operations.js";
 import {
@@ -25,6 +26,7 @@ import {
   statusTerm,
   typeTerm,
 } from "../../../../sidecar/index/search/search-postings.js";
+import { ScanBudget } from "../../../../sidecar/index/search/scan-budget.js";
 import {
   createTransactionSearch,
   type SearchCondition,
@@ -376,6 +378,30 @@ describe("a search", () => {
       expect({ offset, found }).toEqual({ offset, found: { totalCount: 5, places } });
     }
     await quiet.close();
+  });
+
+  it("shares one slice of each turn of the event loop with all others", async () => {
+    const stepsByTurn = [0];
+    let timer: NodeJS.Immediate | undefined;
+    const nextTurn = () => {
+      stepsByTurn.push(0);
+      timer = setImmediate(nextTurn);
+    };
+    nextTurn();
+    const scan = async () => {
+      const budget = new ScanBudget(signal);
+      for (let step = 0; step < 5; step += 1) {
+        const endMs = performance.now() + 1;
+        while (performance.now() < endMs);
+        stepsByTurn[stepsByTurn.length - 1] = (stepsByTurn.at(-1) ?? 0) + 1;
+        await budget.spend(1_000);
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, scan));
+    clearImmediate(timer);
+    // Each does its first step when it is started.
+    expect(Math.max(...stepsByTurn.slice(2))).toBeLessThanOrEqual(SLICE_MS + 1);
+    expect(stepsByTurn.reduce((sum, count) => sum + count, 0)).toBe(100);
   });
 
   it("ends when its client has gone", async () => {
