@@ -14,6 +14,7 @@ import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { createAllowedMethods } from "./allowed-methods.js";
 import { pathPattern, readApiFile } from "./api-schema.js";
 import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js";
+import { boundConnections } from "./connections/client-connections.js";
 import { endServer } from "./connections/ending.js";
 import { beginListening, mostConnections } from "./connections/listening.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
@@ -206,7 +207,10 @@ class OpenApiServer implements HttpServer {
       this.#pipelines.refuseUnread(socket, () => endSocket(socket, status, body, type));
     });
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    this.#server.maxConnections = mostConnections(MAX_CONNECTIONS);
+    const most = mostConnections(MAX_CONNECTIONS);
+    // Behind keys there are no strangers.
+    if (options.access === undefined) boundConnections(this.#server, most);
+    else this.#server.maxConnections = most;
     boundUnsent(this.#server, options.unsent);
   }
 

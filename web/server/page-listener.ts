@@ -1,6 +1,7 @@
 /** The port of a server of pages: bounded connections, an orderly end, and what probes are told. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
+import { boundConnections } from "../../runtime/http/connections/client-connections.js";
 import { endServer } from "../../runtime/http/connections/ending.js";
 import { beginListening, mostConnections } from "../../runtime/http/connections/listening.js";
 import type { PipelineBound } from "../../runtime/http/connections/pipeline.js";
@@ -45,7 +46,7 @@ export class PageListener {
       pipelines.refuseUnread(socket, () => endSocket(socket, 400, refusal));
     });
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    this.server.maxConnections = mostConnections(MAX_CONNECTIONS);
+    boundConnections(this.server, mostConnections(MAX_CONNECTIONS));
     boundUnsent(this.server);
   }
 

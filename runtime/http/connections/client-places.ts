@@ -1,8 +1,8 @@
 /** Places for connections that stay open: so many at all, and of them a share for each client. */
 import { clientOf, isLoopback } from "./client-address.js";
 
-/** Of all places, the part that one client may have. */
-const CLIENT_SHARE = 10;
+/** Of all places, the part that one client may have where nothing else is said. */
+const USUAL_SHARE = 1 / 10;
 
 /** Which limits hold. */
 export interface ClientPlacesOptions {
@@ -10,6 +10,8 @@ export interface ClientPlacesOptions {
   readonly most: number;
   /** True counts clients of this machine, too; a proxy or the kit's own parts may speak for many. */
   readonly limitsLoopback?: boolean;
+  /** Of all places, the part that one client may have; default a tenth. */
+  readonly share?: number;
 }
 
 /** Who has how many places. */
@@ -26,11 +28,11 @@ export class ClientPlaces {
 
   /** Whether there is one more for whoever is at an address. */
   hasRoom(remoteAddress: string | undefined): boolean {
-    const { most, limitsLoopback = false } = this.options;
+    const { most, limitsLoopback = false, share = USUAL_SHARE } = this.options;
     if (this.#size >= most) return false;
     const client = clientOf(remoteAddress);
     if (!limitsLoopback && isLoopback(client)) return true;
-    return (this.#taken.get(client) ?? 0) < Math.max(1, Math.floor(most / CLIENT_SHARE));
+    return (this.#taken.get(client) ?? 0) < Math.max(1, Math.floor(most * share));
   }
 
   /** Takes one, whether there is room or not. @returns gives it back, once */

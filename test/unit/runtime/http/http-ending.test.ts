@@ -3,14 +3,15 @@
  * them: connections that cannot be taken.
  */
 import { createServer } from "node:http";
-import { connect, Server } from "node:net";
+import { connect, Server, Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, it, jest } from "@jest/globals";
 import { listen, stopServer } from "../../../../node/rpc/http-listener.js";
 import { PipelineBound } from "../../../../runtime/http/connections/pipeline.js";
+import { boundConnections } from "../../../../runtime/http/connections/client-connections.js";
 import { mostConnections } from "../../../../runtime/http/connections/listening.js";
-import { createHttpServer } from "../../../../runtime/http/http-server.js";
+import { createHttpServer, type HttpServerOptions } from "../../../../runtime/http/http-server.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
 import { PageListener } from "../../../../web/server/page-listener.js";
@@ -34,7 +35,15 @@ interface Started {
   stop(): Promise<void>;
 }
 
-async function startApi(answer: Answer): Promise<Started> {
+/** Keys of which nobody has one. */
+const KEYS = {
+  authenticate: () => Promise.resolve(undefined),
+} as unknown as NonNullable<HttpServerOptions["access"]>;
+
+async function startApi(
+  answer: Answer,
+  options: Pick<HttpServerOptions, "access"> = {},
+): Promise<Started> {
   const server = createHttpServer({
     name: "test-api",
     apiSpecPath: fileURLToPath(new URL("../../../fixtures/runtime/api.yaml", import.meta.url)),
@@ -43,6 +52,7 @@ async function startApi(answer: Answer): Promise<Started> {
       {
         method: "get",
         path: "/v1/things/{id}",
+        scope: "things:read",
         handler: async ({ path }) => ({ body: { id: await answer(path) } }),
       },
     ],
@@ -51,6 +61,7 @@ async function startApi(answer: Answer): Promise<Started> {
     log,
     metrics: createMetrics({ processMetrics: false }),
     bodyLimitBytes: 1_000,
+    ...options,
   });
   await server.start();
   return server;
@@ -165,6 +176,54 @@ it.each(servers)("%s stays up where the system has no connection to give", async
   } finally {
     await server.stop();
   }
+});
+
+/** A connection from an address, as the system would bring it. */
+function connectionFrom(remoteAddress: string): Socket {
+  return Object.defineProperty(new Socket(), "remoteAddress", { value: remoteAddress });
+}
+
+const closed = (socket: Socket) =>
+  new Promise<void>((resolve) => void socket.once("close", () => resolve()).destroy());
+
+it("one client has half of the connections of a server, and this machine all that there are", async () => {
+  const server = createServer();
+  boundConnections(server, 20);
+  const arrive = (address: string) => {
+    const socket = connectionFrom(address);
+    server.emit("connection", socket);
+    return socket;
+  };
+  const strangers = Array.from({ length: 12 }, () => arrive("203.0.113.1"));
+  // The same one by another name.
+  strangers.push(arrive("::ffff:203.0.113.1"));
+  expect(strangers.map(({ destroyed }) => destroyed)).toEqual(
+    strangers.map((_socket, at) => at >= 10),
+  );
+  const others = [arrive("203.0.113.2"), ...Array.from({ length: 9 }, () => arrive("127.0.0.1"))];
+  expect(others.filter(({ destroyed }) => destroyed)).toEqual([]);
+  await closed(strangers[0] as Socket);
+  expect(arrive("203.0.113.1").destroyed).toBe(false);
+  expect(server.maxConnections).toBe(20);
+  server.closeAllConnections();
+});
+
+it.each([
+  ["an open API", (answer: Answer) => startApi(answer), true],
+  ["an API behind keys", (answer: Answer) => startApi(answer, { access: KEYS }), false],
+  ["pages", startPages, true],
+] as const)("connections of a client are bounded: %s", async (_of, start, isBounded) => {
+  const listening = jest.spyOn(Server.prototype, "listen");
+  const server = await start((path) => Promise.resolve(path));
+  const [taking] = listening.mock.contexts as Server[];
+  listening.mockRestore();
+  const most = taking?.maxConnections ?? 0;
+  const sockets = Array.from({ length: most / 2 + 1 }, () => connectionFrom("203.0.113.1"));
+  for (const socket of sockets) taking?.emit("connection", socket);
+  const refused = sockets.filter(({ destroyed }) => destroyed).length;
+  for (const socket of sockets) socket.destroy();
+  await server.stop();
+  expect(refused).toBe(isBounded ? 1 : 0);
 });
 
 it("a process has files left for all else beside the connections of its server", () => {

@@ -1,0 +1,21 @@
+/** Connections of a server that strangers reach: so many at all, and of them a part for each client. */
+import type { Server } from "node:http";
+import { ClientPlaces } from "./client-places.js";
+
+/**
+ * Of all connections, the part that one client may have. A proxy on another machine, or the gateway
+ * of a network of containers, speaks for many: so it is large, and the rest is left to whoever does
+ * not come through it.
+ */
+const CLIENT_SHARE = 1 / 2;
+
+/** Refuses connections beyond the most, and of a client of another machine those beyond its part. */
+export function boundConnections(server: Server, most: number): void {
+  server.maxConnections = most;
+  const places = new ClientPlaces({ most, share: CLIENT_SHARE });
+  server.on("connection", (socket) => {
+    const { remoteAddress } = socket;
+    if (places.hasRoom(remoteAddress)) socket.once("close", places.take(remoteAddress));
+    else socket.destroy();
+  });
+}
