@@ -5,6 +5,7 @@
  */
 import type { Sql } from "../runtime/sql/sql.js";
 import { refuseInRecovery } from "./guard/ledger-guard.js";
+import { hasToldNumber, TOLD_BEFORE } from "./guard/told-before.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
 /** Types of events: what became of deposits, withdrawals, tokens and webhooks. */
@@ -86,26 +87,6 @@ export async function appendEvents(
   return firstSeq;
 }
 
-/**
- * SQL, rows of a CTE: up to which event of an epoch all numbers were told before a loss, and when that was
- * read. Marks of former releases say when that event was written, or nothing.
- */
-export const TOLD_BEFORE = `
-  SELECT (details ->> 'epoch')::integer AS epoch, (details ->> 'eventSeq')::bigint AS seq,
-         coalesce(details ->> 'readAt', details ->> 'eventAt')::timestamptz AS at
-    FROM incident WHERE kind = 'RECOVERY'`;
-
-/**
- * SQL: of `event`, beside `TOLD_BEFORE` as `told`, whether it was written behind a loss, before anybody met
- * it, under a number that stood for another event: in the epoch of then, or in one that another home's mark
- * began too low. It is told again in the next epoch, by a number of its
- * own: under both, who was behind would hear it twice. A sub-select of its own for each row, so that pages
- * are read in the order of numbers.
- */
-export const HAS_TOLD_NUMBER = `(
-  SELECT count(*) > 0 FROM told
-   WHERE told.epoch <= event.epoch AND event.seq <= told.seq AND event.at > told.at)`;
-
 /** Events after a sequence number, oldest first, at most `limit`; none that has the number of another one. */
 export async function listEvents(
   sql: Sql,
@@ -114,7 +95,7 @@ export async function listEvents(
   const rows = await sql.query<EventRow>(
     `WITH told AS MATERIALIZED (${TOLD_BEFORE})
      SELECT seq, epoch, type, data, at FROM event
-      WHERE seq > $1 AND NOT ${HAS_TOLD_NUMBER} ORDER BY seq LIMIT $2`,
+      WHERE seq > $1 AND NOT ${hasToldNumber()} ORDER BY seq LIMIT $2`,
     [page.afterSeq, page.limit],
   );
   return rows.map((row) => ({

@@ -11,7 +11,7 @@ import { type Posting, postJournals } from "../journal/journal.js";
 import { readTokenAssets, storeTokens, unknownTokens } from "../assets/asset-registry.js";
 import { lockCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
-import { appendEvents, HAS_TOLD_NUMBER, type NewEvent, TOLD_BEFORE } from "../events.js";
+import { appendEvents, type NewEvent } from "../events.js";
 import { openIncident } from "../incidents.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedAtoken } from "../stored-values.js";
@@ -26,6 +26,7 @@ import { endToldAgain } from "../webhooks/deliveries.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { freezeRecovered } from "../requests/recovered-payments.js";
 import { closeRecovery, readLedgerState } from "../guard/ledger-guard.js";
+import { hasToldNumber, TOLD_BEFORE } from "../guard/told-before.js";
 import { registerInside } from "../wallets/wallet-registry.js";
 import type { LostAddress } from "./lost-addresses.js";
 import { refuseUnseen } from "./unseen-payments.js";
@@ -112,7 +113,7 @@ function toldAsOthers(tx: Sql): Promise<NewEvent[]> {
   return tx.query<NewEvent>(
     `WITH told AS MATERIALIZED (${TOLD_BEFORE} AND resolved_at IS NULL)
      SELECT event.type, event.data FROM event
-      WHERE ${HAS_TOLD_NUMBER}
+      WHERE ${hasToldNumber()}
         AND NOT EXISTS (
           SELECT 1 FROM event later
            WHERE later.seq > (SELECT seq FROM told)

@@ -9,7 +9,8 @@ import { present } from "../../chain/errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
-import { appendEvents, HAS_TOLD_NUMBER, type StoredEvent, TOLD_BEFORE } from "../events.js";
+import { appendEvents, type StoredEvent } from "../events.js";
+import { hasToldNumber, TOLD_BEFORE } from "../guard/told-before.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 import type { Webhook } from "./subscriptions.js";
 
@@ -94,7 +95,7 @@ export async function fillDeliveries(sql: Sql, webhookId: string): Promise<boole
           FOR UPDATE
      ), scanned AS (
        SELECT event.seq, (type = ANY (events) OR '*' = ANY (events)
-              OR split_part(type, '.', 1) || '.*' = ANY (events)) AND NOT ${HAS_TOLD_NUMBER} AS is_wanted
+              OR split_part(type, '.', 1) || '.*' = ANY (events)) AND NOT ${hasToldNumber()} AS is_wanted
          -- From the cursor on: as a join all events before it may be read as well, or all behind it.
          FROM hook CROSS JOIN LATERAL (
            SELECT * FROM event WHERE event.seq > hook.cursor_seq ORDER BY event.seq LIMIT $3) AS event
@@ -284,7 +285,7 @@ export async function endToldAgain(tx: Sql): Promise<void> {
      UPDATE webhook_delivery d
         SET status = 'dead', changed_at = now(),
             last_error = 'its number stood for another event: it is sent under another one'
-       FROM event WHERE event.seq = d.seq AND d.status = 'pending' AND ${HAS_TOLD_NUMBER}`,
+       FROM event WHERE event.seq = d.seq AND d.status = 'pending' AND ${hasToldNumber()}`,
   );
 }
 

@@ -1,6 +1,6 @@
 /** A database that came back from an older backup, or empty, answers nothing that was answered. */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
@@ -14,6 +14,8 @@ import { acquireWatchLease } from "../../../ledger/watch/watch-lease.js";
 import { openIncident, resumeCrediting } from "../../../ledger/incidents.js";
 import { markPath } from "../../../ledger/guard/home-mark.js";
 import { LedgerGuard, openRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { applyRecovery } from "../../../ledger/recovery/recovery.js";
+import { planRecovery } from "../../../ledger/recovery/recovery-plan.js";
 import { freezeBehindChain, readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
@@ -53,6 +55,10 @@ afterEach(async () => {
 const guardOf = (database: LedgerDatabase) =>
   LedgerGuard.open({ database, home, reporter: "test" });
 
+/** Of a process with a home of its own. */
+const guardIn = (name: string, database: LedgerDatabase) =>
+  LedgerGuard.open({ database, home: join(home, name), reporter: name });
+
 /** One address as the API gives it: told only when the home knows it. */
 async function give(database: LedgerDatabase, guard: LedgerGuard): Promise<number> {
   const address = await register(database, guard, "alice");
@@ -78,6 +84,29 @@ async function backup(): Promise<LedgerDatabase> {
   const database = await openLedger(options);
   backups.push({ copy, database });
   return database;
+}
+
+/**
+ * What an operator does about a closed ledger, where the chain has no payments to show.
+ * @param active addresses with activity on the chain
+ */
+async function recover(database: LedgerDatabase, active: readonly string[] = []): Promise<void> {
+  const chain = {
+    headHeight: async () => 0,
+    nonceAt: async () => 0n,
+    transactions: async () => [],
+    areActive: async (all: readonly string[]) => all.map((each) => active.includes(each)),
+    addressAt: (index: number) => derivation.addressAt(index),
+  };
+  const plan = await planRecovery({ database, chain, wallets: [], tokens: [] });
+  if (plan === undefined) throw new Error("the ledger is not in recovery");
+  await applyRecovery(database, plan, "test");
+}
+
+/** Which deposits the stream names, in its order. */
+async function toldOf(database: LedgerDatabase): Promise<unknown[]> {
+  const events = await listEvents(database, { afterSeq: 0, limit: 99 });
+  return events.map(({ data }) => data["depositId"]);
 }
 
 describe("a ledger and what its home remembers", () => {
@@ -229,17 +258,85 @@ describe("a ledger and what its home remembers", () => {
   });
 
   it("sees that a recovery by another home's mark gave numbers that were told anew", async () => {
-    await say(ledger.database, "first");
+    const { database } = ledger;
+    await say(database, "first");
     const older = await backup();
-    await say(ledger.database, "second");
-    await (await guardOf(ledger.database)).keep();
-    // What a recovery leaves that knew of the first event alone, and what was written since.
-    await older.query(`UPDATE event_counter SET epoch = 2`);
+    await say(database, "second");
+    await (await guardIn("behind", database)).keep();
+    await say(database, "third");
+    await (await guardIn("ahead", database)).keep();
+    expect(await (await guardIn("behind", older)).check()).toContain("event 2 was told");
+    await recover(older);
     await say(older, "other");
-    expect(await (await guardOf(older)).check()).toContain("event 2 was told in epoch 1");
+    const ahead = await guardIn("ahead", older);
+    expect(await ahead.check()).toContain("event 3 was told in epoch 1");
     expect((await openIncident(older))?.kind).toBe("RECOVERY");
     // It is told again in the next epoch, and by no number that stood for another one.
-    expect(await listEvents(older, { afterSeq: 0, limit: 9 })).toMatchObject([{ seq: 1 }]);
+    expect(await toldOf(older)).toEqual(["first"]);
+    expect(await ahead.keep()).toContain("event 3 was told in epoch 1");
+    await recover(older);
+    expect(await toldOf(older)).toEqual(["first", "other"]);
+    // Once: what this home knew is taken over.
+    expect(await ahead.keep()).toBeUndefined();
+  });
+
+  it("sees that a recovery by another home's mark went on behind numbers that were told", async () => {
+    const { database } = ledger;
+    await say(database, "first");
+    const older = await backup();
+    await say(database, "second");
+    await (await guardIn("behind", database)).keep();
+    await say(database, "third");
+    await (await guardIn("ahead", database)).keep();
+    cpSync(join(home, "ahead"), join(home, "beside"), { recursive: true });
+    // Others write on for long, and the home that knows least looks first.
+    for (const name of ["b", "c", "d"]) await say(older, name);
+    expect(await (await guardIn("behind", older)).check()).toContain("event 2 is not the one");
+    await recover(older);
+    await say(older, "e");
+    const ahead = await guardIn("ahead", older);
+    expect(await ahead.check()).toContain("event 3 is not the one");
+    expect((await openIncident(older))?.kind).toBe("RECOVERY");
+    await recover(older);
+    // Whoever has read up to the third event hears of all that it stands for now, and of nothing twice.
+    expect(await toldOf(older)).toEqual(["first", "d", "b", "e", "c"]);
+    expect(await ahead.keep()).toBeUndefined();
+    // Nor is it closed for whoever remembers no more than that.
+    expect(await (await guardIn("beside", older)).check()).toBeUndefined();
+    expect(await openIncident(older)).toBeUndefined();
+  });
+
+  it("sees behind a recovery by another home's mark that an address has two customers", async () => {
+    const { database } = ledger;
+    await give(database, await guardIn("behind", database));
+    const older = await backup();
+    await say(database, "told");
+    await (await guardIn("behind", database)).keep();
+    const before = await guardIn("ahead", database);
+    const given = await give(database, before);
+    cpSync(join(home, "ahead"), join(home, "beside"), { recursive: true });
+    expect(await (await guardIn("behind", older)).check()).toContain("event 1 was told");
+    await recover(older);
+    const again = await register(older, await guardIn("behind", older), "bob");
+    expect(again.index).toBe(given);
+    const ahead = await guardIn("ahead", older);
+    expect(await ahead.keep()).toContain(`address ${given} is not the one that was given out`);
+    expect(await ahead.keep()).toContain("two customers");
+    await recover(older);
+    expect(await ahead.keep()).toBeUndefined();
+    expect(await (await guardIn("beside", older)).check()).toBeUndefined();
+  });
+
+  it("takes an address that a recovery found on the chain for nobody's", async () => {
+    const { database } = ledger;
+    await give(database, await guardIn("behind", database));
+    const older = await backup();
+    await say(database, "told");
+    await (await guardIn("behind", database)).keep();
+    const given = await give(database, await guardIn("ahead", database));
+    expect(await (await guardIn("behind", older)).check()).toContain("event 1 was told");
+    await recover(older, [derivation.addressAt(given)]);
+    expect(await (await guardIn("ahead", older)).keep()).toBeUndefined();
   });
 
   it("stays closed when an operator resumes, and beside an incident of the chain", async () => {

@@ -1,0 +1,29 @@
+/**
+ * What homes had told before a loss, as the incidents of recoveries keep it, and by that what was written
+ * behind the loss under numbers that stood for something else.
+ */
+
+/**
+ * SQL, rows of a CTE: up to which event of an epoch, and below which address index, all was told before a
+ * loss, and when that was read. Marks of former releases say when that event was written, or nothing.
+ */
+export const TOLD_BEFORE = `
+  SELECT (details ->> 'epoch')::integer AS epoch, (details ->> 'eventSeq')::bigint AS seq,
+         (details ->> 'nextAddressIndex')::bigint AS next_address_index,
+         coalesce(details ->> 'readAt', details ->> 'eventAt')::timestamptz AS at,
+         details, resolved_at
+    FROM incident WHERE kind = 'RECOVERY'`;
+
+/**
+ * SQL: of `event`, beside `TOLD_BEFORE` in a CTE, whether it was written behind a loss, before anybody met
+ * it, under a number that stood for another event: in the epoch of then, or in one that another home's mark
+ * began too low. It is told again in the next epoch, by a number of its
+ * own: under both, who was behind would hear it twice. A sub-select of its own for each row, so that pages
+ * are read in the order of numbers.
+ * @param told name of the CTE
+ */
+export function hasToldNumber(told = "told"): string {
+  return `(
+  SELECT count(*) > 0 FROM ${told} AS told
+   WHERE told.epoch <= event.epoch AND event.seq <= told.seq AND event.at > told.at)`;
+}
