@@ -107,13 +107,15 @@ export async function applyRecovery(
 /**
  * Events that were written behind the loss, before anybody met it, under numbers that were told: who
  * follows the stream has these numbers behind him, so that they are told again, but for what a later one
- * has overtaken that he will see. Their time is behind that of the event that was told.
+ * has overtaken that he will see. Their time is behind that of the event that was told. What an earlier
+ * recovery has told again is a row of its own, and is told once more where that has such a number as well.
  */
 function toldAsOthers(tx: Sql): Promise<NewEvent[]> {
   return tx.query<NewEvent>(
-    `WITH told AS MATERIALIZED (${TOLD_BEFORE} AND resolved_at IS NULL)
+    `WITH told AS MATERIALIZED (${TOLD_BEFORE} AND resolved_at IS NULL),
+          taken_over AS MATERIALIZED (${TOLD_BEFORE} AND resolved_at IS NOT NULL)
      SELECT event.type, event.data FROM event
-      WHERE ${hasToldNumber()}
+      WHERE ${hasToldNumber()} AND NOT ${hasToldNumber("taken_over")}
         AND NOT EXISTS (
           SELECT 1 FROM event later
            WHERE later.seq > (SELECT seq FROM told)

@@ -339,6 +339,22 @@ describe("a ledger and what its home remembers", () => {
     expect(await (await guardIn("ahead", older)).keep()).toBeUndefined();
   });
 
+  it("tells what was written behind a loss once, however many homes have it recovered", async () => {
+    const { database } = ledger;
+    await say(database, "first");
+    const older = await backup();
+    for (const name of ["lost", "lost too"]) await say(database, name);
+    await (await guardIn("behind", database)).keep();
+    for (const name of ["lost as well", "lost at last"]) await say(database, name);
+    await (await guardIn("ahead", database)).keep();
+    for (const name of ["a", "b"]) await say(older, name);
+    for (const name of ["behind", "ahead"]) {
+      expect(await (await guardIn(name, older)).check()).toBeDefined();
+      await recover(older);
+    }
+    expect(await toldOf(older)).toEqual(["first", "a", "b"]);
+  });
+
   it("stays closed when an operator resumes, and beside an incident of the chain", async () => {
     const guard = await guardOf(ledger.database);
     await give(ledger.database, guard);
