@@ -12,8 +12,10 @@ const MAX_DELAY_MS = 2_000;
 export interface FindIdentityOptions {
   /** Asks the node; the ledger itself reaches no chain. */
   readonly ask: () => Promise<ChainIdentity>;
-  /** Faults that asking again cannot cure, such as a node of another network. */
+  /** Faults that end it, such as a node of another network, also where the ledger knows its chain. */
   readonly isFinal: (error: unknown) => boolean;
+  /** Faults for which an empty ledger does not wait either, of node or database; default: none. */
+  readonly isHopeless?: (error: unknown) => boolean;
   /** The ledger's database. */
   readonly url: string;
   readonly log: Logger;
@@ -23,10 +25,10 @@ export interface FindIdentityOptions {
 /**
  * What the node says; where it does not answer, what the ledger was opened for, so that an API
  * serves while the node is down. With neither it asks until the signal fires.
- * @throws the final faults of `ask`
+ * @throws the final faults of `ask`; with neither, hopeless ones
  */
 export function findIdentity(options: FindIdentityOptions): Promise<ChainIdentity> {
-  const { ask, isFinal, url, log, signal } = options;
+  const { ask, isFinal, isHopeless = () => false, url, log, signal } = options;
   let stored: ChainIdentity | undefined;
   return retry(
     async () => {
@@ -43,7 +45,7 @@ export function findIdentity(options: FindIdentityOptions): Promise<ChainIdentit
       signal,
       minDelayMs: MIN_DELAY_MS,
       maxDelayMs: MAX_DELAY_MS,
-      isRetriable: (error) => !isFinal(error),
+      isRetriable: (error) => !isFinal(error) && (stored !== undefined || !isHopeless(error)),
       onRetry: (error) => log.warn({ reason: errorMessage(error) }, "the node does not answer yet"),
     },
   );

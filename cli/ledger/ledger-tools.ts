@@ -100,11 +100,13 @@ export async function withLedger<T>(
       ]);
       return { chainId, genesisHash };
     };
-    const isFinal = (error: unknown) => error instanceof AppError && !error.retriable;
+    // A person is waiting: what asking again cannot cure is told at once.
+    const isHopeless = (error: unknown) => error instanceof AppError && !error.retriable;
     const identity = mayLackNode
       ? await findIdentity({
           ask: tellingOnce(ask, command),
-          isFinal,
+          isFinal: () => false,
+          isHopeless,
           url,
           log,
           signal,

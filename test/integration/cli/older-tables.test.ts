@@ -11,6 +11,7 @@ import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.
 import { LEDGER_MIGRATIONS } from "../../../ledger/database.js";
 import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
+import { type FakeNode, startFakeNode } from "../../helpers/chains/fake-node.js";
 import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
@@ -240,6 +241,33 @@ it("stops payments on tables of a later release, and lifts nothing there", async
   } finally {
     await former.query(`DELETE FROM schema_migration WHERE name = 'Later1'`);
   }
+});
+
+describe("a node that answers badly", () => {
+  let busy: FakeNode;
+  beforeEach(async () => {
+    const error = { code: -32005, message: "limit exceeded" };
+    busy = await startFakeNode({}, { override: () => ({ error }) });
+  });
+  afterEach(async () => {
+    ({ url } = tables);
+    await busy.close();
+  });
+
+  it("keeps nobody from changing them where that is asked for", async () => {
+    expect((await causewayAt(busy.url, "migrate")).code).toBe(0);
+    expect(await done()).toHaveLength(LEDGER_MIGRATIONS.length);
+  });
+
+  it("is told of where the ledger is empty: no patience makes it another one", async () => {
+    const empty = await createTestDatabase();
+    ({ url } = empty);
+    try {
+      await expect(causewayAt(busy.url, "migrate")).rejects.toMatchObject({ code: "RPC_ERROR" });
+    } finally {
+      await empty.drop();
+    }
+  });
 });
 
 it("changes them where that is asked for, also while the node is down", async () => {
