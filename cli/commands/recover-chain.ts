@@ -30,6 +30,12 @@ const NOBODY_REMEMBERS =
   "the ledger came back older is not known. Start the deposit watcher first, it tells. Where its home is " +
   'lost, or holds no data/ledger-mark.json: causeway recover --declare "<reason>". The chain is not behind.';
 
+/** Said where no home but a watcher's, which nobody here can look into, vouches for the ledger. */
+const WATCHER_REMEMBERS =
+  "A deposit watcher is at work and finds the ledger not behind what its home remembers, and the chain is " +
+  "not behind: nothing to do. Where that home is new, or held no data/ledger-mark.json, it has taken the " +
+  'ledger as it found it: causeway recover --declare "<reason>".';
+
 /** What became of the bytes that were sent again. */
 interface Resent {
   readonly hash: string;
@@ -59,8 +65,9 @@ export async function recoverChain(
   const plan = await planRewind(database, rewindChain(command, opened));
   if (plan === undefined) {
     // A watcher at work holds it against what its home remembers, each round before it goes on.
-    const isHeld = options.isRemembering || (await isWatchLeaseOfOther(database, { owner: "" }));
-    const words = isHeld ? "Neither ledger nor chain is behind: nothing to do." : NOBODY_REMEMBERS;
+    const { isRemembering } = options;
+    const isHeld = isRemembering || (await isWatchLeaseOfOther(database, { owner: "" }));
+    const words = isHeld ? standingWords(isRemembering) : NOBODY_REMEMBERS;
     const document = { plan: null, rewind: null, isRemembered: isHeld };
     command.print(command.json ? toJson(document) : words);
     return isHeld ? 0 : 1;
@@ -94,6 +101,10 @@ export async function recoverChain(
     (stopped !== undefined && plan.payments.length > 0) ||
     resent?.some(({ isLeft }) => isLeft) === true;
   return options.apply === true && !isHeldBack ? 0 : 1;
+}
+
+function standingWords(isRemembering: boolean): string {
+  return isRemembering ? "Neither ledger nor chain is behind: nothing to do." : WATCHER_REMEMBERS;
 }
 
 /** Why nothing may be sent: the stricter of ledger and home, as for the worker. */

@@ -102,6 +102,8 @@ describe("recover in a home that never met its ledger", () => {
     await acquireWatchLease(desk.watcherDatabase, { owner: "a watcher", leaseMs: 60_000 });
     const beside = await desk.causeway("recover");
     expect([beside.code, beside.text]).toEqual([0, expect.stringContaining("nothing to do")]);
+    // Its home may be as new as this one, and knows then what it has found.
+    expect(beside.text).toMatch(/Where that home is new, .*: causeway recover --declare/);
   });
 });
 
