@@ -241,13 +241,15 @@ export const APP_FILE = defineConfigFile(
         unit: "blocks",
         help:
           "A snapshot of the state is written at every height that is a multiple of this, for new " +
-          "nodes that join by state sync. 0 writes none.",
+          "nodes that join by state sync. 0 writes none, and deletes those that are there.",
       }),
       "snapshot-keep-recent": field.integer({
         default: 2,
         min: 0,
         max: 1_000,
-        help: "Newest snapshots that are kept; 0 keeps all.",
+        help:
+          "Newest snapshots that are kept; 0 keeps all, also where none is written. No blocks are " +
+          "pruned from the oldest one on.",
       }),
     },
     memory: MEMORY_SECTION,

@@ -112,6 +112,11 @@ export class SnapshotFolder implements SnapshotLibrary {
     return this.heights()[0];
   }
 
+  /** How many there are, on disk and offered. */
+  get count(): number {
+    return this.kept.size;
+  }
+
   list(): readonly SnapshotOffer[] {
     const newest = this.heights().slice(-MAX_LISTED_SNAPSHOTS).toReversed();
     return newest.flatMap((height) => {
@@ -225,12 +230,14 @@ export class SnapshotFolder implements SnapshotLibrary {
     return stateBytes(database);
   }
 
-  /** Deletes all but the newest `keepRecent` snapshots; 0 keeps all. */
-  async prune(keepRecent: number): Promise<void> {
-    if (keepRecent === 0) return;
-    for (const height of this.heights().slice(0, -keepRecent)) {
+  /** Deletes all but the newest `count` snapshots. */
+  async keepNewest(count: number): Promise<void> {
+    const heights = this.heights();
+    for (const height of heights.slice(0, Math.max(0, heights.length - count))) {
       // Another call may have come to it meanwhile.
-      if (this.kept.delete(height)) await this.remove(height);
+      if (!this.kept.delete(height)) continue;
+      await this.remove(height);
+      this.options.log.info({ height }, "a snapshot is deleted");
     }
   }
 

@@ -1,7 +1,8 @@
 /**
  * Takes a snapshot at every height that is a multiple of the interval: the view of the store is
  * taken at the publishing of the block, the files are written in the background. One at a time; a
- * height that comes while the last one is still being written is left out.
+ * height that comes while the last one is still being written is left out. No blocks are pruned from
+ * the oldest snapshot on, so that none may stay that nobody replaces.
  */
 import { errorCode, errorMessage } from "../../../chain/errors.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
@@ -20,8 +21,9 @@ export interface SnapshotServiceOptions {
   readonly blocks: Pick<BlockStore, "supply">;
   readonly bus: EventBus;
   readonly genesisHash: Hash32;
+  /** 0 writes none, and those that are there go. */
   readonly intervalBlocks: number;
-  /** Newest snapshots that are kept; 0 keeps all. */
+  /** Newest snapshots that are kept; 0 keeps all, whatever the interval and the room. */
   readonly keepRecent: number;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -36,13 +38,15 @@ export class SnapshotService {
   private isRoomMissed = false;
 
   constructor(private readonly options: SnapshotServiceOptions) {
-    const { bus, intervalBlocks, log, signal } = options;
+    const { bus, intervalBlocks, keepRecent, log, signal } = options;
     this.tasks = new TaskGroup({
       signal,
-      onFault: (_name, error) => {
-        log.error({ err: error, reason: errorMessage(error) }, "snapshot not written");
+      onFault: (fault, error) => {
+        log.error({ err: error, reason: errorMessage(error) }, fault);
       },
     });
+    const kept = intervalBlocks === 0 ? 0 : keepRecent;
+    this.tasks.run("snapshot not deleted", () => this.keepNewest(kept));
     this.unsubscribe =
       intervalBlocks === 0 ? () => undefined : bus.on("block", (block) => this.onBlock(block));
   }
@@ -63,21 +67,18 @@ export class SnapshotService {
     this.isWriting = true;
     // Here and now, because the next block changes the store.
     const view = this.options.database.snapshot();
-    this.tasks.run("snapshot", (signal) => this.write(height, view, signal));
+    this.tasks.run("snapshot not written", (signal) => this.write(height, view, signal));
   }
 
   private async write(height: Height, view: StoreSnapshot, signal: AbortSignal): Promise<void> {
-    const { folder, keepRecent, log } = this.options;
+    const { keepRecent, log } = this.options;
     const startedAtMs = performance.now();
     let manifest: SnapshotManifest | undefined;
     try {
       manifest = await this.add(height, view, signal);
     } catch (error) {
       if (errorCode(error) !== "SNAPSHOT_NO_ROOM") throw error;
-      if (!this.isRoomMissed) {
-        log.warn({ height, reason: errorMessage(error) }, "snapshot left out: make room");
-      }
-      this.isRoomMissed = true;
+      await this.missRoom(height, errorMessage(error));
       return;
     }
     this.isRoomMissed = false;
@@ -88,7 +89,23 @@ export class SnapshotService {
     const durationMs = Math.round(performance.now() - startedAtMs);
     const chunks = manifest.chunkHashes.length;
     log.info({ height, chunks, ...manifest.counts, durationMs }, "snapshot written");
-    await folder.prune(keepRecent);
+    await this.keepNewest(keepRecent);
+  }
+
+  /**
+   * Blocks must not gather for ever on a disk that is nearly full: the oldest snapshot goes, and the last one
+   * where no room has come of that in an interval.
+   */
+  private async missRoom(height: Height, reason: string): Promise<void> {
+    const wasMissed = this.isRoomMissed;
+    this.isRoomMissed = true;
+    if (!wasMissed) this.options.log.warn({ height, reason }, "snapshot left out: make room");
+    await this.keepNewest(Math.max(wasMissed ? 0 : 1, this.options.folder.count - 1));
+  }
+
+  private async keepNewest(count: number): Promise<void> {
+    const { folder, keepRecent } = this.options;
+    if (keepRecent !== 0) await folder.keepNewest(count);
   }
 
   private async add(

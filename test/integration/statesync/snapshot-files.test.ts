@@ -247,7 +247,7 @@ describe("snapshots that somebody deletes while the node runs", () => {
     expect(heightsOf(files)).toEqual([fourth]);
     const fifth = await written();
     remove(fourth);
-    await files.prune(1);
+    await files.keepNewest(1);
     expect(heightsOf(files)).toEqual([fifth]);
     expect(fs.readdirSync(folder)).toEqual([`${fifth}`]);
   });
@@ -296,6 +296,80 @@ describe("the service", () => {
       await running.close();
       await off.close();
     }
+  });
+
+  const addBlocks = async (files: SnapshotFolder, count: number) => {
+    for (let added = 0; added < count; added++) {
+      await chain.take();
+      await chain.addTo(files);
+    }
+  };
+
+  it("deletes at its start what the settings do not keep any more", async () => {
+    const files = await open();
+    await addBlocks(files, 3);
+    const { height } = chain.node;
+    const cases: [intervalBlocks: number, keepRecent: number, left: number[]][] = [
+      [0, 0, [height, height - 1, height - 2]],
+      [1_000_000, 2, [height, height - 1]],
+      [1_000_000, 1, [height]],
+      // None follows these: for ever they would keep all blocks from theirs on.
+      [0, 1, []],
+    ];
+    for (const [intervalBlocks, keepRecent, left] of cases) {
+      const running = service(files, intervalBlocks, keepRecent);
+      await until(() => fs.readdirSync(folder).length === left.length, WAIT);
+      await running.close();
+      expect(heightsOf(files)).toEqual(left);
+    }
+    expect(files.oldestHeight).toBeUndefined();
+  });
+
+  it("lets the oldest go at each height that is left out for want of room, the last one late", async () => {
+    await addBlocks(await open(), 2);
+    const newest = chain.node.height;
+    const poor = await withFree(() => 0);
+    const running = service(poor, 1, 3);
+    try {
+      await chain.take();
+      await until(() => poor.oldestHeight === newest, WAIT);
+      expect(fs.readdirSync(folder)).toEqual([`${newest}`]);
+      await chain.take();
+      await until(() => poor.oldestHeight === undefined, WAIT);
+    } finally {
+      await running.close();
+    }
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+
+  it("keeps its only snapshot where room is missed once", async () => {
+    await addBlocks(await open(), 1);
+    let asked = 0;
+    const poor = await withFree(() => {
+      asked++;
+      return 0;
+    });
+    const running = service(poor, 1, 1);
+    await chain.take();
+    await until(() => asked > 0, WAIT);
+    await running.close();
+    expect(heightsOf(poor)).toEqual([chain.node.height - 1]);
+  });
+
+  it("deletes none for want of room where all are to be kept", async () => {
+    await addBlocks(await open(), 2);
+    let asked = 0;
+    const poor = await withFree(() => {
+      asked++;
+      return 0;
+    });
+    const running = service(poor, 1, 0);
+    await until(async () => {
+      await chain.take();
+      return asked > 2;
+    }, WAIT);
+    await running.close();
+    expect(heightsOf(poor)).toHaveLength(2);
   });
 
   it("says of a height that has a snapshot already that it is left out", async () => {
@@ -478,7 +552,7 @@ describe("the folder", () => {
       if (reached === name) fs.cpSync(folder, image, { recursive: true });
     });
     await chain.addTo(files);
-    await files.prune(1);
+    await files.keepNewest(1);
     fs.rmSync(folder, { recursive: true, force: true });
     fs.renameSync(image, folder);
     const after = await open();
