@@ -206,7 +206,7 @@ class KitRun implements Kit {
     const node = nodes.find((one) => one.name === name);
     if (node === undefined) return SPARABLE.has(name);
     // Behind another build its home is sound: all of the kit is to be started again.
-    if (node === nodes[0] || this.restartFault() !== undefined) return false;
+    if (node === nodes[0] || this.startFault() !== undefined) return false;
     const left = nodes.filter((one) => one !== node && !this.spared.has(one.name)).length;
     return left * 3 > nodes.length * 2;
   }
@@ -244,8 +244,11 @@ class KitRun implements Kit {
     const { paths, portOffset, guardian, log, clock, print, signal, onFatal } = this.options;
     const port = EMBEDDED_POSTGRES_PORT + portOffset;
     const notice = (sentence: string): void => print(`  ${sentence}`);
-    const options = { home: paths.home, port, guardian, log, clock, notice, onGaveUp: onFatal };
-    this.postgres = await superviseEmbeddedPostgres(options, signal);
+    const startFault = () => this.startFault();
+    this.postgres = await superviseEmbeddedPostgres(
+      { home: paths.home, port, guardian, log, clock, notice, startFault, onGaveUp: onFatal },
+      signal,
+    );
   }
 
   private createNodes(): SupervisedProcess[] {
@@ -279,7 +282,7 @@ class KitRun implements Kit {
         log: createLogFile(paths.logs, name),
         events: this.events(name),
         clock,
-        restartFault: () => this.restartFault(),
+        startFault: () => this.startFault(),
         ...(restartDelays === undefined ? {} : { delays: restartDelays }),
       },
     );
@@ -289,7 +292,7 @@ class KitRun implements Kit {
    * A second start behind an update builds the new release in the place of the one that runs. A part of it
    * beside those of the old one would change the ledger's tables under them.
    */
-  private restartFault(): string | undefined {
+  private startFault(): string | undefined {
     if (this.stamp === undefined || readStamp(this.stampFile) === this.stamp) return undefined;
     const folder = dirname(this.stampFile);
     return `${folder} was built anew while this kit runs: start the kit again, as for another release`;

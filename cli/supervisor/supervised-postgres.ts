@@ -7,7 +7,12 @@ import type { Logger } from "../../runtime/process/logger.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded-postgres.js";
 import { CliError, sentenceOf } from "../errors.js";
-import { HEALTHY_AFTER_MS, MAX_PORT_WAITS, MAX_QUICK_DEATHS } from "./supervised-process.js";
+import {
+  HEALTHY_AFTER_MS,
+  MAX_PORT_WAITS,
+  MAX_QUICK_DEATHS,
+  notStartedNow,
+} from "./supervised-process.js";
 
 /** What the supervision works with. */
 export interface PostgresSupervisionOptions {
@@ -16,6 +21,8 @@ export interface PostgresSupervisionOptions {
   readonly guardian: Guardian;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Why it must not be started now, for the first time or again; undefined where it may. */
+  readonly startFault?: () => string | undefined;
   /** Told sentences for people. */
   readonly notice: (sentence: string) => void;
   /** Called once when the server cannot be kept running. */
@@ -34,7 +41,7 @@ const MAX_DELAY_MS = 5_000;
 
 /**
  * Starts the home's server and keeps it running.
- * @throws the embedded server's faults when the first start fails
+ * @throws the embedded server's faults when the first start fails; CHILD_FAILED where it must not be started
  */
 export async function superviseEmbeddedPostgres(
   options: PostgresSupervisionOptions,
@@ -44,6 +51,11 @@ export async function superviseEmbeddedPostgres(
   const { home, port, guardian, log, notice } = options;
   const startOne = (startSignal: AbortSignal): Promise<EmbeddedPostgres> =>
     startEmbeddedPostgres({ home, port, log, guardian, notice, signal: startSignal });
+  const refuseStart = (died?: string): void => {
+    const fault = options.startFault?.();
+    if (fault !== undefined) throw notStartedNow("postgres", died, fault);
+  };
+  refuseStart();
   let server = await startOne(signal);
   const keepRunning = async (): Promise<void> => {
     let quickDeaths = 0;
@@ -53,12 +65,14 @@ export async function superviseEmbeddedPostgres(
       if (stopping.signal.aborted) return;
       const livedMs = options.clock.monotonicMs() - startedMs;
       quickDeaths = livedMs > HEALTHY_AFTER_MS ? 1 : quickDeaths + 1;
+      refuseStart(reason);
       notice(`postgres: ${reason}; starting it again`);
       let portWaits = 0;
       for (;;) {
         if (quickDeaths >= MAX_QUICK_DEATHS) throw tooManyDeaths(reason, home);
         const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (quickDeaths + portWaits), MAX_DELAY_MS);
         await sleep(delayMs, { signal: stopping.signal });
+        refuseStart(reason);
         try {
           server = await startOne(stopping.signal);
           break;

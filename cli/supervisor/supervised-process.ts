@@ -67,8 +67,8 @@ export interface ProcessDependencies {
   readonly events: ProcessEvents;
   readonly clock: Clock;
   readonly delays?: RestartDelays;
-  /** Why it must not be started again now; undefined where it may. */
-  readonly restartFault?: () => string | undefined;
+  /** Why it must not be started now, for the first time or again; undefined where it may. */
+  readonly startFault?: () => string | undefined;
 }
 
 /** A child under supervision. */
@@ -227,8 +227,12 @@ class Supervision implements SupervisedProcess {
 
   private async run(): Promise<void> {
     let env = this.spec.env;
+    let died: string | undefined;
     while (!this.stopping.signal.aborted) {
+      // Asked right before each start: much may have happened in the wait.
+      if (this.isRefused(died)) return;
       const reason = await this.live(env);
+      died = reason;
       if (this.stopping.signal.aborted) break;
       if (this.doneReason !== undefined) {
         const message = `${this.name} has ended because its work is done: ${this.doneReason}.`;
@@ -242,15 +246,10 @@ class Supervision implements SupervisedProcess {
       const isWaiting = this.isPortTaken && this.hasServed && this.portWaits < MAX_PORT_WAITS;
       if (isWaiting) this.portWaits += 1;
       else if (!healthy) this.quickDeaths += 1;
-      const fault = this.dependencies.restartFault?.();
+      if (this.isRefused(reason)) return;
       const words = lastWords(this.spec.program ?? this.name, log.tail());
-      if (this.quickDeaths >= MAX_QUICK_DEATHS || fault !== undefined) {
-        const error =
-          fault === undefined
-            ? deathReport({ name: this.name, reason, words, tail: log.tail() })
-            : new CliError("CHILD_FAILED", `${this.name}: ${reason}, and ${fault}.`);
-        this.settleFirstReady.reject(error);
-        events.gaveUp(error);
+      if (this.quickDeaths >= MAX_QUICK_DEATHS) {
+        this.giveUp(deathReport({ name: this.name, reason, words, tail: log.tail() }));
         return;
       }
       events.restarting(this.name, words === undefined ? reason : `${reason}: ${firstOf(words)}`);
@@ -262,6 +261,19 @@ class Supervision implements SupervisedProcess {
       await sleep(delayMs, { signal: this.stopping.signal }).catch(() => undefined);
     }
     this.settleFirstReady.reject(this.stopping.signal.reason);
+  }
+
+  /** Gives it up where it must not be started now. */
+  private isRefused(died: string | undefined): boolean {
+    const fault = this.dependencies.startFault?.();
+    if (fault === undefined) return false;
+    this.giveUp(notStartedNow(this.name, died, fault));
+    return true;
+  }
+
+  private giveUp(error: CliError): void {
+    this.settleFirstReady.reject(error);
+    this.dependencies.events.gaveUp(error);
   }
 
   /** One life: resolves with the reason of its end. */
@@ -315,6 +327,12 @@ class Supervision implements SupervisedProcess {
     if (child?.pid !== undefined) events.ended(this.name, child.pid);
     return lateMs === undefined ? reason : `it was not ready within ${lateMs / 1_000} s`;
   }
+}
+
+/** Why a part is not started: how it ended before, if it did, and what is against it. */
+export function notStartedNow(name: string, died: string | undefined, fault: string): CliError {
+  const before = died === undefined ? "" : `${died}, and `;
+  return new CliError("CHILD_FAILED", `${name}: ${before}${fault}.`);
 }
 
 /**

@@ -57,9 +57,10 @@ describe("the supervised PostgreSQL", () => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  async function supervise(ofHome: string): Promise<string> {
+  async function supervise(ofHome: string, startFault?: () => string | undefined): Promise<string> {
     supervised = await superviseEmbeddedPostgres(
       {
+        startFault,
         home: ofHome,
         port,
         guardian,
@@ -82,6 +83,16 @@ describe("the supervised PostgreSQL", () => {
       `postgres died 5 times in a row (the database folder ${folder} cannot be used: permission denied); ` +
         `see ${join(home, "logs", "postgres.log")}.`,
     ]);
+  });
+
+  it("is not started, nor again behind its wait, where something came up against it", async () => {
+    const fault = "it is another release's by now";
+    await expect(supervise(home, () => fault)).rejects.toThrow(`postgres: ${fault}.`);
+    const isWaiting = () => notices.some((line) => line.endsWith("; starting it again"));
+    const folder = await supervise(home, () => (isWaiting() ? fault : undefined));
+    process.kill(present(readPostmasterFile(folder), "the server").pid, "SIGKILL");
+    await until(() => faults.length > 0, { timeoutMs: 30_000 });
+    expect(faults).toEqual([`postgres: it was ended by SIGKILL, and ${fault}.`]);
   });
 
   it("waits for its port, which another program has for a while when it is to be started again", async () => {

@@ -32,6 +32,8 @@ function supervise(
     readonly env?: NodeJS.ProcessEnv;
     readonly flags?: readonly string[];
     readonly name?: string;
+    readonly startFault?: () => string | undefined;
+    readonly onRestarting?: () => void;
   } = {},
 ): { child: SupervisedProcess; seen: Seen; folder: string; changed: () => Promise<void> } {
   const folder = mkdtempSync(join(tmpdir(), "causeway-child-"));
@@ -63,6 +65,7 @@ function supervise(
     },
     restarting: (_name, reason) => {
       seen.restarts.push(reason);
+      options.onRestarting?.();
       notify();
     },
     gaveUp: (error) => {
@@ -90,6 +93,7 @@ function supervise(
       events,
       clock: systemClock,
       delays: { firstMs: 5, maxMs: 20 },
+      startFault: options.startFault,
     },
   );
   return { child, seen, folder, changed: () => new Promise((resolve) => wake.push(resolve)) };
@@ -214,6 +218,31 @@ describe("a supervised process", () => {
     await child.stop({ graceMs: 5_000 });
     expect(seen.spawned).toHaveLength(1);
     expect(seen.gaveUp).toEqual([]);
+  });
+
+  it("is not started again where something came up against it in the wait", async () => {
+    let fault: string | undefined;
+    const { child, seen, changed } = supervise("ready-child", {
+      startFault: () => fault,
+      onRestarting: () => {
+        fault = "it is another release's by now";
+      },
+    });
+    await child.start({ signal });
+    process.kill(present(seen.spawned[0], "the process"), "SIGKILL");
+    while (seen.gaveUp.length === 0 && seen.spawned.length < 2) await changed();
+    await child.stop({ graceMs: 5_000 });
+    expect(seen.gaveUp).toEqual([
+      "ready-child: it was ended by SIGKILL, and it is another release's by now.",
+    ]);
+    expect(seen.spawned).toHaveLength(1);
+  });
+
+  it("is not even started for the first time where something is against it", async () => {
+    const { child, seen } = supervise("ready-child", { startFault: () => "it is another's" });
+    await expect(child.start({ signal })).rejects.toThrow("ready-child: it is another's.");
+    await child.stop({ graceMs: 100 });
+    expect(seen).toMatchObject({ spawned: [], gaveUp: ["ready-child: it is another's."] });
   });
 
   it("is killed when it does not end in time", async () => {
