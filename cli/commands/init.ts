@@ -188,7 +188,8 @@ function missingLines(names: readonly string[]): readonly string[] {
   return names.map(
     (name) =>
       `  missing     ${name}: the copy of the first day would undo what came after it; ` +
-      "put it back from a backup, or leave it where it was taken away on purpose",
+      "put it back from a backup, or leave it where it was taken away on purpose " +
+      "(homes of before it have none: the worker makes its own, copy that one)",
   );
 }
 

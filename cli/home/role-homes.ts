@@ -16,6 +16,7 @@ import {
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { EMBEDDED_POSTGRES_DATABASE } from "../../runtime/config/service-urls.js";
 import { readChainOrigin } from "./network/chain-origin.js";
+import { CliError, fileCause } from "../errors.js";
 import { createFileOnce, SECRET_MODE } from "./home-file.js";
 import { createSecretLine } from "./keys/wallet-keys.js";
 import { type HomePaths, inHome } from "./home.js";
@@ -32,6 +33,8 @@ interface RoleFile {
   readonly isOptional?: true;
   /** It changes behind the first start: a copy of that day would undo what came after it. */
   readonly isInitial?: true;
+  /** Complete homes of older releases have none; the worker makes it, and it is to be copied from there. */
+  readonly isYounger?: true;
   readonly content: (paths: HomePaths) => Promise<string>;
 }
 
@@ -82,8 +85,8 @@ const REDIS_SETTINGS: RoleFile = {
 const GENESIS = copyOf("config/genesis.json");
 const CHAIN = copyOf("config/chain.json");
 const TOKENS = copyOf("config/tokens.json");
-const POLICY = initialCopyOf("config/policy.json");
-const KILL_SWITCH = initialCopyOf("config/kill-switch.json");
+const POLICY: RoleFile = { ...initialCopyOf("config/policy.json"), isYounger: true };
+const KILL_SWITCH: RoleFile = { ...initialCopyOf("config/kill-switch.json"), isYounger: true };
 const API_KEY = copyOf("config/api.key");
 
 const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
@@ -197,9 +200,10 @@ export const ROLE_NAMES: readonly string[] = Object.keys(ROLE_FILES);
  * Writes `<folder>/<role>` for every role from a complete home; none for a node where somebody
  * else's is used. Existing files stay as they are: a node's state file tells what its key has
  * signed, and edited settings are the operator's. What is missing is written, but for what changes later:
- * a policy that was lost would come back as one that forbids nothing.
+ * a policy that was lost would come back as one that forbids nothing. What the complete home is too old to
+ * have is not written either.
  * @returns what is missing and was not written, as `<role>/<name>`
- * @throws HOME_UNUSABLE naming folder and cause
+ * @throws HOME_UNUSABLE naming file or folder, and cause
  */
 export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<readonly string[]> {
   await inHome(paths.home, async () => {
@@ -222,16 +226,19 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
     const others = wanted.filter(({ isInitial }) => isInitial !== true);
     // Written behind the initial ones: where there is one of these, all of those were there once.
     const isMade = others.some(({ name }) => existsSync(join(home, name)));
-    if (isMade) {
-      const missing = initial.filter(({ name }) => !existsSync(join(home, name)));
-      leftOut.push(...missing.map(({ name }) => `${role}/${name}`));
-    }
+    const left = initial.filter(
+      ({ name, isYounger }) =>
+        !existsSync(join(home, name)) &&
+        (isMade || (isYounger === true && !existsSync(join(paths.home, name)))),
+    );
+    leftOut.push(...left.map(({ name }) => `${role}/${name}`));
     await inHome(home, async () => {
       for (const part of [".", "config", "data", "logs"]) {
         await mkdir(join(home, part), { recursive: true });
         await chmod(join(home, part), 0o700);
       }
-      for (const { name, content } of isMade ? others : [...initial, ...others]) {
+      const made = isMade ? [] : initial.filter((file) => !left.includes(file));
+      for (const { name, content } of [...made, ...others]) {
         await mkdir(dirname(join(home, name)), { recursive: true, mode: 0o700 });
         await createFileOnce(join(home, name), await content(paths), SECRET_MODE);
       }
@@ -274,5 +281,14 @@ function initialCopyOf(name: string): RoleFile {
 
 /** The file of the same name in the complete home. */
 function copyOf(name: string): RoleFile {
-  return { name, content: (paths) => readFile(join(paths.home, name), "utf8") };
+  const content = async ({ home }: HomePaths): Promise<string> => {
+    const file = join(home, name);
+    try {
+      return await readFile(file, "utf8");
+    } catch (cause) {
+      const message = `Cannot read ${file}, of which a copy is to be made: ${fileCause(cause)}.`;
+      throw new CliError("HOME_UNUSABLE", message, { cause, retriable: true });
+    }
+  };
+  return { name, content };
 }

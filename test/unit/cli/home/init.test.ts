@@ -265,6 +265,34 @@ describe("init", () => {
     expect(areThere(states)).toEqual(states.slice(2));
   });
 
+  it("makes homes of roles from one of before there was a policy, and names what it has not", async () => {
+    const paths = newPaths();
+    await initHome({ ...optionsFor(paths), configFiles: KIT_CONFIG_FILES });
+    for (const file of [paths.policy, paths.killSwitch]) rmSync(file);
+    const folder = join(paths.home, "roles");
+    const names = ["withdrawal-worker", "treasury", "desk"].flatMap((role) => [
+      `${role}/config/policy.json`,
+      `${role}/config/kill-switch.json`,
+    ]);
+    expect(await writeRoleHomes(paths, folder)).toEqual(names);
+    expect(names.filter((name) => existsSync(join(folder, name)))).toEqual([]);
+    expect(existsSync(join(folder, "withdrawal-worker", "config", "hot-wallet.json"))).toBe(true);
+    // The worker makes its own ones by its first start.
+    for (const name of names.slice(0, 2)) writeFileSync(join(folder, name), "{}");
+    expect(await writeRoleHomes(paths, folder)).toEqual(names.slice(2));
+  });
+
+  it("names the file of the complete home that homes of roles cannot be made without", async () => {
+    const paths = newPaths();
+    await initHome({ ...optionsFor(paths), configFiles: KIT_CONFIG_FILES });
+    const file = join(paths.data, "priv_validator_state.json");
+    rmSync(file);
+    const made = writeRoleHomes(paths, join(paths.home, "roles"));
+    await expect(made).rejects.toThrow(
+      `Cannot read ${file}, of which a copy is to be made: no such`,
+    );
+  });
+
   it("refuses to make a new genesis where a chain exists", async () => {
     const paths = newPaths();
     await initHome(optionsFor(paths));
