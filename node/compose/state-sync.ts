@@ -23,6 +23,9 @@ export async function startJoiningNode(options: NodeOptions): Promise<readonly S
   const folders = new StateSyncFolders(path.join(options.home, "data"));
   if (await folders.adopt()) options.log.info("a restored state takes the place of the chain");
   const settings = stateSyncSettings(options.config.statesync);
+  if (await folders.dropUselessChunks({ isOn: settings !== undefined })) {
+    options.log.info("what state sync had fetched is deleted: it is not needed any more");
+  }
   if (settings === undefined) return startNode(options);
   const life = new JoiningLife({
     startNode: (own) => startNode({ ...options, ...own }),

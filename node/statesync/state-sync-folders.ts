@@ -72,6 +72,18 @@ export class StateSyncFolders {
   }
 
   /**
+   * With no store open: deletes the chunks that nobody will restore, as those of a state sync that was given
+   * up: it is off, or the chain has blocks.
+   * @returns whether there were any
+   */
+  async dropUselessChunks({ isOn }: { readonly isOn: boolean }): Promise<boolean> {
+    if (!existsSync(this.at("chunks"))) return false;
+    if (isOn && !(await hasBlocks(this.at("chain")))) return false;
+    await this.keepOnlyChunks(undefined);
+    return true;
+  }
+
+  /**
    * With no store open: a complete restored store takes the place of a chain without blocks, a part of
    * one is deleted. A chain with blocks was put there since, and is nothing to be thrown away.
    * @returns whether one took its place

@@ -13,8 +13,11 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { heightBytes } from "../../../chain/encoding/height-bytes.js";
+import type { NodeOptions } from "../../../node/compose/node.js";
+import { startJoiningNode } from "../../../node/compose/state-sync.js";
 import { openDatabase, storeKey } from "../../../node/store/database.js";
 import { StateSyncFolders } from "../../../node/statesync/state-sync-folders.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 
 let data: string;
 let folders: StateSyncFolders;
@@ -117,6 +120,42 @@ describe("chunks", () => {
     expect(readdirSync(path.join(data, "statesync"))).toEqual(["10-cd"]);
     await folders.keepOnlyChunks(undefined);
     expect(names()).toEqual([]);
+  });
+
+  it.each([
+    ["are kept where state sync goes on from the genesis", { isOn: true, height: 0 }, true],
+    ["are kept where there is no chain yet", { isOn: true, height: undefined }, true],
+    ["are deleted where the chain has blocks", { isOn: true, height: 5 }, false],
+    ["are deleted where state sync is off", { isOn: false, height: undefined }, false],
+  ])("%s", async (_name, { isOn, height }, isKept) => {
+    put("statesync/9-ab");
+    if (height !== undefined) {
+      put("chain");
+      const database = await openDatabase(path.join(data, "chain"));
+      const value = heightBytes(height);
+      await database.write([{ key: storeKey("tip"), value }], { durable: true });
+      await database.close();
+    }
+    expect(await folders.dropUselessChunks({ isOn })).toBe(!isKept);
+    expect(names().includes("statesync")).toBe(isKept);
+    expect(await folders.dropUselessChunks({ isOn: false })).toBe(isKept);
+    expect(await folders.dropUselessChunks({ isOn: false })).toBe(false);
+  });
+});
+
+describe("a node that is started without state sync", () => {
+  it("deletes what one had fetched that was given up, whatever becomes of the start", async () => {
+    put("data/statesync/9-ab");
+    const options: Pick<NodeOptions, "home" | "log"> = {
+      home: data,
+      log: createLogger({ component: "test", level: "silent" }),
+    };
+    // Neither genesis nor settings beside it: it comes no further.
+    const config = { statesync: { enable: false } };
+    await expect(startJoiningNode({ ...options, config } as NodeOptions)).rejects.toThrow(
+      TypeError,
+    );
+    expect(readdirSync(path.join(data, "data"))).not.toContain("statesync");
   });
 });
 
