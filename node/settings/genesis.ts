@@ -323,6 +323,7 @@ const genesisSchema = z.strictObject({
 export function parseGenesis(text: string): Genesis {
   try {
     const json: unknown = JSON.parse(text);
+    assertYoungEnough(json);
     const parsed = genesisSchema.parse(json);
     if (hasRepeatedField(Buffer.from(text), json)) {
       throw new Error(
@@ -357,6 +358,16 @@ export function parseGenesis(text: string): Genesis {
       cause,
     });
   }
+}
+
+/** A chain of the first release is refused by a sentence: a list of keys would read as a damaged file. */
+function assertYoungEnough(json: unknown): void {
+  const params: unknown = Reflect.get(Object(json), "params");
+  if (!Object.hasOwn(Object(params), "maxCallGas")) return;
+  throw new Error(
+    "this chain was made by release 0.1.0 and does not go over: a new one begins in a new home, and the " +
+      'ledger of this one can be kept to be read (docs/operations.md, "Another release")',
+  );
 }
 
 /** Accounts by address: keys of another case are the same account, of which one would be lost. */

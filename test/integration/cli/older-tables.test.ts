@@ -196,6 +196,19 @@ describe("tables of 0.1.0, which have neither wallets nor a kill switch", () => 
     expect(await frozen()).toEqual([other, HOT].toSorted().map((wallet) => ({ wallet, reason })));
   });
 
+  // No node of this release follows a chain of that one.
+  it("are brought over without a node, to be read", async () => {
+    const silent = "http://127.0.0.1:1";
+    expect((await causewayAt(silent, "migrate")).code).toBe(0);
+    for (const words of [
+      ["withdrawals", "list"],
+      ["keys", "list"],
+      ["audit", "export", "--out", join(home, "former.jsonl")],
+    ]) {
+      expect(await causewayAt(silent, ...words)).toMatchObject({ code: 0 });
+    }
+  });
+
   it("are told it from a home that cannot be written, whose fault names the wallets as well", async () => {
     const usual = home;
     // Read-only, as it were: a name beside the file would be too long.

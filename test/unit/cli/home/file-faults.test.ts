@@ -71,6 +71,22 @@ describe("files of a home, before anything is started", () => {
     ]);
   });
 
+  it("have no genesis of 0.1.0, which is told as such", () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-file-faults-"));
+    homes.push(home);
+    const paths = homePaths(home);
+    mkdirSync(join(home, "config"));
+    const params = { blockIntervalMs: 2_000, maxGas: "30000000", maxCallGas: "4000000" };
+    writeFileSync(paths.genesis, JSON.stringify({ network: "testnet", params }));
+    const [fault] = homeFileFaults(paths);
+    expect(fault).toMatchObject({ file: paths.genesis, value: "unusable" });
+    expect(fault?.allowed).toContain(
+      "this chain was made by release 0.1.0 and does not go over: a new one begins in a new home, " +
+        "and the ledger of this one can be kept to be read",
+    );
+    expect(fault?.allowed).not.toContain("maxCallGas");
+  });
+
   it("have an API key that a client can send", () => {
     const home = mkdtempSync(join(tmpdir(), "causeway-file-faults-"));
     homes.push(home);
