@@ -185,8 +185,8 @@ function parseStatedAddress(text: string): Address {
  * @throws KEYSTORE_WRONG_PASSPHRASE
  */
 function openingKey(keystore: Keystore, passphrase: string): Buffer {
-  // Some wallets write with NFKC, as is done here; geth, cast and eth_keyfile take what was typed. Blanks around
-  // it were cut off by releases before, which opened with whatever stood in a file.
+  // Some wallets write with NFKC, as is done here; geth, cast and eth_keyfile take what was typed. Releases
+  // before have cut blanks off around it, and opened with whatever stood in a file.
   const spellings = [passphrase.normalize("NFKC"), passphrase, passphrase.trim().normalize("NFKC")];
   for (const spelling of new Set(spellings)) {
     const derived = deriveKey(keystore, spelling);
