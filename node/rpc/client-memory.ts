@@ -11,7 +11,7 @@ export const PIECE_BYTES = 256;
 
 /** Two bounds over all connections of all servers. */
 export interface ClientMemory {
-  /** Requests that have not come whole, or are being answered. */
+  /** Requests that have not come whole, or have no answer yet. */
   readonly unread: HeldBytes;
   /** Answers and notifications that clients have not taken. */
   readonly unsent: HeldBytes;

@@ -10,7 +10,12 @@ import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/connections/pipeline.js";
 import { endSocket, sendJson } from "../../runtime/http/http-reply.js";
 import { ambiguityOf, takeOriginForm } from "../../runtime/http/request-checks.js";
-import { COUNTED_BYTES, type Holding, holdUntilClosed } from "../../runtime/http/held-bytes.js";
+import {
+  COUNTED_BYTES,
+  type Holding,
+  holdUntilAnswered,
+  holdUntilClosed,
+} from "../../runtime/http/held-bytes.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { ClientMemory } from "./client-memory.js";
 import { MOST_CONNECTIONS } from "./connection-bounds.js";
@@ -158,7 +163,7 @@ export type BodyRefusal = "too large" | "no room";
 /**
  * Collects a request's body and calls `done` once: with the body, or with why it is refused:
  * "too large" beyond `limitOf(first chunk)` bytes, "no room" where all clients together have sent
- * too much. Nothing is called when the client goes away. The body counts until its answer is over.
+ * too much. Nothing is called when the client goes away. The body counts until its answer is made.
  */
 export function readBody(
   { request, response, memory }: Exchanged,
@@ -185,13 +190,16 @@ export function readBody(
       return;
     }
     if (body.sizeBytes <= COUNTED_BYTES) return;
-    holding ??= holdUntilClosed(memory.unread, response, () => refuse("no room"));
+    holding ??= holdUntilAnswered(memory.unread, response, () => refuse("no room"));
     holding.update(body.sizeBytes);
   });
   request.on("end", () => {
     if (ended) return;
     holding?.pin();
-    done(body.whole());
+    const whole = body.whole();
+    // These listeners stay as long as the request: whoever has the body now lets go of it.
+    body = new CollectedBytes();
+    done(whole);
   });
 }
 

@@ -51,6 +51,30 @@ export function holdUntilClosed(
   return holding;
 }
 
+/**
+ * Begins to hold what a request takes, until its answer is made or the client is gone. How long the client
+ * then takes to read is for the bytes of the answer to pay: a few who do not read would keep all others out.
+ * @param letGo as of `HeldBytes.hold`
+ * @param onAnswered told when the answer is made: nothing is to keep the request any longer
+ */
+export function holdUntilAnswered(
+  bytes: HeldBytes,
+  response: ServerResponse,
+  letGo: () => void,
+  onAnswered?: () => void,
+): Holding {
+  const holding = holdUntilClosed(bytes, response, letGo);
+  // No event tells it of an answer that is made behind others on its connection.
+  response.end = new Proxy(response.end.bind(response), {
+    apply: (end, _self, given) => {
+      holding.release();
+      onAnswered?.();
+      return Reflect.apply(end, response, given);
+    },
+  });
+  return holding;
+}
+
 interface Held {
   sizeBytes: number;
   /** When it was last nothing, or last became less. */

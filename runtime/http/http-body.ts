@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { hasRepeatedField } from "../../chain/encoding/json-fields.js";
 import { CollectedBytes } from "./collected-bytes.js";
-import { COUNTED_BYTES, type HeldBytes, type Holding, holdUntilClosed } from "./held-bytes.js";
+import { COUNTED_BYTES, type HeldBytes, type Holding, holdUntilAnswered } from "./held-bytes.js";
 import { requestError } from "./http-errors.js";
 
 /** Deeper JSON has no use in any of our APIs and could exhaust the validators' stack. */
@@ -14,10 +14,12 @@ const MAX_DISCARDED_BYTES = 64 * 1024 * 1024;
 /** Whole bodies only, so nothing is kept from one to the next. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Where a body is counted, with those of all other connections, until its answer is over. */
+/** Where a body is counted, with those of all other connections, until its answer is made. */
 export interface BodyRoom {
   readonly unread: HeldBytes;
   readonly response: ServerResponse;
+  /** Lets go of a body that counted, and of what was made of it: its answer is made. */
+  readonly forget: () => void;
 }
 
 /**
@@ -52,8 +54,8 @@ export async function readBody(
         return;
       }
       if (room === undefined || body.sizeBytes <= COUNTED_BYTES) return;
-      const { unread, response } = room;
-      holding ??= holdUntilClosed(unread, response, () => refuse(noRoom()));
+      const { unread, response, forget } = room;
+      holding ??= holdUntilAnswered(unread, response, () => refuse(noRoom()), forget);
       holding.update(body.sizeBytes);
     });
     request.on("end", () => {
@@ -61,6 +63,8 @@ export async function readBody(
       request.removeListener("close", onClose);
       holding?.pin();
       resolve(body.whole());
+      // These listeners stay as long as the request.
+      body = new CollectedBytes();
     });
     request.on("error", (cause) => reject(requestError(400, "the body broke off", { cause })));
     request.on("close", onClose);

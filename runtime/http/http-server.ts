@@ -131,6 +131,8 @@ const MAX_CONNECTIONS = 4_096;
 /** Bodies of all connections: some of the largest, or a thousand of the usual bound. */
 const USUAL_UNREAD_BYTES = 64 * 1024 * 1024;
 
+const NO_BODY = Buffer.alloc(0);
+
 /** Seconds behind every 429: too many calls (`HttpAccess`), or no room for large bodies. */
 const PACE_SECONDS = "1";
 
@@ -256,7 +258,7 @@ class OpenApiServer implements HttpServer {
     takeOriginForm(request);
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const state: RequestState = {
-      rawBody: Buffer.alloc(0),
+      rawBody: NO_BODY,
       caller: undefined,
       leaving: leavingOf(response),
     };
@@ -275,7 +277,11 @@ class OpenApiServer implements HttpServer {
         state.caller = await this.#gate.admit({ method, path, headers: request.headers });
       }
       const { bodyLimitBytes } = this.#options;
-      const room = { unread: this.#unread, response };
+      const forget = () => {
+        state.rawBody = NO_BODY;
+        Object.assign(request, { body: undefined });
+      };
+      const room = { unread: this.#unread, response, forget };
       state.rawBody = await readBody(request, bodyLimitBytes, room);
       if (state.caller !== undefined) {
         const { rawBody, caller } = state;

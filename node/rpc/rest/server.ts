@@ -169,11 +169,10 @@ class Rest {
   ): Promise<void> {
     const { request, response } = exchanged;
     const { queries, log } = this.options;
-    const gone = new AbortController();
-    response.once("close", () => gone.abort(new DOMException("the client is gone", "AbortError")));
+    const gone = goneOf(response);
     const { served } = match;
     try {
-      await queries.bounded("rest", gone.signal, async (signal) => {
+      await queries.bounded("rest", gone, async (signal) => {
         const height = queries.heightOf(heightNamed(request));
         const message = await readInTurn(query.length + (body?.length ?? 0), signal, () =>
           requestOf(match, this.reader, query, body),
@@ -216,6 +215,13 @@ class Rest {
     if (allowedOrigins.includes("*")) return { "Access-Control-Allow-Origin": "*", ...exposed };
     return { "Access-Control-Allow-Origin": origin, Vary: "Origin", ...exposed };
   }
+}
+
+/** Fires when the client is gone. Made here, where its listener keeps no body. */
+function goneOf(response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort(new DOMException("the client is gone", "AbortError")));
+  return gone.signal;
 }
 
 /** The height in a request's header, with or without the gateway's prefix of metadata. */

@@ -4,7 +4,13 @@ import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
-import { listen, type RpcServer, stopServer } from "../../../node/rpc/http-listener.js";
+import {
+  listen,
+  readBody,
+  type RpcServer,
+  sendPieces,
+  stopServer,
+} from "../../../node/rpc/http-listener.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createGate } from "../../helpers/gate.js";
@@ -134,4 +140,34 @@ describe("requests without a wait for their answers", () => {
       return seen.text.split("here").length === 2_001;
     }, WAIT);
   });
+});
+
+it("large requests take no room once their answers are made, also where nobody takes these", async () => {
+  const memory = createClientMemory(systemClock);
+  const answer = Buffer.alloc(16 * 1024 * 1024, " ");
+  let answered = 0;
+  const server = createServer((request, response) => {
+    const exchanged = { request, response, memory };
+    readBody(
+      exchanged,
+      () => 1_000_000,
+      (body) => {
+        expect(body).toHaveLength(100_000);
+        sendPieces(exchanged, 200, [answer], {});
+        answered += 1;
+      },
+    );
+  });
+  const { port, host } = await listen(server, { name: "test", listen: HERE, log });
+  cleanups.push(() => stopServer(server));
+  const socket = connect(port, host);
+  cleanups.push(() => socket.destroy());
+  socket.on("error", () => undefined);
+  socket.pause();
+  const asked = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n${" ".repeat(100_000)}`;
+  // The answers behind the first have no socket yet.
+  socket.write(asked.repeat(3));
+  await until(() => answered === 3, WAIT);
+  expect(memory.unread.totalBytes).toBe(0);
+  expect(memory.unsent.totalBytes).toBe(3 * answer.length);
 });

@@ -1,4 +1,5 @@
 /** Clients of an API that send large bodies and do not end them: counted, bounded, let go. */
+import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "@jest/globals";
 import { CLIENT_PATIENCE, HeldBytes } from "../../../../runtime/http/held-bytes.js";
@@ -15,6 +16,7 @@ import { until } from "../../../helpers/until.js";
 const BODY_BYTES = 1024 * 1024;
 const SENT_BYTES = 900_000;
 const MAX_BYTES = 8 * BODY_BYTES;
+const LARGE_ANSWER = 16 * BODY_BYTES;
 const WAIT = { timeoutMs: 60_000 };
 
 const cleanups: (() => unknown)[] = [];
@@ -25,6 +27,7 @@ afterEach(async () => {
 /** A server whose handler answers once the gate is open. */
 async function start() {
   const unread = new HeldBytes({ maxBytes: MAX_BYTES, ...CLIENT_PATIENCE }, systemClock);
+  const unsent = new HeldBytes({ maxBytes: 2 * LARGE_ANSWER, ...CLIENT_PATIENCE }, systemClock);
   const gate = createGate();
   const server = createHttpServer({
     name: "test-api",
@@ -36,7 +39,8 @@ async function start() {
         path: "/v1/things",
         handler: async ({ rawBody }) => {
           if (rawBody.length > 1_000) await gate.opened;
-          return { status: 201, body: { made: "x" } };
+          const isLarge = Buffer.from(rawBody).includes("large answer");
+          return { status: 201, body: { made: isLarge ? "x".repeat(LARGE_ANSWER) : "x" } };
         },
       },
     ],
@@ -49,11 +53,12 @@ async function start() {
     metrics: createMetrics({ processMetrics: false }),
     bodyLimitBytes: BODY_BYTES,
     unread,
+    unsent,
   });
   await server.start();
   // In the other order: its end waits for its answers.
   cleanups.push(() => server.stop(), gate.open);
-  return { unread, gate, port: server.port };
+  return { unread, unsent, gate, port: server.port };
 }
 
 /** Sends most of a body, and nothing more. */
@@ -117,4 +122,21 @@ it("a body that breaks off, or is too long, leaves nothing behind", async () => 
   expect(await long.answered(1)).toEqual(["HTTP/1.1 413"]);
   expect(unread.totalBytes).toBe(0);
   expect(unread.letGoCount).toBe(0);
+});
+
+it("a body takes no room once its answer is made, also where nobody takes that", async () => {
+  const { unread, unsent, gate, port } = await start();
+  gate.open();
+  const socket = connect(port, "127.0.0.1");
+  cleanups.push(() => socket.destroy());
+  socket.on("error", () => undefined);
+  socket.pause();
+  const body = JSON.stringify({ amountAtoken: "1", note: `large answer${" ".repeat(SENT_BYTES)}` });
+  socket.write(
+    "POST /v1/things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  await until(() => unsent.totalBytes > 0, WAIT);
+  expect(unread.totalBytes).toBe(0);
+  expect(unread.letGoCount + unsent.letGoCount).toBe(0);
 });
