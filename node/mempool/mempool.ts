@@ -12,7 +12,7 @@ import type { BlockLimits, BlockPool, HeadChange } from "../blocks/block-pool.js
 import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import { type PoolRules, type StateAtHead, waitReason } from "./admission/admission.js";
-import { Intakes } from "./admission/intake.js";
+import { Intakes, type Way, wayOf } from "./admission/intake.js";
 import { MinedBlock } from "./mined-block.js";
 import { BlockSelection } from "./order/ordering.js";
 import { OutcomeHistory } from "./outcome-history.js";
@@ -27,7 +27,7 @@ import {
   type Judgement,
   type PoolJournal,
 } from "./pool-journal.js";
-import { DEFAULT_POOL_LIMITS, PEER_SHARE, type PoolLimits } from "./pool-limits.js";
+import { DEFAULT_POOL_LIMITS, OTHERS_SHARE, type PoolLimits } from "./pool-limits.js";
 import type { NetworkPool, PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
 import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
@@ -123,12 +123,13 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     origin: TransactionOrigin = "client",
   ): Promise<readonly Answer[]> {
     const sizeBytes = raws.reduce((sum, raw) => sum + raw.length, 0);
-    const refusal = this.refusal({ count: raws.length, sizeBytes, origin });
+    const way = wayOf(raws, origin);
+    const refusal = this.refusal({ count: raws.length, sizeBytes, way });
     if (refusal !== undefined) return raws.map(() => this.counted(refusal));
     this.waitingCount += raws.length;
     this.waitingBytes += sizeBytes;
     try {
-      const { prepared, committed } = await this.intakes.take(raws, origin, (items) => {
+      const { prepared, committed } = await this.intakes.take(raws, way, (items) => {
         const entries = items.filter((item): item is PoolEntry => "tx" in item);
         const admissions = entries.map((entry) => ({ entry, origin }));
         // The promise travels in an object: the next call need not wait for this one's commit.
@@ -289,13 +290,13 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   private refusal(call: {
     readonly count: number;
     readonly sizeBytes: number;
-    readonly origin: TransactionOrigin;
+    readonly way: Way;
   }): PoolError | undefined {
     if (this.closed) return nodeHalted("it is shutting down");
     const reason = this.ports.haltReason();
     if (reason !== undefined) return nodeHalted(reason);
     const { waitingCount, waitingBytes } = this.limits;
-    const share = call.origin === "peer" ? PEER_SHARE : 1;
+    const share = call.way === "evm" ? 1 : OTHERS_SHARE;
     const tooMany = this.waitingCount + call.count > waitingCount * share;
     const tooLarge = this.waitingBytes + call.sizeBytes > waitingBytes * share;
     return tooMany || tooLarge ? poolFull() : undefined;

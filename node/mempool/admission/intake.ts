@@ -1,5 +1,5 @@
 /**
- * The ways into the pool, one for clients and one for peers: each decodes, checks what needs no state,
+ * The ways into the pool, two for clients and one for peers: each decodes, checks what needs no state,
  * and has the sender recovered, once. Recovery of several calls may be under way together; they are
  * handed on one after the other, so that the order of receipt holds.
  */
@@ -28,7 +28,7 @@ import {
 import { sizeFault } from "../../../chain/transaction-rules.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { Clock } from "../../../runtime/process/clock.js";
-import { SLICE_MS } from "../../../runtime/process/main-thread.js";
+import { RestingLane } from "../../../runtime/process/resting-lane.js";
 import { ownFault, type PoolRules } from "./admission.js";
 import { ownCosmosFault, readCosmos, sdkRefusal } from "./cosmos-admission.js";
 import { DecodedRoom, type RoomShare } from "./decoded-room.js";
@@ -51,16 +51,35 @@ export interface IntakePorts {
   readonly recovery: SenderRecovery;
   /** The next number of an entry: above all others, whichever way they came. */
   nextSequence(): number;
+  /** Where signatures of Cosmos transactions are looked at on this thread, whichever way they came. */
+  readonly checking: RestingLane;
+}
+
+/** The ways in. */
+export type Way = "evm" | "cosmos" | "peer";
+
+/**
+ * The way of one call's transactions. What clients send of Cosmos' may take long to verify and need not be
+ * paid for: payments on the EVM do not wait for it.
+ */
+export function wayOf(raws: readonly Uint8Array[], origin: TransactionOrigin): Way {
+  if (origin === "peer") return "peer";
+  return raws.some(isCosmosBytes) ? "cosmos" : "evm";
 }
 
 /** Plain transactions that are decoded before other work gets its turn: about 1 ms. */
 const DECODED_PER_TURN = 256;
+const DECODED_PER_MS = 256;
 
 /** Entries that are made before other work gets its turn: about 1 ms, most of it their SDK hashes. */
 const NUMBERED_PER_TURN = 64;
 
 /** Signatures of plain Cosmos transactions before other work gets its turn: about 1.5 ms. */
 const VERIFIED_PER_TURN = 16;
+const VERIFIED_PER_MS = 10;
+
+/** What is on its way in is judged, whoever has gone. */
+const NEVER = new AbortController().signal;
 
 /**
  * Bytes for which a transaction counts as one more plain one. The largest take a thousand times as long
@@ -95,16 +114,20 @@ export interface Judging {
 }
 
 /**
- * A way in for each origin: what peers send is free and may take long to verify, and no client is to
- * wait for it.
+ * All ways in: what peers send is free and may take long to verify, and no client is to wait for it; nor
+ * is a client of the EVM for what takes long of Cosmos'.
  */
 export class Intakes {
-  private readonly lanes: Readonly<Record<TransactionOrigin, Intake>>;
+  private readonly ways: Readonly<Record<Way, Intake>>;
   private nextSequence = 0;
 
-  constructor(ports: Omit<IntakePorts, "nextSequence">) {
-    const all = { ...ports, nextSequence: () => this.nextSequence++ };
-    this.lanes = { client: new Intake(all), peer: new Intake(all) };
+  constructor(ports: Omit<IntakePorts, "nextSequence" | "checking">) {
+    const checking = new RestingLane({
+      monotonicMs: () => ports.clock.monotonicMs(),
+      rest: (ms) => rest(ms, undefined, { ref: false }),
+    });
+    const all = { ...ports, checking, nextSequence: () => this.nextSequence++ };
+    this.ways = { evm: new Intake(all), cosmos: new Intake(all), peer: new Intake(all) };
   }
 
   /** Later entries are numbered above this one, which came out of the journal. */
@@ -112,19 +135,31 @@ export class Intakes {
     this.nextSequence = Math.max(this.nextSequence, sequence + 1);
   }
 
-  /** See `Intake`; calls of the other origin are not waited for. */
+  /**
+   * See `Intake`; calls that go another way are not waited for. Only Cosmos' come behind all that clients
+   * sent before: one whose sequence follows would else be refused for it.
+   */
   take<Result extends Judging>(
     raws: readonly Uint8Array[],
-    origin: TransactionOrigin,
+    way: Way,
     use: (prepared: readonly Prepared[]) => Result,
   ): Promise<Result> {
-    return this.lanes[origin].take(raws, origin, use);
+    const { evm } = this.ways;
+    const others = way === "cosmos" ? evm.idle() : undefined;
+    return this.ways[way].take(raws, way === "peer" ? "peer" : "client", { use, others });
   }
 
   /** Resolves when no call is being prepared. */
   async idle(): Promise<void> {
-    await Promise.all([this.lanes.client.idle(), this.lanes.peer.idle()]);
+    await Promise.all(Object.values(this.ways).map((way) => way.idle()));
   }
+}
+
+/** What is done with a call's transactions, and what comes before. */
+interface Handing<Result> {
+  readonly use: (prepared: readonly Prepared[]) => Result;
+  /** Calls that go another way; never rejected. */
+  readonly others: Promise<void> | undefined;
 }
 
 /** Turns raw transactions into entries, numbered in the order of receipt. */
@@ -134,20 +169,21 @@ class Intake {
   private verified = 0;
   private decodedAhead = 0;
   private readonly room = new DecodedRoom();
-  /** Calls are decoded one after the other, and so are they handed on. */
+  /** Calls are decoded one after the other, looked at on this thread, and handed on. */
   private decoding: Promise<unknown> = Promise.resolve();
+  private checking: Promise<unknown> = Promise.resolve();
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly ports: IntakePorts) {}
 
   /**
    * Prepares one call's transactions and hands them to `use`, after those of all earlier calls
-   * and before those of the next.
+   * and before those of the next; where it is given, also after `others`.
    */
   take<Result extends Judging>(
     raws: readonly Uint8Array[],
     origin: TransactionOrigin,
-    use: (prepared: readonly Prepared[]) => Result,
+    { use, others }: Handing<Result>,
   ): Promise<Result> {
     const { clock } = this.ports;
     const receipt = { receivedAtMs: clock.nowMs(), heldSinceMs: clock.monotonicMs() };
@@ -160,6 +196,7 @@ class Intake {
     recovered.catch(() => undefined);
     const turn = before.then(async () => {
       try {
+        if (others !== undefined) await others;
         const judging = use(await this.number(await recovered, receipt, origin));
         const leave = () => share.leave();
         judging.committed.then(leave, leave);
@@ -194,11 +231,14 @@ class Intake {
     const decoded: Decoded[] = [];
     for (const raw of raws) {
       await share.enter();
+      const startMs = isPlain(raw) ? undefined : this.ports.clock.monotonicMs();
       const item = this.decode(ownBytes(raw), origin);
       if (!isSettled(item)) share.hold(decodedBytes(item));
       decoded.push(item);
       // Counted over all calls: many small ones would hold up the process like one large one.
       this.decoded += weightOf(raw);
+      // Bytes say little of lists in lists.
+      if (startMs !== undefined) this.decoded += this.msSince(startMs) * DECODED_PER_MS;
       if (this.decoded < DECODED_PER_TURN) continue;
       this.decoded = 0;
       await nextTurn();
@@ -241,40 +281,64 @@ class Intake {
     const asked: CosmosTransaction[] = [];
     const checks: SignatureCheck[] = [];
     const doubtful: CosmosTransaction[] = [];
-    for (const item of decoded) {
-      if (isSettled(item) || item.type !== "cosmos") continue;
-      const check = await this.paced(item, () => usualSignatureCheck(item, rules));
+    const all = decoded.filter((item): item is CosmosTransaction => {
+      return !isSettled(item) && item.type === "cosmos";
+    });
+    await this.eachPaced(all, (item) => {
+      const check = usualSignatureCheck(item, rules);
       if (check === undefined) {
         doubtful.push(item);
       } else {
         asked.push(item);
         checks.push(check);
       }
-    }
+    });
     const isRight = checks.length > 0 ? await recovery.verify(checks) : [];
     doubtful.push(...asked.filter((_, index) => isRight[index] !== true));
     // Of another form, or nobody's: these are looked at as a whole.
-    for (const item of doubtful) {
-      const fault = await this.paced(item, () => signatureFault(item, rules));
+    await this.eachPaced(doubtful, (item) => {
+      const fault = signatureFault(item, rules);
       if (fault !== undefined) refused.set(item, sdkRefusal(fault));
-    }
+    });
     return refused;
   }
 
-  /** Work on a transaction on this thread, a few at a time. */
-  private async paced<Result>(item: CosmosTransaction, work: () => Result): Promise<Result> {
-    const { clock } = this.ports;
-    const startMs = clock.monotonicMs();
-    const result = work();
-    const tookMs = clock.monotonicMs() - startMs;
-    // Nobody has paid for it yet: the making of blocks gets as much of the thread.
-    if (tookMs >= SLICE_MS) await rest(tookMs, undefined, { ref: false });
-    this.verified += weightOf(item.raw);
-    if (this.verified >= VERIFIED_PER_TURN) {
-      this.verified = 0;
-      await nextTurn();
-    }
-    return result;
+  /**
+   * Work on a call's transactions on this thread, a few at a time. Calls do theirs one after the other:
+   * however many there are, no more than one of each way in waits for its turn.
+   */
+  private async eachPaced(
+    items: readonly CosmosTransaction[],
+    work: (item: CosmosTransaction) => void,
+  ): Promise<void> {
+    if (items.length === 0) return;
+    const before = this.checking;
+    const inTurn = async () => {
+      await before;
+      for (const item of items) await this.paced(item, work);
+    };
+    const turn = inTurn();
+    this.checking = turn.catch(() => undefined);
+    await turn;
+  }
+
+  /** Nobody has paid for it yet: behind what takes long the making of blocks gets as much of the thread. */
+  private async paced(
+    item: CosmosTransaction,
+    work: (item: CosmosTransaction) => void,
+  ): Promise<void> {
+    await this.ports.checking.run(NEVER, () => {
+      const startMs = this.ports.clock.monotonicMs();
+      work(item);
+      this.verified += weightOf(item.raw) + this.msSince(startMs) * VERIFIED_PER_MS;
+    });
+    if (this.verified < VERIFIED_PER_TURN) return;
+    this.verified = 0;
+    await nextTurn();
+  }
+
+  private msSince(startMs: number): number {
+    return this.ports.clock.monotonicMs() - startMs;
   }
 
   private async recoverAll(
@@ -320,6 +384,11 @@ class Intake {
  */
 function ownBytes(raw: Uint8Array): Uint8Array {
   return raw.length === raw.buffer.byteLength ? raw : new Uint8Array(raw);
+}
+
+/** Of the EVM and small: reading one takes no longer than another. */
+function isPlain(raw: Uint8Array): boolean {
+  return raw.length < BYTES_OF_ONE && !isCosmosBytes(raw);
 }
 
 /** How many plain transactions one is. */

@@ -3,14 +3,26 @@ import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { type Address, parseAddress, toBech32 } from "../../../chain/address.js";
 import { decodedBytes } from "../../../chain/cosmos/decoded-bytes.js";
+import { parseHexBytes } from "../../../chain/hex.js";
 import { recoverSender, type SignedTransaction } from "../../../chain/transaction.js";
+import { Intakes } from "../../../node/mempool/admission/intake.js";
 import {
   InlineRecovery,
   type SenderRecovery,
 } from "../../../node/mempool/recovery/sender-recovery.js";
+import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
-import { account, createFixture, drain, listing, refusal, submit, transfer } from "./support.js";
+import {
+  account,
+  CHAIN_ID,
+  createFixture,
+  drain,
+  listing,
+  refusal,
+  submit,
+  transfer,
+} from "./support.js";
 
 const alice = account(1);
 const bob = account(2);
@@ -67,10 +79,12 @@ async function nextTurns(count: number): Promise<undefined> {
   return undefined;
 }
 
+const mnemonic = "test test test test test test test test test test test junk";
+const owner = Wallet.fromPhrase(mnemonic);
+const sender = toBech32(parseAddress(owner.address));
+
 /** Cosmos transactions of many coins, signed for another chain: all of each is hashed to find that out. */
 function longToVerify(count: number): readonly Uint8Array[] {
-  const mnemonic = "test test test test test test test test test test test junk";
-  const sender = toBech32(parseAddress(Wallet.fromPhrase(mnemonic).address));
   const receiver = toBech32(bob.address);
   const coins = (amount: number) => [{ denom: "atoken", amount: String(amount) }];
   const outputs = Array.from({ length: 100 }, () => ({ address: receiver, coins: coins(1) }));
@@ -276,6 +290,99 @@ describe("what clients send", () => {
     expect(isJudged).toBe(false);
     await judging;
     for (const answer of await peers) expect(codeOf(answer)).toBe("SDK_FAULT");
+  });
+});
+
+describe("Cosmos transactions of clients", () => {
+  it("are not waited for by those of the EVM, though they came before", async () => {
+    const { pool } = await createFixture();
+    const cosmos = pool.submit(longToVerify(30));
+    let isJudged = false;
+    const judging = cosmos.then(() => (isJudged = true));
+    expect(await submit(pool, transfer(alice, 0))).toEqual([transfer(alice, 0).hash]);
+    expect(isJudged).toBe(false);
+    await judging;
+    for (const answer of await cosmos) expect(codeOf(answer)).toBe("SDK_FAULT");
+  });
+
+  it("are judged behind those of the EVM that came before: their sender's sequence follows", async () => {
+    const recovery = new HeldRecovery();
+    recovery.verify = async () => [true];
+    const { pool } = await createFixture({ recovery });
+    const key = parseHexBytes(owner.privateKey);
+    const before = submit(pool, transfer({ key, address: parseAddress(owner.address) }, 0));
+    const amount = [{ denom: "atoken", amount: "7" }];
+    const value = { fromAddress: sender, toAddress: toBech32(bob.address), amount };
+    const message = { typeUrl: "/cosmos.bank.v1beta1.MsgSend", value };
+    const fee = [{ denom: "atoken", amount: "7000000" }];
+    const asked = { messages: [message], chainId: "chain_6940-1", gas: 70_000, fee, sequence: 1 };
+    const [next] = signWithCosmJs(mnemonic, [asked]);
+    if (next === undefined) throw new Error("nothing was signed");
+    const after = pool.submit([next.raw]);
+    await recovery.held(1);
+    await nextTurns(50);
+    recovery.calls[0]?.answer();
+    expect([codeOf((await before)[0]), codeOf((await after)[0])]).toEqual([undefined, undefined]);
+  });
+
+  it("leave room for those of the EVM to be looked at, however many there are", async () => {
+    const { pool } = await createFixture({ limits: { waitingCount: 8 } });
+    const unread = Buffer.from([0x0a]);
+    const cosmos = Array.from({ length: 8 }, () => pool.submit([unread]));
+    const own = transfer(alice, 0);
+    expect(await submit(pool, own)).toEqual([own.hash]);
+    const codes = (await Promise.all(cosmos)).flat().map(codeOf);
+    expect(codes.filter((code) => code === "POOL_FULL")).toHaveLength(2);
+  });
+
+  it("are looked at one after the other, however many calls there are", async () => {
+    let nowMs = 0;
+    const done = { read: 0, verified: 0 };
+    const most = { ...done };
+    const intakes = new Intakes({
+      // Each look at the clock finds that long work was done.
+      clock: { nowMs: () => nowMs, monotonicMs: () => (nowMs += 4) },
+      rules: {
+        ...COSMOS_RULES,
+        chainId: CHAIN_ID,
+        minGasPriceAtoken: 1n,
+        maxTransactionGas: 30_000_000n,
+        get maxTransactionBytes() {
+          done.read += 1;
+          return COSMOS_RULES.maxTransactionBytes;
+        },
+        get cosmosChainId() {
+          done.verified += 1;
+          return COSMOS_RULES.cosmosChainId;
+        },
+      },
+      isKnown: () => false,
+      priceToReachAtoken: () => 0n,
+      recovery: new InlineRecovery(),
+    });
+    let isOver = false;
+    let last = { ...done };
+    const look = () => {
+      most.read = Math.max(most.read, done.read - last.read);
+      most.verified = Math.max(most.verified, done.verified - last.verified);
+      last = { ...done };
+      if (!isOver) setImmediate(look);
+    };
+    setImmediate(look);
+    const raws = longToVerify(2);
+    const calls = Array.from({ length: 10 }, (_, index) =>
+      intakes.take(raws, index % 2 === 0 ? "cosmos" : "peer", (prepared) => {
+        expect(prepared.map(codeOf)).toEqual(["SDK_FAULT", "SDK_FAULT"]);
+        return { committed: Promise.resolve() };
+      }),
+    );
+    await Promise.all(calls);
+    isOver = true;
+    expect(done.read).toBe(20);
+    // One of clients, one of peers.
+    expect(most.read).toBeLessThanOrEqual(2);
+    // The chain is looked at twice for a signature that is wrong.
+    expect(most.verified).toBeLessThanOrEqual(2);
   });
 });
 
