@@ -1,4 +1,7 @@
-/** Turns for work that takes much memory: so many at a time, all others in the order they came. */
+/**
+ * Turns for work that takes much memory: so many at a time. Clients that are told apart have theirs one after
+ * the other, however many each of them waits for; what is one's own comes in order.
+ */
 
 /** How many there are, and what is thrown where too many wait. */
 export interface TurnBounds {
@@ -7,28 +10,37 @@ export interface TurnBounds {
   readonly full: () => Error;
 }
 
-/** One line for everybody who wants the same. */
+/** Somebody who waits. */
+interface Waiting {
+  readonly client: string;
+  readonly begin: () => void;
+  readonly refuse: (error: Error) => void;
+}
+
+/** The lines of all who want the same. */
 export class Turns {
   private running = 0;
-  private readonly waiting: (() => void)[] = [];
+  private waiting = 0;
+  /** By client, in the order of their turns; no line is empty. */
+  private readonly lines = new Map<string, Waiting[]>();
 
   constructor(private readonly bounds: TurnBounds) {}
 
   /** Those who have a turn or wait for one, for tests and metrics. */
   get counts(): { readonly running: number; readonly waiting: number } {
-    return { running: this.running, waiting: this.waiting.length };
+    return { running: this.running, waiting: this.waiting };
   }
 
   /**
-   * Waits for a turn, in order. @returns gives it back; to be called once
-   * @throws the signal's reason; what the bounds say where too many wait already
+   * Waits for a turn. @returns gives it back; to be called once
+   * @param client whose turn it is; who is not told apart is one with all others of whom nothing is known
+   * @throws the signal's reason; what the bounds say where too many wait, and this is the last in the
+   * longest line
    */
-  async enter(signal: AbortSignal): Promise<() => void> {
+  async enter(signal: AbortSignal, client = ""): Promise<() => void> {
     signal.throwIfAborted();
-    const { maxRunning, maxWaiting, full } = this.bounds;
-    if (this.running < maxRunning) this.running += 1;
-    else if (this.waiting.length < maxWaiting) await this.turn(signal);
-    else throw full();
+    if (this.running < this.bounds.maxRunning) this.running += 1;
+    else await this.turn(signal, client);
     return () => this.leave();
   }
 
@@ -42,25 +54,61 @@ export class Turns {
     }
   }
 
-  private turn(signal: AbortSignal): Promise<void> {
+  private turn(signal: AbortSignal, client: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      const begin = () => {
-        signal.removeEventListener("abort", onAbort);
-        resolve();
+      const end = () => signal.removeEventListener("abort", onAbort);
+      const one: Waiting = {
+        client,
+        begin: () => {
+          end();
+          resolve();
+        },
+        refuse: (error) => {
+          end();
+          reject(error);
+        },
       };
       const onAbort = () => {
-        this.waiting.splice(this.waiting.indexOf(begin), 1);
+        this.remove(one);
         reject(signal.reason);
       };
-      this.waiting.push(begin);
       signal.addEventListener("abort", onAbort, { once: true });
+      this.add(one);
     });
+  }
+
+  private add(one: Waiting): void {
+    const own = this.lines.get(one.client) ?? [];
+    own.push(one);
+    this.lines.set(one.client, own);
+    this.waiting += 1;
+    if (this.waiting <= this.bounds.maxWaiting) return;
+    let longest = own;
+    for (const line of this.lines.values()) if (line.length > longest.length) longest = line;
+    const last = longest.at(-1);
+    if (last === undefined) return;
+    this.remove(last);
+    last.refuse(this.bounds.full());
+  }
+
+  private remove(one: Waiting): void {
+    const line = this.lines.get(one.client) ?? [];
+    line.splice(line.indexOf(one), 1);
+    if (line.length === 0) this.lines.delete(one.client);
+    this.waiting -= 1;
   }
 
   private leave(): void {
     // The turn goes straight to the next in line, so that nobody overtakes it.
-    const next = this.waiting.shift();
-    if (next === undefined) this.running -= 1;
-    else next();
+    const [line] = this.lines.values();
+    const next = line?.[0];
+    if (line === undefined || next === undefined) {
+      this.running -= 1;
+      return;
+    }
+    this.remove(next);
+    // The client goes behind all others.
+    if (this.lines.delete(next.client)) this.lines.set(next.client, line);
+    next.begin();
   }
 }

@@ -4,6 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Height } from "../../../chain/hex.js";
+import { Wanted } from "../../../runtime/process/wanted.js";
 import type { Database } from "../database.js";
 import type { StoreBase } from "../store-base.js";
 import { type TrieKey, withTrieAt } from "./trie-past.js";
@@ -63,7 +64,8 @@ export class SharedWalks {
 
   private async walk(height: Height, all: readonly Waiting[]): Promise<void> {
     const keys = all.flatMap((one) => one.keys);
-    const { signal, release } = untilNobodyWants(all.map((one) => one.signal));
+    const wanted = new Wanted(all.map((one) => one.signal));
+    const { signal } = wanted;
     try {
       signal.throwIfAborted();
       await withTrieAt(this.database, keys, { height, base: this.base, signal }, (reader) =>
@@ -72,7 +74,7 @@ export class SharedWalks {
     } catch (error) {
       for (const { fail, signal: own } of all) fail(own.aborted ? own.reason : error);
     } finally {
-      release();
+      wanted.release();
     }
   }
 }
@@ -85,20 +87,4 @@ function countThatFit(waiting: readonly Waiting[]): number {
     if (count > 0 && keys > MAX_KEYS) break;
   }
   return count;
-}
-
-/** A signal that fires when all of several have: then nobody is left who wants the work. */
-function untilNobodyWants(signals: readonly AbortSignal[]) {
-  const all = new AbortController();
-  const look = () => {
-    if (signals.every(({ aborted }) => aborted)) all.abort(signals[0]?.reason);
-  };
-  for (const signal of signals) signal.addEventListener("abort", look);
-  look();
-  return {
-    signal: all.signal,
-    release: () => {
-      for (const signal of signals) signal.removeEventListener("abort", look);
-    },
-  };
 }

@@ -20,6 +20,7 @@ import {
   placeOf,
   receiptTexts,
 } from "../../../view/evm-json.js";
+import { type Asker, Askers } from "./askers.js";
 import { cosmosJson, journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
 import type { EvmApiOptions, EvmRpcLimits } from "../options.js";
 import { responseTooLarge } from "../errors.js";
@@ -75,17 +76,29 @@ const VARIANTS = {
 
 type Variant = keyof typeof VARIANTS;
 
+/** Which text it is. */
+interface AskedText {
+  readonly height: Height;
+  readonly variant: Variant;
+}
+
 /** Part of the byte budget for answers of eth_getLogs. */
 const LOG_SHARE = 0.25;
 
 /** Texts that are remembered as too large: a key and a number each. */
 const MAX_EXCEEDED = 1_000;
 
-/** Nobody's end stops what others wait for. */
+/** What is being made goes on: who has given it up asks again, and finds it. */
 const NEVER = new AbortController().signal;
 
 /** Memory that an entry takes beside its bytes. */
 const ENTRY_BYTES = 200;
+
+/** A text that is on its way, and who waits for it. */
+interface Making {
+  readonly made: Promise<RawJson | undefined>;
+  readonly askers: Askers;
+}
 
 /**
  * Blocks, receipts and journals as JSON, cached within a budget of bytes. Of what is larger than an answer
@@ -93,12 +106,14 @@ const ENTRY_BYTES = 200;
  */
 export class BlockJson {
   private readonly buffers: LRUCache<string, RawJson>;
-  private readonly making = new Map<string, Promise<RawJson | undefined>>();
+  private readonly making = new Map<string, Making>();
   /** Bytes than which a text is known to be larger. */
   private readonly exceeded = new LRUCache<string, number>({ max: MAX_EXCEEDED });
   private readonly responseBytes: number;
   /** Of its own: who waits for a block that is being made may have a place in the requests' lane. */
   private readonly lane = new LargeLane();
+  /** Indexes that payments wait for are made from these, and do not wait for what strangers look at. */
+  private readonly journalLane = new LargeLane();
   /** Answers of eth_getLogs by range and criteria. */
   readonly logAnswers: LRUCache<string, RawJson>;
 
@@ -117,30 +132,42 @@ export class BlockJson {
   }
 
   /** Block as eth_getBlockBy* gives it; undefined above the head. */
-  block(height: Height, full: boolean): MadeJson {
-    return this.cached(height, full ? "full" : "hashes");
+  block(height: Height, full: boolean, asker: Asker): MadeJson {
+    return this.cached({ height, variant: full ? "full" : "hashes" }, asker);
   }
 
   /** All receipts of a block, where they are no more than so many bytes. */
-  receipts(height: Height, maxBytes = this.responseBytes): MadeJson {
-    return this.cached(height, "receipts", maxBytes);
+  receipts(height: Height, asker: Asker, maxBytes = this.responseBytes): MadeJson {
+    return this.cached({ height, variant: "receipts" }, asker, maxBytes);
   }
 
   /** The answer of causeway_getBlockJournal. */
-  journal(height: Height): MadeJson {
-    return this.cached(height, "journal");
+  journal(height: Height, asker: Asker): MadeJson {
+    return this.cached({ height, variant: "journal" }, asker);
   }
 
-  private cached(height: Height, variant: Variant, maxBytes = this.responseBytes): MadeJson {
+  private cached(text: AskedText, asker: Asker, maxBytes = this.responseBytes): MadeJson {
+    const { height, variant } = text;
     const key = `${variant}/${height}`;
     const known = this.buffers.get(key);
     const leastBytes = this.exceeded.get(key) ?? -1;
     if (leastBytes >= maxBytes || (known?.content.length ?? 0) > maxBytes) throw responseTooLarge();
     const bounded = `${key}/${maxBytes}`;
-    const found = known ?? this.making.get(bounded);
-    if (found !== undefined) return found;
+    if (known !== undefined) return known;
     // Whoever asks for the same meanwhile waits for the same; nobody's end stops it for the others.
-    const made = this.make(height, variant, maxBytes)
+    const found = this.making.get(bounded);
+    found?.askers.add(asker);
+    if (found !== undefined) return found.made;
+    const askers = new Askers(asker);
+    const forget = () => {
+      if (this.making.get(bounded)?.askers === askers) this.making.delete(bounded);
+    };
+    // A journal keeps its place: an index that has lost patience asks again, and is not to be last for it.
+    const enter = () =>
+      variant === "journal"
+        ? askers.enterAnyway(this.journalLane)
+        : askers.enter(this.lane, forget);
+    const made = this.make(text, maxBytes, enter)
       .then((answer) => {
         if (answer !== undefined) this.buffers.set(key, answer);
         return answer;
@@ -150,15 +177,15 @@ export class BlockJson {
         if (isTooLarge) this.exceeded.set(key, Math.max(maxBytes, this.exceeded.get(key) ?? 0));
         throw error;
       })
-      .finally(() => this.making.delete(bounded));
-    this.making.set(bounded, made);
+      .finally(forget);
+    this.making.set(bounded, { made, askers });
     return made;
   }
 
   private async make(
-    height: Height,
-    variant: Variant,
+    { height, variant }: AskedText,
     maxBytes: number,
+    enter: () => Promise<() => void>,
   ): Promise<RawJson | undefined> {
     const outline = this.view.outline(height);
     if (outline === undefined) return undefined;
@@ -176,7 +203,7 @@ export class BlockJson {
     try {
       add(texts.start(outline));
       for (const page of this.view.pages(height)) {
-        if (sizeBytes > LARGE_BYTES) leave ??= await this.lane.enter(NEVER);
+        if (sizeBytes > LARGE_BYTES) leave ??= await enter();
         if (page.first > 0) add(",");
         if (claims !== undefined) notePage(claims, page);
         for (const text of texts.page(outline, page)) {

@@ -3,7 +3,13 @@ import { type Height, toQuantity } from "../../../../chain/hex.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { headerJson } from "../../../view/evm-json.js";
 import type { BlockJson } from "../json/block-json.js";
-import { type MethodEntries, method, RawJson, type RpcResult } from "../method.js";
+import {
+  type CallContext,
+  type MethodEntries,
+  method,
+  RawJson,
+  type RpcResult,
+} from "../method.js";
 import {
   parseBlockNumberOrTag,
   parseBlockRef,
@@ -23,23 +29,27 @@ export function blockMethods(view: ChainView, json: BlockJson): MethodEntries {
     const outline = height === undefined ? undefined : view.outline(height);
     return outline === undefined ? null : toQuantity(outline.transactionCount);
   };
-  const block = async (height: Height | undefined, full: boolean): Promise<RpcResult> =>
-    height === undefined ? null : ((await json.block(height, full)) ?? null);
+  const block = async (
+    height: Height | undefined,
+    full: boolean,
+    context: CallContext,
+  ): Promise<RpcResult> =>
+    height === undefined ? null : ((await json.block(height, full, context)) ?? null);
   return [
     method("eth_blockNumber", 0, () => toQuantity(view.head().height)),
-    method("eth_getBlockByNumber", 2, (params) => {
+    method("eth_getBlockByNumber", 2, (params, context) => {
       const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
       const full = params.optional(1, parseBoolean) ?? false;
-      return block(height, full);
+      return block(height, full, context);
     }),
-    method("eth_getBlockByHash", 2, (params) => {
+    method("eth_getBlockByHash", 2, (params, context) => {
       const height = view.heightOfHash(params.required(0, parseHashParam));
       const full = params.optional(1, parseBoolean) ?? false;
-      return block(height, full);
+      return block(height, full, context);
     }),
-    method("eth_getBlockReceipts", 1, async (params) => {
+    method("eth_getBlockReceipts", 1, async (params, context) => {
       const height = findBlock(view, params.required(0, parseBlockRef));
-      return height === undefined ? null : ((await json.receipts(height)) ?? null);
+      return height === undefined ? null : ((await json.receipts(height, context)) ?? null);
     }),
     method("eth_getHeaderByNumber", 1, (params) =>
       header(findBlock(view, params.required(0, parseBlockNumberOrTag))),

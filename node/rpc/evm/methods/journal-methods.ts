@@ -51,11 +51,11 @@ export function journalMethods(
   pool: TransactionPool,
 ): MethodEntries {
   return [
-    method("causeway_getBlockJournal", 1, async (params) => {
+    method("causeway_getBlockJournal", 1, async (params, context) => {
       const height = view.heightOfHash(params.required(0, parseHashParam));
       if (height === undefined) return null;
       if (height !== 0 && height < view.oldest().journal) throw historyPruned();
-      return (await json.journal(height)) ?? null;
+      return (await json.journal(height, context)) ?? null;
     }),
     method("causeway_getAccountJournal", 3, async (params, context) => {
       const address = params.required(0, parseAddressParam);

@@ -354,7 +354,8 @@ export class ClientLane {
   /** Sends what all clients share; false where that is more than they take. */
   private async sendAllReceipts(subscription: Subscription, height: Height): Promise<boolean> {
     try {
-      const all = await this.ports.json.receipts(height, SHARED_BYTES);
+      const asker = { signal: subscription.ending.signal, client: "" };
+      const all = await this.ports.json.receipts(height, asker, SHARED_BYTES);
       if (all === undefined) throw historyPruned();
       this.send(subscription, all.content.toString());
       return true;

@@ -17,6 +17,7 @@ const faucet = Wallet.fromPhrase(MNEMONIC);
 const to = parseAddress(`0x${"77".repeat(20)}`);
 const COUNT = 150;
 const AT_ONCE = 64;
+const ASKER = { signal: new AbortController().signal, client: "" };
 
 let chain: ExecutionChain;
 let raws: readonly Uint8Array[] = [];
@@ -103,7 +104,10 @@ describe("others get their turns while all of a block are read", () => {
 
   it.each([
     ["for a range of blocks", () => blockRangeJson(chain.view, alone, context)],
-    ["for the block's journal", () => new BlockJson(chain.view, limits, unsigned).journal(1)],
+    [
+      "for the block's journal",
+      () => new BlockJson(chain.view, limits, unsigned).journal(1, ASKER),
+    ],
     ["for an account's journal", entriesOf],
     ["for the block itself", () => chain.view.load(1, signal)],
   ])("%s", async (_, read) => {
@@ -114,7 +118,7 @@ describe("others get their turns while all of a block are read", () => {
   it("and the answers have all of them", async () => {
     chain.stores.blocks.forget(1);
     const range = Buffer.concat((await blockRangeJson(chain.view, alone, context)).pieces());
-    const journal = await new BlockJson(chain.view, limits, unsigned).journal(1);
+    const journal = await new BlockJson(chain.view, limits, unsigned).journal(1, ASKER);
     type Journal = { cosmosTransactions: { hash: string; index: number; dataIndex: number }[] };
     const { blocks } = JSON.parse(range.toString()) as { blocks: Journal[] };
     const own = JSON.parse(String(journal?.content)) as Journal;

@@ -9,6 +9,7 @@ import type { LogTest } from "../../../../node/view/chain-view.js";
 import { PAGE_TRANSACTIONS } from "../../../../node/view/block-pages.js";
 import type { EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
+import { Turns } from "../../../../runtime/process/turns.js";
 import { ALICE, BOB, createTestNode, signLegacy, type TestAnswer, transfer } from "./fixture.js";
 
 const CLIENTS = 12;
@@ -17,6 +18,9 @@ const BLOCKS = 6;
 const DATA_BYTES = 400_000;
 
 const KEYS = Array.from({ length: 1_024 }, (_, key) => `0x${key.toString(16)}`);
+
+type Asked = ReturnType<Awaited<ReturnType<typeof startNode>>["ask"]>;
+type Call = readonly [string, ...unknown[]];
 
 async function startNode(limits: Partial<EvmRpcLimits> = {}) {
   const node = createTestNode({ cacheBytes: 1, ...limits });
@@ -39,8 +43,8 @@ async function startNode(limits: Partial<EvmRpcLimits> = {}) {
     return pageLogs(height, start, isWanted);
   };
   /** Asks and leaves the answer where it is until it is taken. */
-  const ask = (...calls: readonly (readonly [string, ...unknown[]])[]) => {
-    const context = new RequestContext(60_000, undefined);
+  const askFrom = (remoteAddress: string, ...calls: readonly Call[]) => {
+    const context = new RequestContext(60_000, undefined, { remoteAddress });
     const body = calls.map(([method, ...params], id) => ({ jsonrpc: "2.0", id, method, params }));
     const text = JSON.stringify(calls.length === 1 ? body[0] : body);
     const made = Promise.resolve(node.api.dispatcher.handle(Buffer.from(text), context));
@@ -53,7 +57,8 @@ async function startNode(limits: Partial<EvmRpcLimits> = {}) {
     void watch();
     return client;
   };
-  return { ...node, read, ask };
+  const ask = (...calls: readonly Call[]) => askFrom("", ...calls);
+  return { ...node, read, ask, askFrom };
 }
 
 // Work is cut into slices by this clock: as it stands still, a busy machine needs no more turns than others.
@@ -162,6 +167,80 @@ it.each([
     expect(pageCount).toBe(1);
   },
 );
+
+/** Takes the answer. */
+async function isRefused({ made, context }: Asked): Promise<boolean> {
+  const reply = (await made) ?? [];
+  context.finish();
+  return reply.reduce((sum, piece) => sum + piece.length, 0) < 1_000;
+}
+
+/** Blocks of more than a page, each of whose texts becomes large with the first. */
+async function startLargeBlocks() {
+  const node = await startNode();
+  const { chain } = node;
+  const raw = await signLegacy(ALICE, { nonce: BLOCKS, data: `0x${"11".repeat(2 * DATA_BYTES)}` });
+  const small = await signLegacy(ALICE, { nonce: BLOCKS + 1 });
+  const log = { address: parseAddress(BOB.address), topics: [], data: new Uint8Array(600_000) };
+  const changes = Array.from({ length: 8_000 }, () => transfer(ALICE.address, BOB.address, 1n));
+  const others = Array.from({ length: PAGE_TRANSACTIONS }, () => ({ raw: small }));
+  for (let block = 0; block < BLOCKS; block++) {
+    chain.add([{ raw, logs: [log], changes }, ...others]);
+  }
+  const large = chain.blocks.slice(-BLOCKS).map(({ block: { hash } }) => hash);
+  /** Pages that were read, by height. */
+  const pagesRead = new Map<number, number>();
+  const { pages } = chain;
+  chain.pages = function* counted(height) {
+    for (const page of pages(height)) {
+      pagesRead.set(height, (pagesRead.get(height) ?? 0) + 1);
+      yield page;
+    }
+  };
+  // What a test before began of a turn is over: all are made up side by side.
+  await settle();
+  return { ...node, large, pagesRead };
+}
+
+it("makes up a text of one client without a wait for all that another has asked for", async () => {
+  const { askFrom, large } = await startLargeBlocks();
+  const [wanted, ...others] = large;
+  const made: string[] = [];
+  const ask = async (from: string, hash: unknown) => {
+    expect(await isRefused(askFrom(from, ["eth_getBlockReceipts", hash]))).toBe(false);
+    made.push(from);
+  };
+  await Promise.all([...others.map((hash) => ask("192.0.2.1", hash)), ask("198.51.100.1", wanted)]);
+  // Two of the other's are made already, and one may have been the next.
+  expect(made.indexOf("198.51.100.1")).toBeLessThanOrEqual(3);
+});
+
+it("makes up journals of blocks in a lane of their own", async () => {
+  const { ask, large } = await startLargeBlocks();
+  const enter = jest.spyOn(Turns.prototype, "enter");
+  const receipts = large.map((hash) => ask(["eth_getBlockReceipts", hash]));
+  const all = [...receipts, ask(["causeway_getBlockJournal", large.at(-1)])];
+  expect(await Promise.all(all.map(isRefused))).not.toContain(true);
+  const lanes = enter.mock.contexts;
+  const counts = [...new Set(lanes)].map((lane) => lanes.filter((one) => one === lane).length);
+  expect(counts.toSorted((a, b) => a - b)).toEqual([1, BLOCKS]);
+});
+
+it("makes up no more of a block's receipts once all who asked have gone, unless it has begun", async () => {
+  const { ask, large, pagesRead } = await startLargeBlocks();
+  const call = (at: number) => ["eth_getBlockReceipts", large[at]] as const;
+  const receipts = large.map((_, at) => ask(call(at)));
+  const shared = ask(call(BLOCKS - 1));
+  // All have come to the line, and two of them have their turn.
+  while ([...pagesRead.values()].filter((count) => count > 1).length < BLOCKS) {
+    await Promise.resolve();
+  }
+  for (const { context } of receipts) context.cancel();
+  expect(await isRefused(shared)).toBe(false);
+  const refused = await Promise.all(receipts.map(isRefused));
+  expect(refused).toEqual([false, false, true, true, true, false]);
+  expect(await isRefused(ask(call(3)))).toBe(false);
+});
 
 /** Asks for the same many times in a batch that has room for one answer, which is given. */
 async function askInFullBatch(
