@@ -46,8 +46,8 @@ export const DEFAULT_POOL_LIMITS: PoolLimits = {
 };
 
 /**
- * Of the room for what waits, the part that peers and clients' Cosmos transactions may fill: the keys of peers
- * are free, whatever each of them may send, and such transactions take longest to look at. Payments on the
- * EVM are not to be refused for what strangers send.
+ * Of the room for what waits, the part that peers and clients' Cosmos transactions may fill: the keys of
+ * peers are free, whatever each of them may send, and such transactions take longest to look at. Payments
+ * on the EVM are not to be refused for what strangers send.
  */
 export const OTHERS_SHARE = 0.75;
