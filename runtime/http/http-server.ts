@@ -209,10 +209,8 @@ class OpenApiServer implements HttpServer {
       this.#pipelines.refuseUnread(socket, () => endSocket(socket, status, body, type));
     });
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    const most = mostConnections(MAX_CONNECTIONS);
-    // Behind keys there are no strangers.
-    if (options.access === undefined) boundConnections(this.#server, most);
-    else this.#server.maxConnections = most;
+    const isOpen = options.access === undefined;
+    boundConnections(this.#server, { most: mostConnections(MAX_CONNECTIONS), isOpen });
     boundUnsent(this.#server, options.unsent);
   }
 

@@ -46,7 +46,7 @@ export class PageListener {
       pipelines.refuseUnread(socket, () => endSocket(socket, 400, refusal));
     });
     this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    boundConnections(this.server, mostConnections(MAX_CONNECTIONS));
+    boundConnections(this.server, { most: mostConnections(MAX_CONNECTIONS), isOpen: true });
     boundUnsent(this.server);
   }
 

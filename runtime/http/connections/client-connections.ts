@@ -9,9 +9,16 @@ import { ClientPlaces } from "./client-places.js";
  */
 const CLIENT_SHARE = 1 / 2;
 
-/** Refuses connections beyond the most, and of a client of another machine those beyond its part. */
-export function boundConnections(server: Server, most: number): void {
+/**
+ * Refuses connections beyond the most and, where strangers may ask, of a client of another machine those
+ * beyond its part. Behind keys there are no strangers.
+ */
+export function boundConnections(
+  server: Server,
+  { most, isOpen }: { readonly most: number; readonly isOpen: boolean },
+): void {
   server.maxConnections = most;
+  if (!isOpen) return;
   const places = new ClientPlaces({ most, share: CLIENT_SHARE });
   server.on("connection", (socket) => {
     const { remoteAddress } = socket;

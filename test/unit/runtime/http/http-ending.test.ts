@@ -188,7 +188,7 @@ const closed = (socket: Socket) =>
 
 it("one client has half of the connections of a server, and this machine all that there are", async () => {
   const server = createServer();
-  boundConnections(server, 20);
+  boundConnections(server, { most: 20, isOpen: true });
   const arrive = (address: string) => {
     const socket = connectionFrom(address);
     server.emit("connection", socket);
