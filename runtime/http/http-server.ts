@@ -316,20 +316,16 @@ class OpenApiServer implements HttpServer {
     const { path } = route;
     this.#timer.time(response, path);
     const { rawBody, caller, leaving } = state;
-    const method = "POST";
     // The lane takes no queries.
-    if (caller !== undefined) {
-      await this.#gate?.enter(route, caller, { method, path, headers, rawBody, target: path });
-    }
+    const told = { method: "POST", path, headers, rawBody };
+    if (caller !== undefined) await this.#gate?.enter(route, caller, { ...told, target: path });
     const reply = await route.handler({
-      method,
-      path,
+      ...told,
       params: {},
       query: {},
-      headers,
       body,
-      rawBody,
       caller,
+      remoteAddress: response.req.socket.remoteAddress,
       get signal() {
         return leaving.signal;
       },

@@ -44,9 +44,13 @@ export class Turns {
     return () => this.leave();
   }
 
-  /** Runs the work in its turn. @throws as `enter`, and what the work throws */
-  async run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
-    const leave = await this.enter(signal);
+  /** Runs the work in its turn. @param client as of `enter` @throws as `enter`, and what the work throws */
+  async run<Result>(
+    signal: AbortSignal,
+    work: () => Promise<Result>,
+    client?: string,
+  ): Promise<Result> {
+    const leave = await this.enter(signal, client);
     try {
       return await work();
     } finally {

@@ -3,7 +3,7 @@ import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import type { IndexReader } from "../index/index-reader.js";
-import { createClientTurns } from "../rosetta/client-turns.js";
+import { type Asker, ClientTurns } from "../rosetta/client-turns.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import { tokenAmount } from "../rosetta/identifiers.js";
 import { readText } from "../rosetta/request-fields.js";
@@ -15,8 +15,8 @@ import { parseOptions } from "./options.js";
 import { checkPayerKeys } from "./signature.js";
 import { submitTransaction } from "./submit.js";
 
-/** Requests for metadata that run at once: each asks for an estimate, which runs the code it is given. */
-const METADATA_AT_ONCE = 12;
+/** Estimates that run at once: each runs the code that it is given. What else is asked for is short. */
+const ESTIMATES_AT_ONCE = 12;
 
 /** The routes over a node. */
 export function onlineRoutes(options: {
@@ -33,12 +33,18 @@ export function onlineRoutes(options: {
   readonly assertCurrent: () => Promise<void>;
 }): HttpRoute[] {
   const { network, registry, assertCurrent } = options;
-  const turns = createClientTurns("metadata", METADATA_AT_ONCE);
-  const metadata: EndpointHandler = async (fields, { signal }) => {
+  const turns = new ClientTurns("estimates", ESTIMATES_AT_ONCE);
+  const inTurns = (client: EvmClient, asker: Asker): EvmClient => ({
+    ...client,
+    estimateGas: (message, rpc) => turns.run(asker, () => client.estimateGas(message, rpc)),
+  });
+  const metadata: EndpointHandler = async (fields, request) => {
+    const { signal } = request;
     const wanted = parseOptions(fields["options"], registry);
     checkPayerKeys(fields["public_keys"], wanted.intent.from);
     await assertCurrent();
-    const facts = await turns.run(signal, () => chooseFacts(options, wanted, { signal }));
+    const source = { ...options, client: inTurns(options.client, request) };
+    const facts = await chooseFacts(source, wanted, { signal });
     // Fees are paid in the native token, whatever is transferred.
     const fee = tokenAmount(facts.gasLimit * facts.gasPriceAtoken);
     return { body: { metadata: encodeFacts(facts), suggested_fee: [fee] } };

@@ -10,7 +10,7 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
-import { createClientTurns } from "../rosetta/client-turns.js";
+import { type Asker, ClientTurns } from "../rosetta/client-turns.js";
 import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
 import type { IndexReader } from "../index/index-reader.js";
 import { missingBlockFault } from "../index/missing-block.js";
@@ -80,8 +80,8 @@ interface CallResult {
   readonly idempotent: boolean;
 }
 
-/** What a handler may wait for, and how long its answer may be. */
-type CallOptions = RpcOptions & { readonly maxResponseBytes: number };
+/** What a handler may wait for, who asks, and how long its answer may be. */
+type CallOptions = RpcOptions & Asker & { readonly maxResponseBytes: number };
 
 /** Gives a result, or a finished reply with one. */
 type CallHandler = (
@@ -97,12 +97,12 @@ export function callRoutes(ports: CallPorts): HttpRoute[] {
     block_accounts: (parameters, bounds) => blockAccounts(ports.blocks, parameters, bounds),
     block_transactions: (parameters, bounds) => blockTransactions(ports.blocks, parameters, bounds),
   };
-  const handler: EndpointHandler = async (fields, { signal }) => {
+  const handler: EndpointHandler = async (fields, { signal, remoteAddress }) => {
     const name = readText(fields["method"], { at: "method" });
     const method = CALL_METHODS.find((known) => known === name);
     if (method === undefined) throw new SidecarError("CALL_METHOD_UNKNOWN", { method: name });
     try {
-      const options = { signal, maxResponseBytes: MAX_ANSWER_BYTES };
+      const options = { signal, remoteAddress, maxResponseBytes: MAX_ANSWER_BYTES };
       const answer = await handlers[method](fields["parameters"], options);
       return answer instanceof Uint8Array ? { bytes: answer } : { body: { ...answer } };
     } catch (error) {
@@ -117,8 +117,11 @@ type ChainMethod = Exclude<CallMethod, OwnMethod | "block_accounts" | "block_tra
 
 /** Methods that the node answers. */
 function chainMethods(ports: CallPorts): Record<ChainMethod, CallHandler> {
-  const { blocks, placeOf, assertCurrent } = ports;
-  const client = inTurns(ports.client);
+  const { client, blocks, placeOf, assertCurrent } = ports;
+  // What can be made dear waits for its turn; what the exchange's own parts ask is not among it.
+  const calls = new ClientTurns("calls", CALLS_AT_ONCE);
+  const proofs = new ClientTurns("proofs", PROOFS_AT_ONCE);
+  const traces = new ClientTurns("traces", TRACES_AT_ONCE);
   /** Asks by the block's hash: another chain's node must not answer with a state of its own. */
   const after = async <T>(
     reference: BlockReference,
@@ -148,7 +151,8 @@ function chainMethods(ports: CallPorts): Record<ChainMethod, CallHandler> {
   return {
     async eth_call(parameters, options) {
       const { message, block } = readEthCall(parameters);
-      const data = await after(block, (hash) => client.call(message, hash, options), options);
+      const read = (hash: Hash32) => calls.run(options, () => client.call(message, hash, options));
+      const data = await after(block, read, options);
       return { result: { data }, ...fixed(block) };
     },
     async eth_getTransactionReceipt(parameters, options) {
@@ -157,31 +161,16 @@ function chainMethods(ports: CallPorts): Record<ChainMethod, CallHandler> {
     },
     async eth_getProof(parameters, options) {
       const { block, ...account } = readProofParameters(parameters);
-      const read = (hash: Hash32) => client.proofObject(account, hash, options);
+      const read = (hash: Hash32) =>
+        proofs.run(options, () => client.proofObject(account, hash, options));
       return { result: await after(block, read, options), ...fixed(block) };
     },
     async debug_traceTransaction(parameters, options) {
       const { hash, trace } = readTraceParameters(parameters);
       await receiptOf(hash, options);
-      return { result: await client.traceObject(hash, trace, options), idempotent: true };
+      const read = () => client.traceObject(hash, trace, options);
+      return { result: await traces.run(options, read), idempotent: true };
     },
-  };
-}
-
-/** What can be made dear waits for its turn; what the exchange's own parts ask is not among it. */
-function inTurns(client: CallPorts["client"]): CallPorts["client"] {
-  const calls = createClientTurns("calls", CALLS_AT_ONCE);
-  const proofs = createClientTurns("proofs", PROOFS_AT_ONCE);
-  const traces = createClientTurns("traces", TRACES_AT_ONCE);
-  return {
-    receiptObject: (hash, options) => client.receiptObject(hash, options),
-    getBlockHeader: (at, options) => client.getBlockHeader(at, options),
-    call: (message, at, options) =>
-      calls.run(options.signal, () => client.call(message, at, options)),
-    proofObject: (account, at, options) =>
-      proofs.run(options.signal, () => client.proofObject(account, at, options)),
-    traceObject: (hash, trace, options) =>
-      traces.run(options.signal, () => client.traceObject(hash, trace, options)),
   };
 }
 

@@ -6,7 +6,7 @@ import type { OperationStatus } from "../../chain/operations.js";
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
-import { createClientTurns } from "../rosetta/client-turns.js";
+import { type Asker, ClientTurns } from "../rosetta/client-turns.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import type { EncodedBlock } from "../rosetta/encoded-block.js";
 import { SidecarError, toSidecarError } from "../rosetta/errors.js";
@@ -107,11 +107,12 @@ const FIELDS = [
 
 /** The route; errors beside those of its fields: SEARCH_TOO_BROAD and what reading blocks throws. */
 export function searchRoutes(options: SearchRouteOptions): HttpRoute[] {
-  const turns = createClientTurns("searches", SEARCHES_AT_ONCE);
+  const turns = new ClientTurns("searches", SEARCHES_AT_ONCE);
   const endpoint = {
     path: "/search/transactions",
     fields: FIELDS,
-    async handler(fields: Fields, { signal }: { readonly signal: AbortSignal }) {
+    async handler(fields: Fields, asker: Asker) {
+      const { signal } = asker;
       const wanted = parseWanted(fields);
       // The tip comes first: every place at or below it is in the index.
       const tip = await options.tip();
@@ -122,14 +123,22 @@ export function searchRoutes(options: SearchRouteOptions): HttpRoute[] {
         offset: wanted.offset,
         limit: wanted.limit,
       };
-      return turns.run(signal, async () => {
+      const look = async () => {
         const { totalCount, places } = await options.search(query, { signal });
         const parts = await readTransactions(options.index, places, signal);
         return replyOf(parts, { totalCount, nextOffset: query.offset + parts.length });
-      });
+      };
+      return isOneLook(query) ? look() : turns.run(asker, look);
     },
   };
   return [toRoute(endpoint, options.network)];
+}
+
+/** Whether no list has to be read: it is about transactions that were named. */
+function isOneLook({ operator, conditions }: SearchQuery): boolean {
+  const isNamed = ({ kind }: SearchCondition) => kind === "place" || kind === "never";
+  if (operator === "and") return conditions.some(isNamed);
+  return conditions.length > 0 && conditions.every(isNamed);
 }
 
 /** Everything of a request but its conditions. */

@@ -82,7 +82,8 @@ async function startSide(direct: boolean): Promise<Side> {
   const handler = async (request: HttpRequest) => {
     // Who calls: Express comes through its router.
     if (!/node_modules.router/.test(new Error("where").stack ?? "")) side.direct += 1;
-    seen.push(JSON.stringify([request.method, request.path, request.params, request.body]));
+    const { method, path, params, body, remoteAddress } = request;
+    seen.push(JSON.stringify([method, path, params, body, remoteAddress]));
     if (reply instanceof Error) throw reply;
     return reply;
   };

@@ -4,6 +4,7 @@ import { ALICE, BOB, journals, startFakeChain } from "../../../helpers/chains/jo
 import { type FakeNode, startFakeNode, type WireFault } from "../../../helpers/chains/fake-node.js";
 import { until } from "../../../helpers/until.js";
 import { CURRENCY } from "../../../helpers/chains/known-tokens.js";
+import { ClientTurns } from "../../../../sidecar/rosetta/client-turns.js";
 import { NETWORK, type Online, type OnlineOptions, onlineServer } from "../servers.js";
 
 /** Connections of one client to its node. */
@@ -95,6 +96,32 @@ describe("a node that strangers keep busy", () => {
     });
     expect(balance.status).toBe(200);
     expect(asked(node, method)).toBeLessThan(CONNECTIONS / 2);
+  });
+
+  it("is not waited for by metadata that need no estimate", async () => {
+    const { node, online } = await open(["eth_estimateGas"]);
+    const transfer = { from: ALICE, to: BOB, value: "1", currency: CURRENCY };
+    const endless = { options: { ...transfer, data: "0x" } };
+    const path = "/construction/metadata";
+    for (let many = 0; many < 12; many += 1) post(online, path, endless).catch(() => undefined);
+    await until(() => asked(node, "eth_estimateGas") >= 12, { timeoutMs: 10_000 });
+    const chosen = { ...transfer, gas_limit: "21000", nonce: "7" };
+    expect((await post(online, path, { options: chosen })).status).toBe(200);
+  });
+
+  it("gives clients turns one after the other, whoever asks most", async () => {
+    const turns = new ClientTurns("questions", 1);
+    const { signal } = leaving;
+    const order: string[] = [];
+    const ask = (remoteAddress: string) =>
+      turns.run({ signal, remoteAddress }, async () => void order.push(remoteAddress));
+    const [many, one] = ["192.0.2.1", "192.0.2.2"];
+    const questions = Array.from({ length: 129 }, () => ask(many));
+    const refused = expect(questions.at(-1)).rejects.toMatchObject({ code: "SERVER_BUSY" });
+    questions.push(ask(one));
+    await Promise.allSettled(questions);
+    await refused;
+    expect(order.slice(0, 3)).toEqual([many, many, one]);
   });
 
   it("has other connections for the index and the probes than for strangers", async () => {

@@ -10,6 +10,7 @@ import request from "supertest";
 import type { Hash32 } from "../../../../chain/hex.js";
 import { NETWORKS } from "../../../../chain/networks.js";
 import type { HttpServer } from "../../../../runtime/http/http-server.js";
+import { createGate } from "../../../helpers/gate.js";
 import { type LevelStore, openLevelStore } from "../../../../runtime/files/level-store.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
@@ -375,6 +376,19 @@ describe("/search/transactions", () => {
     expect(new Set(pages.map(({ status, body }) => `${status} ${body.total_count}`)).size).toBe(1);
     expect(pages[0]?.status).toBe(200);
     expect(most).toBeLessThanOrEqual(3);
+  });
+
+  it("answers who names a transaction at once, however many lists are read", async () => {
+    const store = stores[0] as LevelStore;
+    const named = hashOf("named while others read");
+    const gate = createGate();
+    const busy = serverOver(store, chain, served, () => gate.opened);
+    const conditions = { type: "CALL", status: "SUCCESS", limit: 1 };
+    const broad = Array.from({ length: 20 }, () => search(conditions, busy));
+    const { status, body } = await search({ transaction_identifier: { hash: named } }, busy);
+    expect([status, body.total_count]).toEqual([200, 0]);
+    gate.open();
+    await Promise.all(broad);
   });
 
   const ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
