@@ -61,10 +61,15 @@ function makeHome(): string {
 }
 
 /** Stops a process that a server has made, as a debugger does: it hears of no end. */
-function hangPart(pid: number): ProcessIdentity {
+async function hangPart(pid: number): Promise<ProcessIdentity> {
   const isCheckpointer = (part: ProcessIdentity) =>
     readFileSync(`/proc/${part.pid}/cmdline`, "utf8").includes("checkpointer");
-  const part = childrenOf(pid).find(isCheckpointer);
+  let part: ProcessIdentity | undefined;
+  // It takes its name some time after it was made; others of the server may end meanwhile.
+  await until(() => (part = childrenOf(pid).find(isCheckpointer)) !== undefined, {
+    timeoutMs: 30_000,
+    what: "the server has a checkpointer",
+  });
   if (part === undefined) throw new Error("the server has no checkpointer");
   process.kill(part.pid, "SIGSTOP");
   return part;
@@ -201,7 +206,7 @@ describe("embedded PostgreSQL", () => {
 
   it("is stopped although a part of it hangs, which goes with it", async () => {
     const server = await start();
-    const part = hangPart(server.pid);
+    const part = await hangPart(server.pid);
     await server.stop();
     expect(isRunning(part)).toBe(false);
   });
@@ -209,7 +214,7 @@ describe("embedded PostgreSQL", () => {
   it("starts again although a part of a killed server hangs", async () => {
     const first = await start();
     await queryOne(first.url, "CREATE TABLE kept_9 AS SELECT 9 AS value");
-    const part = hangPart(first.pid);
+    const part = await hangPart(first.pid);
     process.kill(first.pid, "SIGKILL");
     const second = await start();
     expect(isRunning(part)).toBe(false);
@@ -332,7 +337,7 @@ describe("embedded PostgreSQL", () => {
     const pid = Number(await firstWords(kit));
     const server = identifyProcess(pid);
     expect(server).toBeDefined();
-    const part = hangPart(pid);
+    const part = await hangPart(pid);
     kit.kill("SIGKILL");
     await until(() => server === undefined || !isRunning(server), { timeoutMs: 5_000 });
     await until(() => !isRunning(part), { timeoutMs: 1_000 });
