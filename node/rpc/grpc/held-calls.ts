@@ -35,7 +35,7 @@ const MAX_DETAILS = 800;
  * anybody sees it, to the thousandfold, and to the end also where the call is gone.
  */
 export function holdCalls({ unread, unsent }: ClientMemory, log: Logger): ServerInterceptor {
-  return (_method, call) => {
+  return ({ requestStream: isStream }, call) => {
     if (isPacked(call)) return refusePacked(call);
     const stream = streamOf(call);
     const letGo = () => void stream.destroy();
@@ -55,6 +55,11 @@ export function holdCalls({ unread, unsent }: ClientMemory, log: Logger): Server
     });
     const listener = new ServerListenerBuilder()
       .withOnReceiveMessage((message, next) => {
+        // One question alone is worked on when it is ended: a client that does not may be let go.
+        if (!isStream) {
+          next(message);
+          return;
+        }
         asked.release();
         const end = holdMessage(unread, sizeBytes, letGo);
         sizeBytes = 0;
@@ -62,8 +67,15 @@ export function holdCalls({ unread, unsent }: ClientMemory, log: Logger): Server
         unanswered.push(end);
         next(message);
       })
+      .withOnReceiveHalfClose((next) => {
+        if (!isStream) asked.pin();
+        next();
+      })
       .build();
-    const onAnswer = () => unanswered.shift()?.();
+    const onAnswer = () => {
+      if (isStream) unanswered.shift()?.();
+      else asked.release();
+    };
     const onUnsent = (err: unknown) => {
       log.error({ err }, "the status of a call could not be sent");
       letGo();

@@ -103,6 +103,21 @@ it("requests that never end are let go when they are too much together", async (
   expect((await latestBlock()).length).toBeGreaterThan(0);
 });
 
+it("whole requests that are not ended keep nobody out for whom there would be room", async () => {
+  const open = connect();
+  const streams = Array.from({ length: 6 }, () => open(LATEST));
+  for (const stream of streams) stream.write(framed(Buffer.alloc(160_000)));
+  await until(() => memory.unread.totalBytes > 800_000, WAIT);
+  const late = connect()(LATEST);
+  const outcome = Promise.race([
+    once(late, "response").then(() => "answered"),
+    once(late, "close").then(() => "let go"),
+  ]);
+  late.resume().end(framed(Buffer.alloc(100_000)));
+  expect(await outcome).toBe("answered");
+  expect(memory.unread.totalBytes).toBeLessThanOrEqual(LIMITS.unreadBytes);
+});
+
 it("packed requests are refused before anything of them is read", async () => {
   const open = connect();
   const refusal = { "grpc-status": "12", "grpc-accept-encoding": "identity" };
