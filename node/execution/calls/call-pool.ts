@@ -6,7 +6,8 @@
 import type { Address } from "../../../chain/address.js";
 import { type BlockOutline, type BlockTransaction, isEvm } from "../../../chain/block.js";
 import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
-import { type Height, ZERO_HASH } from "../../../chain/hex.js";
+import { errorCode } from "../../../chain/errors.js";
+import { type Hash32, type Height, ZERO_HASH } from "../../../chain/hex.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
@@ -16,6 +17,7 @@ import type { ChainView } from "../../view/chain-view.js";
 import { cosmosOf } from "../../view/cosmos-items.js";
 import type { ChainParams } from "../../settings/genesis.js";
 import type { AccountRecord } from "../../store/account-record.js";
+import { HASHES_BELOW_BASE } from "../../store/blocks/block-store.js";
 import type { MaybePromise, StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import { callInPlace, type JobResults } from "./call-jobs.js";
@@ -291,7 +293,7 @@ export class CallPool implements CallWorkers {
     stateHeight: Height,
     { signal, client = "" }: JobOptions,
   ): Promise<unknown> {
-    const answer = this.answererAt(stateHeight);
+    const answer = this.answererAt(stateHeight, job.block.height);
     return new Promise((resolve, reject) => {
       const onAbort = () => {
         this.queue.remove(queued);
@@ -341,11 +343,17 @@ export class CallPool implements CallWorkers {
     for (const { reject } of this.queue.clear()) reject(cause);
   }
 
-  /** Answers reads at the height; a height whose state is gone is refused before it is queued. */
-  private answererAt(height: Height): (request: ReadRequest) => MaybePromise<unknown> {
+  /** Answers a block's reads at the height; one whose state is gone is refused before it is queued. */
+  private answererAt(
+    height: Height,
+    blockHeight: Height,
+  ): (request: ReadRequest) => MaybePromise<unknown> {
     const { view, stateReaderAt } = this.options;
     const reader = stateReaderAt(height);
-    return (request) => answerRead(request, reader, view);
+    return (request) =>
+      request.kind === "blockHash"
+        ? hashSeenFrom(blockHeight, request.height, view)
+        : answerRead(request, reader);
   }
 }
 
@@ -353,15 +361,32 @@ function closed(): CallError {
   return new CallError("CALL_POOL_CLOSED", "the node is stopping");
 }
 
-function answerRead(
-  request: ReadRequest,
-  reader: StateReader,
+/**
+ * The hash of a height for code that starts from a block. Only a client's number for it reaches further back
+ * than its own does: there a hash that is not kept any more is zero, as in geth.
+ * @throws HISTORY_PRUNED where it is the block itself that is gone by now
+ */
+function hashSeenFrom(
+  blockHeight: Height,
+  height: Height,
   view: Pick<ChainView, "blockHash">,
+): Hash32 {
+  try {
+    return view.blockHash(height) ?? ZERO_HASH;
+  } catch (error) {
+    const isOwn = height >= blockHeight - HASHES_BELOW_BASE;
+    if (isOwn || errorCode(error) !== "HISTORY_PRUNED") throw error;
+    return ZERO_HASH;
+  }
+}
+
+function answerRead(
+  request: Exclude<ReadRequest, { kind: "blockHash" }>,
+  reader: StateReader,
 ): MaybePromise<unknown> {
   if (request.kind === "account") return reader.account(request.address);
   if (request.kind === "storage") return reader.storage(request.address, request.slot);
   if (request.kind === "code") return reader.code(request.codeHash);
-  if (request.kind === "blockHash") return view.blockHash(request.height) ?? ZERO_HASH;
   return accountsOf(request.addresses, reader);
 }
 

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { Wallet } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/evm/contract-address.js";
-import { bytesToBigint } from "../../../chain/hex.js";
+import { bytesToBigint, bytesToHex, hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import {
   CallPool,
   type CallPoolOptions,
@@ -18,6 +18,7 @@ import {
 } from "../../../node/execution/calls/call-pool.js";
 import type { CallError } from "../../../node/execution/calls/call-error.js";
 import type { CallOptions, CallRequest } from "../../../node/execution/calls/call-port.js";
+import { StoreError } from "../../../node/store/database.js";
 import { createLogger, type Logger } from "../../../runtime/process/logger.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { compiledFolder } from "../../helpers/services/services.js";
@@ -475,6 +476,51 @@ describe("call pool", () => {
     await expect(pool.call(request(), 3, { signal })).rejects.toThrow("disk on fire");
     isBroken = false;
     expect(await pool.call(request(), 3, { signal })).toMatchObject({ outcome: "success" });
+  });
+
+  it("shows no hash where a client's number reaches back to blocks that are gone", async () => {
+    const { view } = chain;
+    const head = 1_000;
+    // What is stored is the third block; of hashes there are those that its own code would see.
+    const pruned: CallPoolOptions["view"] = {
+      head: () => view.head(),
+      outline: () => view.outline(3),
+      pages: (height) => view.pages(height),
+      cosmosTransaction: (height, index) => view.cosmosTransaction(height, index),
+      blockHash: (height) => {
+        if (height < keptFrom) throw new StoreError("HISTORY_PRUNED", "pruned");
+        return view.blockHash(3);
+      },
+      supply: () => view.supply(3),
+    };
+    let keptFrom = head - 256;
+    const workers = scarceWorkers();
+    const pool = open({
+      view: pruned,
+      stateReaderAt: () => chain.stores.state.readerAt(3),
+      workerUrl: workers.url,
+    });
+    /** Creation code that returns the hash of the block before: PUSH1 1, NUMBER, SUB, BLOCKHASH. */
+    const asked = request({ to: undefined, data: hexToBytes("0x60014303405f5260205ff3") });
+    const hashBefore = async (height: number) => {
+      const result = await pool.call(asked, head, { signal, blockOverrides: { height } });
+      return result.outcome === "success" ? bytesToHex(result.returnData) : result;
+    };
+    const { hash } = view.outline(3) ?? {};
+    expect(await hashBefore(keptFrom + 1)).toBe(hash);
+    const startCount = workers.lookCount;
+    expect(await hashBefore(keptFrom)).toBe(ZERO_HASH);
+    const options = { signal, blockOverrides: { height: 2 } };
+    const trace = JSON.parse(
+      Buffer.from(await pool.traceCall(asked, head, CALLS, options)).toString("utf8"),
+    );
+    expect(trace).toMatchObject({ output: ZERO_HASH });
+    expect(await pool.estimateGas(asked, head, options)).toMatchObject({ outcome: "success" });
+    expect(workers.lookCount).toBe(startCount);
+
+    // The block itself went while its call was on its way: a zero would be no answer of its code.
+    keptFrom = head;
+    await expect(hashBefore(head)).rejects.toMatchObject({ code: "HISTORY_PRUNED" });
   });
 
   it("rejects jobs when the worker does not start", async () => {
