@@ -151,8 +151,18 @@ export function decodeTransaction(raw: Uint8Array, hash?: Hash32): SignedTransac
   if (first === undefined) throw new ChainError("INVALID_TRANSACTION", "transaction is empty");
   if (first >= 0xc0) return decodeLegacy(raw, hash);
   if (first === 1 || first === 2) return decodeTyped(raw, first, hash);
-  throw new ChainError("UNSUPPORTED_TRANSACTION_TYPE", "transaction type not supported", {
-    details: { type: first },
+  throw typeNotSupported(first);
+}
+
+/** UNSUPPORTED_TRANSACTION_TYPE for bytes of Ethereum's types 3 and 4, known by their first (D7). */
+export function refusedType(raw: Uint8Array): ChainError | undefined {
+  const [first] = raw;
+  return first === 3 || first === 4 ? typeNotSupported(first) : undefined;
+}
+
+function typeNotSupported(type: number): ChainError {
+  return new ChainError("UNSUPPORTED_TRANSACTION_TYPE", "transaction type not supported", {
+    details: { type },
   });
 }
 

@@ -8,6 +8,7 @@ import type { Hash32 } from "../../../chain/hex.js";
 import {
   decodeTransaction,
   recoverSender,
+  refusedType,
   type SignedTransaction,
 } from "../../../chain/transaction.js";
 import {
@@ -50,6 +51,20 @@ export interface PoolRules extends TransactionLimits {
   headTimeMs(): number;
   /** Floor of the effective price, atoken per gas (D1). */
   readonly minGasPriceAtoken: Atoken;
+}
+
+/**
+ * Refusal of raw bytes that are too large to be decoded. A type that the chain refuses is named all the same:
+ * with their blobs such transactions are always too large, and a smaller one would not be taken either.
+ */
+export function sizeRefusal(
+  raw: Uint8Array,
+  { maxTransactionBytes }: Pick<PoolRules, "maxTransactionBytes">,
+): PoolError | undefined {
+  const oversized = sizeFault(raw, maxTransactionBytes);
+  if (oversized === undefined) return undefined;
+  const ofType = refusedType(raw);
+  return ofType === undefined ? refusalOf(oversized) : fromChainError(ofType);
 }
 
 /** Everything that depends on neither sender nor state: it comes before the costly recovery. */
@@ -107,8 +122,8 @@ export interface DryCheckPorts {
  * is none. The sender's other transactions count only by their nonces.
  */
 export function dryCheck(raw: Uint8Array, ports: DryCheckPorts): PoolError | undefined {
-  const tooLarge = sizeFault(raw, ports.rules.maxTransactionBytes);
-  if (tooLarge !== undefined) return refusalOf(tooLarge);
+  const tooLarge = sizeRefusal(raw, ports.rules);
+  if (tooLarge !== undefined) return tooLarge;
   try {
     const tx = decodeTransaction(raw);
     const own = ownFault(tx, ports.rules);

@@ -25,11 +25,10 @@ import {
   signerMissing,
   type SignedTransaction,
 } from "../../../chain/transaction.js";
-import { sizeFault } from "../../../chain/transaction-rules.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { RestingLane } from "../../../runtime/process/resting-lane.js";
-import { ownFault, type PoolRules } from "./admission.js";
+import { ownFault, type PoolRules, sizeRefusal } from "./admission.js";
 import { ownCosmosFault, readCosmos, sdkRefusal } from "./cosmos-admission.js";
 import { DecodedRoom, type RoomShare } from "./decoded-room.js";
 import { createPoolEntry, type PoolEntry } from "../order/pool-entry.js";
@@ -247,8 +246,8 @@ class Intake {
   }
 
   private decode(raw: Uint8Array, origin: TransactionOrigin): Decoded {
-    const oversized = sizeFault(raw, this.ports.rules.maxTransactionBytes);
-    if (oversized !== undefined) return refusalOf(oversized);
+    const oversized = sizeRefusal(raw, this.ports.rules);
+    if (oversized !== undefined) return oversized;
     if (isCosmosBytes(raw)) return this.decodeCosmos(raw, origin);
     try {
       const tx = decodeTransaction(raw);

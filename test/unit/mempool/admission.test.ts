@@ -7,6 +7,8 @@ import type { Address } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { intrinsicGas, MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
+import { dryCheck } from "../../../node/mempool/admission/admission.js";
+import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
 import {
   account,
   CountedRecovery,
@@ -93,6 +95,17 @@ describe("admission", () => {
       code: "TYPE_NOT_SUPPORTED",
       message: "transaction type not supported",
     });
+  });
+
+  it.each([3, 4])("refuses type %i for its type, however large it is", async (type) => {
+    const raw = new Uint8Array(MAX_TRANSACTION_BYTES + 1);
+    raw[0] = type;
+    const expected = { code: "TYPE_NOT_SUPPORTED", message: "transaction type not supported" };
+    expect(await refusalOf(raw)).toEqual(expected);
+    const { state } = await createFixture();
+    const own = { chainId: 6940n, minGasPriceAtoken: 1n, maxTransactionGas: 30_000_000n };
+    const ports = { rules: { ...COSMOS_RULES, ...own }, state, isKnown: () => false };
+    expect(refusal(dryCheck(raw, ports))).toEqual(expected);
   });
 
   it("refuses bytes that are no transaction", async () => {
