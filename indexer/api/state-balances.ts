@@ -6,7 +6,7 @@ import { type Address, parseAddress } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import { MAX_QUERIES_AT_ONCE } from "../../rpc-client/tokens/token-balances.js";
 import type { Clock } from "../../runtime/process/clock.js";
-import { Turns } from "../../runtime/process/turns.js";
+import { Turns } from "../../runtime/turns/turns.js";
 import { RoundTime } from "../ingest/round-time.js";
 import { type ApiContext, hexOf } from "./reads.js";
 

@@ -4,7 +4,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { Turns } from "../../runtime/process/turns.js";
+import { Turns } from "../../runtime/turns/turns.js";
 import { blockAccountsOf } from "../rosetta/block-accounts.js";
 import { EncodedBlock, encodeBlock } from "../rosetta/encoded-block.js";
 import { toRosettaBlock } from "../rosetta/operations.js";

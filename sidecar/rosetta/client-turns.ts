@@ -5,7 +5,7 @@
  */
 import { clientOf } from "../../runtime/http/connections/client-address.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
-import { Turns } from "../../runtime/process/turns.js";
+import { Turns } from "../../runtime/turns/turns.js";
 import { SidecarError } from "./errors.js";
 
 /** Of one kind, those that wait for their turn; more are told to come again. */

@@ -12,7 +12,7 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { RareLine } from "../../../runtime/process/rare-line.js";
-import { Turns } from "../../../runtime/process/turns.js";
+import { Turns } from "../../../runtime/turns/turns.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { cosmosOf } from "../../view/cosmos-items.js";
 import type { ChainParams } from "../../settings/genesis.js";

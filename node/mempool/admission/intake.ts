@@ -27,7 +27,7 @@ import {
 } from "../../../chain/transaction.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { Clock } from "../../../runtime/process/clock.js";
-import { RestingLane } from "../../../runtime/process/resting-lane.js";
+import { RestingLane } from "../../../runtime/turns/resting-lane.js";
 import { ownFault, type PoolRules, sizeRefusal } from "./admission.js";
 import { ownCosmosFault, readCosmos, sdkRefusal } from "./cosmos-admission.js";
 import { DecodedRoom, type RoomShare } from "./decoded-room.js";

@@ -3,7 +3,7 @@ import { AppError, errorMessage } from "../../../chain/errors.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import type { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
-import { Turns } from "../../../runtime/process/turns.js";
+import { Turns } from "../../../runtime/turns/turns.js";
 import { jsonArguments } from "./arguments.js";
 import { busy, COMET_ERRORS, CometFault, type CometFaultCode } from "./errors.js";
 import { JsonPieces, piecesOfList } from "./json/json-pieces.js";

@@ -14,7 +14,7 @@ import { sha256Hex } from "../../../chain/hashes.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Steps } from "../../../chain/steps/steps.js";
 import { doBreathing } from "../../../runtime/process/main-thread.js";
-import { longWork } from "../../../runtime/process/resting-lane.js";
+import { longWork } from "../../../runtime/turns/resting-lane.js";
 import type {
   SdkResult,
   SdkSubmission,

@@ -5,7 +5,7 @@
 import { absentModuleText } from "../../../chain/cosmos/absent-modules.js";
 import { errorMessage } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
-import { readInTurn } from "../../../runtime/process/resting-lane.js";
+import { readInTurn } from "../../../runtime/turns/resting-lane.js";
 import { answerBytes } from "./answers.js";
 import { faultOf, type QueryFault } from "./errors.js";
 import { type QueryRegistry, readRequest } from "./registry.js";

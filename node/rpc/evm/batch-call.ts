@@ -2,7 +2,7 @@
  * One call of a batch. What has become large of it goes on when no other call of the batch does: its client
  * gets all answers together, so that they would all be in memory before the first of them is counted.
  */
-import { Turns } from "../../../runtime/process/turns.js";
+import { Turns } from "../../../runtime/turns/turns.js";
 import { responseTooLarge, RpcFault } from "./errors.js";
 import { TOO_MANY_LARGE } from "./large-lane.js";
 import type { CallContext, Subscriber } from "./method.js";

@@ -3,7 +3,7 @@
  * made up, so that what hundreds of clients ask for at once is not in memory at once.
  */
 
-import { Turns } from "../../../runtime/process/turns.js";
+import { Turns } from "../../../runtime/turns/turns.js";
 import { RpcFault } from "./errors.js";
 
 /** An answer that has become larger than this goes on when few others do. */

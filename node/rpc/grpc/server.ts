@@ -17,7 +17,7 @@ import type { MethodType } from "../../../chain/protobuf/descriptor-file.js";
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { readInTurn } from "../../../runtime/process/resting-lane.js";
+import { readInTurn } from "../../../runtime/turns/resting-lane.js";
 import { answerBytes } from "../cosmos/answers.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
 import { type QueryRegistry, readRequest, type ServedMethod } from "../cosmos/registry.js";

@@ -10,7 +10,7 @@ import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
-import { readInTurn } from "../../../runtime/process/resting-lane.js";
+import { readInTurn } from "../../../runtime/turns/resting-lane.js";
 import type { ClientMemory } from "../client-memory.js";
 import { statusText } from "../cosmos/abci-answer.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";

@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Height } from "../../../chain/hex.js";
-import { Wanted } from "../../../runtime/process/wanted.js";
+import { Wanted } from "../../../runtime/turns/wanted.js";
 import type { Database } from "../database.js";
 import type { StoreBase } from "../store-base.js";
 import { type TrieKey, withTrieAt } from "./trie-past.js";

@@ -8,7 +8,7 @@ import type { Hash32 } from "../../../../chain/hex.js";
 import type { AnyTransaction } from "../../../../chain/cosmos/cosmos-transaction.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import { doBreathing } from "../../../../runtime/process/main-thread.js";
-import { readInTurn } from "../../../../runtime/process/resting-lane.js";
+import { readInTurn } from "../../../../runtime/turns/resting-lane.js";
 import { withLimit } from "../../../../runtime/process/task.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { Arguments } from "../arguments.js";

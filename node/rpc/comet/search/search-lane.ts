@@ -1,5 +1,5 @@
 /** Few searches at once: each reads many blocks, and together they must not starve the node. */
-import { Turns } from "../../../../runtime/process/turns.js";
+import { Turns } from "../../../../runtime/turns/turns.js";
 import { busy } from "../errors.js";
 import { namesHash } from "./event-search.js";
 import type { EventQuery } from "./query.js";

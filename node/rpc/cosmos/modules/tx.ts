@@ -11,7 +11,7 @@ import {
 } from "../../../../chain/protobuf/values.js";
 import { type Height, parseHash32 } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import { longWork, readInTurn } from "../../../../runtime/process/resting-lane.js";
+import { longWork, readInTurn } from "../../../../runtime/turns/resting-lane.js";
 import type { SdkTransactionPlace, SdkTransactionRecord } from "../../../view/sdk-transactions.js";
 import { isOversized } from "../../comet/submission.js";
 import { hasTooManyValues } from "../../json-text.js";

@@ -1,5 +1,5 @@
 /** Who asks for a text while it is made: what waits for its turn leaves the line with the last of them. */
-import { Wanted } from "../../../../runtime/process/wanted.js";
+import { Wanted } from "../../../../runtime/turns/wanted.js";
 import type { LargeLane } from "../large-lane.js";
 import type { CallContext } from "../method.js";
 

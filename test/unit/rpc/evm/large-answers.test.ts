@@ -9,7 +9,7 @@ import type { LogTest } from "../../../../node/view/chain-view.js";
 import { PAGE_TRANSACTIONS } from "../../../../node/view/block-pages.js";
 import type { EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { Turns } from "../../../../runtime/process/turns.js";
+import { Turns } from "../../../../runtime/turns/turns.js";
 import { ALICE, BOB, createTestNode, signLegacy, type TestAnswer, transfer } from "./fixture.js";
 
 const CLIENTS = 12;

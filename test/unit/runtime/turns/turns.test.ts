@@ -1,7 +1,7 @@
 /** Turns: clients have theirs one after the other, however many each of them waits for. */
 import { expect, it } from "@jest/globals";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { Turns } from "../../../../runtime/process/turns.js";
+import { Turns } from "../../../../runtime/turns/turns.js";
 
 const NEVER = new AbortController().signal;
 

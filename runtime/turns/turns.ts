@@ -2,6 +2,7 @@
  * Turns for work that takes much memory: so many at a time. Clients that are told apart have theirs one after
  * the other, however many each of them waits for; what is one's own comes in order.
  */
+import { ClientLines, type OfClient } from "./client-lines.js";
 
 /** How many there are, and what is thrown where too many wait. */
 export interface TurnBounds {
@@ -11,8 +12,7 @@ export interface TurnBounds {
 }
 
 /** Somebody who waits. */
-interface Waiting {
-  readonly client: string;
+interface Waiting extends OfClient {
   readonly begin: () => void;
   readonly refuse: (error: Error) => void;
 }
@@ -20,15 +20,13 @@ interface Waiting {
 /** The lines of all who want the same. */
 export class Turns {
   private running = 0;
-  private waiting = 0;
-  /** By client, in the order of their turns; no line is empty. */
-  private readonly lines = new Map<string, Waiting[]>();
+  private readonly lines = new ClientLines<Waiting>();
 
   constructor(private readonly bounds: TurnBounds) {}
 
   /** Those who have a turn or wait for one, for tests and metrics. */
   get counts(): { readonly running: number; readonly waiting: number } {
-    return { running: this.running, waiting: this.waiting };
+    return { running: this.running, waiting: this.lines.size };
   }
 
   /**
@@ -73,46 +71,20 @@ export class Turns {
         },
       };
       const onAbort = () => {
-        this.remove(one);
+        this.lines.remove(one);
         reject(signal.reason);
       };
       signal.addEventListener("abort", onAbort, { once: true });
-      this.add(one);
+      this.lines.add(one);
+      if (this.lines.size <= this.bounds.maxWaiting) return;
+      this.lines.refuseOne(one).refuse(this.bounds.full());
     });
-  }
-
-  private add(one: Waiting): void {
-    const own = this.lines.get(one.client) ?? [];
-    own.push(one);
-    this.lines.set(one.client, own);
-    this.waiting += 1;
-    if (this.waiting <= this.bounds.maxWaiting) return;
-    let longest = own;
-    for (const line of this.lines.values()) if (line.length > longest.length) longest = line;
-    const last = longest.at(-1);
-    if (last === undefined) return;
-    this.remove(last);
-    last.refuse(this.bounds.full());
-  }
-
-  private remove(one: Waiting): void {
-    const line = this.lines.get(one.client) ?? [];
-    line.splice(line.indexOf(one), 1);
-    if (line.length === 0) this.lines.delete(one.client);
-    this.waiting -= 1;
   }
 
   private leave(): void {
     // The turn goes straight to the next in line, so that nobody overtakes it.
-    const [line] = this.lines.values();
-    const next = line?.[0];
-    if (line === undefined || next === undefined) {
-      this.running -= 1;
-      return;
-    }
-    this.remove(next);
-    // The client goes behind all others.
-    if (this.lines.delete(next.client)) this.lines.set(next.client, line);
-    next.begin();
+    const next = this.lines.next();
+    if (next === undefined) this.running -= 1;
+    else next.begin();
   }
 }

@@ -1,6 +1,6 @@
 /** Long work takes turns, and leaves as much of the thread to others as it takes. */
 import { describe, expect, it } from "@jest/globals";
-import { RestingLane } from "../../../../runtime/process/resting-lane.js";
+import { RestingLane } from "../../../../runtime/turns/resting-lane.js";
 
 /** A lane whose work takes as long as it says; rests end when the test says so. */
 function newLane() {

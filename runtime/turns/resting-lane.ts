@@ -5,7 +5,7 @@
  */
 import { setTimeout as rest } from "node:timers/promises";
 import { AppError } from "../../chain/errors.js";
-import { SLICE_MS } from "./main-thread.js";
+import { SLICE_MS } from "../process/main-thread.js";
 
 /** Codes of the lane's refusals. */
 export type LaneErrorCode = "LANE_FULL";
