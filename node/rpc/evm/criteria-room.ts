@@ -1,4 +1,5 @@
 /** What log filters of clients may hold together: their addresses and topics stay in memory. */
+import { sharedPlaces } from "../shared-places.js";
 import { RpcFault } from "./errors.js";
 import type { LogCriteria } from "./log-filter.js";
 
@@ -10,20 +11,19 @@ const MAX_ALTERNATIVES = 200_000;
 
 /** Counts the addresses and topics of the criteria that are kept. */
 export class CriteriaRoom {
-  private taken = 0;
+  private readonly places = sharedPlaces(MAX_ALTERNATIVES);
 
-  /** Takes room for what these criteria hold. Throws LIMIT_EXCEEDED. */
-  take(criteria: LogCriteria): void {
+  /**
+   * Takes room for what these criteria hold. @returns gives it back
+   * @param client as of `CallContext`
+   * @throws LIMIT_EXCEEDED
+   */
+  take(criteria: LogCriteria, client: string): () => void {
     const size = sizeOf(criteria);
-    if (this.taken + size > MAX_ALTERNATIVES) {
+    if (!this.places.hasRoom(client, size)) {
       throw new RpcFault("LIMIT_EXCEEDED", "too many addresses and topics are kept in filters");
     }
-    this.taken += size;
-  }
-
-  /** Gives back the room of criteria that are kept no more. */
-  give(criteria: LogCriteria): void {
-    this.taken -= sizeOf(criteria);
+    return this.places.take(client, size);
   }
 }
 

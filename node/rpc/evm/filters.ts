@@ -3,8 +3,10 @@
  * read the chain when they are polled: nothing queues up, and nothing can be lost in between.
  */
 import type { Hash32, Hex, Height } from "../../../chain/hex.js";
+import type { ClientPlaces } from "../../../runtime/http/connections/client-places.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
+import { sharedPlaces } from "../shared-places.js";
 import { CriteriaRoom } from "./criteria-room.js";
 import { RpcFault } from "./errors.js";
 import type { LogFilter } from "./log-filter.js";
@@ -30,6 +32,8 @@ export interface LogPosition {
 interface Entry {
   readonly filter: InstalledFilter;
   usedAtMs: number;
+  /** Gives back what it has of the room that all filters share. */
+  readonly giveBack: () => void;
 }
 
 /**
@@ -42,6 +46,7 @@ const MAX_PENDING_HASHES = 65_536;
 /** All filters of the node, of HTTP and WebSocket clients alike. */
 export class FilterRegistry {
   private readonly entries = new Map<Hex, Entry>();
+  private readonly places: ClientPlaces;
   private readonly room = new CriteriaRoom();
   private hashes: Hash32[] = [];
   /** Position of the first kept hash; positions only grow. */
@@ -50,17 +55,27 @@ export class FilterRegistry {
   constructor(
     private readonly clock: Clock,
     private readonly limits: { readonly filters: number; readonly filterIdleMs: number },
-  ) {}
+  ) {
+    this.places = sharedPlaces(limits.filters);
+  }
 
-  /** Installs a filter and returns its id. Throws LIMIT_EXCEEDED. */
-  install(filter: InstalledFilter): Hex {
+  /**
+   * Installs a filter and returns its id.
+   * @param client who installs it, as of `CallContext`
+   * @throws LIMIT_EXCEEDED
+   */
+  install(filter: InstalledFilter, client: string): Hex {
     this.expire();
-    if (this.entries.size >= this.limits.filters) {
-      throw new RpcFault("LIMIT_EXCEEDED", `more than ${this.limits.filters} filters`);
-    }
-    if (filter.kind === "log") this.room.take(filter.filter.criteria);
+    if (!this.places.hasRoom(client)) throw this.full();
+    const giveRoom =
+      filter.kind === "log" ? this.room.take(filter.filter.criteria, client) : undefined;
+    const leave = this.places.take(client);
+    const giveBack = () => {
+      giveRoom?.();
+      leave();
+    };
     const id = randomId();
-    this.entries.set(id, { filter, usedAtMs: this.clock.monotonicMs() });
+    this.entries.set(id, { filter, usedAtMs: this.clock.monotonicMs(), giveBack });
     return id;
   }
 
@@ -78,8 +93,7 @@ export class FilterRegistry {
 
   /** True when there was such a filter. */
   uninstall(id: Hex): boolean {
-    const filter = this.entries.get(id)?.filter;
-    if (filter?.kind === "log") this.room.give(filter.filter.criteria);
+    this.entries.get(id)?.giveBack();
     return this.entries.delete(id);
   }
 
@@ -113,6 +127,15 @@ export class FilterRegistry {
       throw new RpcFault("SERVER_ERROR", "filter not found");
     }
     return this.hashes.slice(filter.next - this.firstPosition);
+  }
+
+  private full(): RpcFault {
+    const { filters } = this.limits;
+    const text =
+      this.places.size >= filters
+        ? `more than ${filters} filters`
+        : "too many filters of one client";
+    return new RpcFault("LIMIT_EXCEEDED", text);
   }
 
   private expire(): void {

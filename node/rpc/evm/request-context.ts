@@ -12,13 +12,17 @@ export class RequestContext implements CallContext {
   private gone = false;
   private isFinished = false;
   private place: LargePlace | undefined;
+  /** Read at once: a connection that has ended may not know any more whose it was. */
+  private readonly remoteAddress: string | undefined;
 
   /** @param connection where the request comes from */
   constructor(
     private readonly timeoutMs: number,
     private readonly reader: Subscriber | undefined,
-    private readonly connection: { readonly remoteAddress?: string } = {},
-  ) {}
+    connection: { readonly remoteAddress?: string } = {},
+  ) {
+    this.remoteAddress = connection.remoteAddress;
+  }
 
   /** Nobody behind a connection that has ended: what it subscribed to now would outlive it. */
   get subscriber(): Subscriber | undefined {
@@ -26,7 +30,7 @@ export class RequestContext implements CallContext {
   }
 
   get client(): string {
-    return clientOf(this.connection.remoteAddress);
+    return clientOf(this.remoteAddress);
   }
 
   get signal(): AbortSignal {

@@ -1,5 +1,6 @@
 /** Connections of a server that strangers reach: so many at all, and of them a part for each client. */
 import type { Server } from "node:http";
+import type { Socket } from "node:net";
 import { ClientPlaces } from "./client-places.js";
 
 /**
@@ -20,7 +21,11 @@ export function boundConnections(
   server.maxConnections = most;
   if (!isOpen) return;
   const places = new ClientPlaces({ most, share: CLIENT_SHARE });
+  const known = new WeakSet<Socket>();
   server.on("connection", (socket) => {
+    // A server may hand itself one again, to read it in another way.
+    if (known.has(socket)) return;
+    known.add(socket);
     const { remoteAddress } = socket;
     if (places.hasRoom(remoteAddress)) socket.once("close", places.take(remoteAddress));
     else socket.destroy();

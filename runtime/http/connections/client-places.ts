@@ -1,4 +1,4 @@
-/** Places for connections that stay open: so many at all, and of them a share for each client. */
+/** Places for connections and other things that stay: so many at all, and of them a share for each client. */
 import { clientOf, isLoopback } from "./client-address.js";
 
 /** Of all places, the part that one client may have where nothing else is said. */
@@ -8,10 +8,15 @@ const USUAL_SHARE = 1 / 10;
 export interface ClientPlacesOptions {
   /** Places in all. */
   readonly most: number;
-  /** True counts clients of this machine, too; a proxy or the kit's own parts may speak for many. */
+  /**
+   * True holds clients of this machine to their share, too, and who is not told apart; a proxy or the kit's
+   * own parts may speak for many.
+   */
   readonly limitsLoopback?: boolean;
   /** Of all places, the part that one client may have; default a tenth. */
   readonly share?: number;
+  /** The part of all places up to which nobody is held to his share; default 0. */
+  readonly unshared?: number;
 }
 
 /** Who has how many places. */
@@ -26,27 +31,30 @@ export class ClientPlaces {
     return this.#size;
   }
 
-  /** Whether there is one more for whoever is at an address. */
-  hasRoom(remoteAddress: string | undefined): boolean {
-    const { most, limitsLoopback = false, share = USUAL_SHARE } = this.options;
-    if (this.#size >= most) return false;
+  /** Whether there are so many more for whoever is at an address, or is the client of that name. */
+  hasRoom(remoteAddress: string | undefined, count = 1): boolean {
+    const { most, limitsLoopback = false, share = USUAL_SHARE, unshared = 0 } = this.options;
+    const size = this.#size + count;
+    if (count === 0) return true;
+    if (size > most) return false;
+    if (size <= most * unshared) return true;
     const client = clientOf(remoteAddress);
-    if (!limitsLoopback && isLoopback(client)) return true;
-    return (this.#taken.get(client) ?? 0) < Math.max(1, Math.floor(most * share));
+    if (!limitsLoopback && (client === "" || isLoopback(client))) return true;
+    return (this.#taken.get(client) ?? 0) + count <= Math.max(1, Math.floor(most * share));
   }
 
-  /** Takes one, whether there is room or not. @returns gives it back, once */
-  take(remoteAddress: string | undefined): () => void {
+  /** Takes so many, whether there is room or not. @returns gives them back, once */
+  take(remoteAddress: string | undefined, count = 1): () => void {
     const client = clientOf(remoteAddress);
-    this.#change(client, 1);
+    this.#change(client, count);
     let isTaken = true;
     return () => {
-      if (isTaken) this.#change(client, -1);
+      if (isTaken) this.#change(client, -count);
       isTaken = false;
     };
   }
 
-  #change(client: string, by: 1 | -1): void {
+  #change(client: string, by: number): void {
     this.#size += by;
     const count = (this.#taken.get(client) ?? 0) + by;
     if (count === 0) this.#taken.delete(client);

@@ -1,7 +1,7 @@
 /** 8546 on live sockets: every method, subscriptions without gaps, and slow or silent clients. */
 import { describe, expect, it, jest } from "@jest/globals";
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, Server, Socket } from "node:net";
 import { Transaction } from "ethers";
 import { WebSocket } from "ws";
 import { parseAddress } from "../../../chain/address.js";
@@ -25,6 +25,16 @@ function fail(text: string): never {
 
 function refuse(text: string): never {
   throw new RpcFault("SERVER_ERROR", text);
+}
+
+/** A node with few places for clients, and its server as the system brings it connections. */
+async function startNodeSeen() {
+  const listening = jest.spyOn(Server.prototype, "listen");
+  const places = 20;
+  const { url } = await startNode({ webSocketConnections: places });
+  const [server] = listening.mock.contexts as Server[];
+  listening.mockRestore();
+  return { url, server: server ?? fail("it does not listen"), places };
 }
 
 /** A client that keeps what it gets and lets a test wait for it. */
@@ -80,6 +90,33 @@ describe("requests over WebSocket", () => {
     await once(socket, "open");
     expect(await attempt(url, undefined)).toContain("503");
     socket.terminate();
+  });
+
+  it("gives one address half of the places, then each a tenth, and this machine all", async () => {
+    const { url, server, places } = await startNodeSeen();
+    let remoteAddress = "";
+    server.prependListener("connection", (socket: Socket) => {
+      Object.defineProperty(socket, "remoteAddress", { value: remoteAddress });
+    });
+    const openFrom = async (address: string) => {
+      remoteAddress = address;
+      const clients = [];
+      for (;;) {
+        const client = await openClient(url).catch((error: Error) => error);
+        if (!(client instanceof Error)) clients.push(client);
+        else if (client.message.includes("503")) return clients;
+        else throw client;
+      }
+    };
+    const [first, ...strangers] = await openFrom("203.0.113.1");
+    expect(strangers).toHaveLength(places / 2 - 1);
+    expect(await openFrom("203.0.113.2")).toHaveLength(places / 10);
+    expect(await openFrom("127.0.0.1")).toHaveLength(places / 2 - places / 10);
+    expect(await openFrom("203.0.113.3")).toHaveLength(0);
+    first?.socket.terminate();
+    await until(async () => (await openFrom("203.0.113.3")).length === 1, {
+      timeoutMs: 10_000,
+    });
   });
 
   it("admits programs that send its own origin, and pages that ws-origins names", async () => {
@@ -418,6 +455,20 @@ describe("connections that never become clients", () => {
     await openClient(url);
     for (let count = 0; count < 5; count++) await expect(openClient(url)).rejects.toThrow("503");
     expect(said).toHaveBeenCalledTimes(1);
+  });
+
+  it("are of one client no more than half of all", async () => {
+    const { server } = await startNodeSeen();
+    // Some of them are clients, others idle: of 276 connections half.
+    const sockets = Array.from({ length: 139 }, () => {
+      const socket = new Socket();
+      cleanups.push(() => void socket.destroy());
+      return Object.defineProperty(socket, "remoteAddress", { value: "203.0.113.1" });
+    });
+    for (const socket of sockets) server.emit("connection", socket);
+    // One that the server hands itself again is no other.
+    for (const socket of sockets) server.emit("connection", socket);
+    expect(sockets.findIndex(({ destroyed }) => destroyed)).toBe(138);
   });
 
   it("are refused beyond a bound, and a client finds room when some are gone", async () => {

@@ -51,21 +51,22 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
     method("eth_getLogs", 1, (params, context) =>
       logsOf(params.required(0, parseLogFilter), context),
     ),
-    method("eth_newFilter", 1, (params) => {
+    method("eth_newFilter", 1, (params, { client }) => {
       const filter = params.required(0, parseLogFilter);
       if (filter.blockHash !== undefined) {
         throw new RpcFault("INVALID_PARAMS", "a filter cannot be installed for one block hash");
       }
       lastHeight(view, filter);
       const next = { height: firstHeight(view, filter), given: 0 };
-      return filters.install({ kind: "log", filter, next });
+      return filters.install({ kind: "log", filter, next }, client);
     }),
-    method("eth_newBlockFilter", 0, () =>
-      filters.install({ kind: "block", next: view.head().height + 1 }),
+    method("eth_newBlockFilter", 0, (_params, { client }) =>
+      filters.install({ kind: "block", next: view.head().height + 1 }, client),
     ),
-    method("eth_newPendingTransactionFilter", 1, (params) => {
+    method("eth_newPendingTransactionFilter", 1, (params, { client }) => {
       const isFull = params.optional(0, parseBoolean) ?? false;
-      return filters.install({ kind: "pending", isFull, next: filters.pendingPosition() });
+      const next = filters.pendingPosition();
+      return filters.install({ kind: "pending", isFull, next }, client);
     }),
     method("eth_uninstallFilter", 1, (params) =>
       filters.uninstall(params.required(0, parseFilterId)),

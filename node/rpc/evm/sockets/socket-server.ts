@@ -1,9 +1,11 @@
 /** 8546: JSON-RPC and subscriptions over WebSocket; every HTTP method is served here as well. */
 import { createServer } from "node:http";
+import { boundConnections } from "../../../../runtime/http/connections/client-connections.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { RareLine } from "../../../../runtime/process/rare-line.js";
 import { listen, type RpcServer, sendText, stopServer } from "../../http-listener.js";
 import { USUAL_CONNECTIONS, webSocketClients } from "../../connection-bounds.js";
+import { sharedPlaces } from "../../shared-places.js";
 import { WebSockets } from "../../web-sockets.js";
 import type { EvmApi } from "../api.js";
 import type { EvmServerOptions } from "../options.js";
@@ -28,23 +30,30 @@ export async function startEvmSocketServer(
   });
   const { maxConnections = USUAL_CONNECTIONS.evmSocket } = options;
   const { webSocketConnections } = api.limits;
-  server.maxConnections = Math.min(maxConnections, webSocketConnections + OTHER_CONNECTIONS);
-  const maxClients = Math.min(webSocketConnections, webSocketClients(maxConnections));
+  const most = Math.min(maxConnections, webSocketConnections + OTHER_CONNECTIONS);
+  boundConnections(server, { most, isOpen: true });
+  const places = sharedPlaces(Math.min(webSocketConnections, webSocketClients(maxConnections)));
   const refused = new RareLine(systemClock);
   const sockets = new WebSockets(server, {
     maxMessageBytes: api.limits.batchBodyBytes,
     pingIntervalMs: PING_INTERVAL_MS,
     allowedOrigins: options.allowedOrigins,
     socketOrigins: options.socketOrigins ?? [],
-    refusal(_request, open) {
-      if (open < maxClients) return undefined;
+    refusal({ socket: { remoteAddress } }, open) {
+      if (places.hasRoom(remoteAddress)) return undefined;
       refused.happened((times) =>
-        api.log.warn({ open, times }, "WebSocket connections refused: limit reached"),
+        api.log.warn(
+          { open, times, remoteAddress },
+          "WebSocket connections refused: limit of all, or of this client, reached",
+        ),
       );
       return "503 Service Unavailable";
     },
     memory: options.memory,
-    connect: (socket, request) => new SocketConnection(socket, api, options.memory, request.socket),
+    connect(socket, request) {
+      socket.once("close", places.take(request.socket.remoteAddress));
+      return new SocketConnection(socket, api, options.memory, request.socket);
+    },
   });
   api.metrics.gauge(
     "causeway_jsonrpc_websocket_connections",

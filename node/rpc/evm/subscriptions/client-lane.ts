@@ -51,6 +51,8 @@ export interface Subscription {
   isStarted: boolean;
   /** Ends whatever is being made for it. */
   readonly ending: AbortController;
+  /** Gives back the room for addresses and topics that it waits for. */
+  readonly giveRoom: (() => void) | undefined;
 }
 
 /** What happened at a moment. */

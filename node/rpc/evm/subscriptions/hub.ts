@@ -86,7 +86,7 @@ export class SubscriptionHub {
   }
 
   private subscribe(params: Params, context: CallContext): Hex {
-    const { subscriber } = context;
+    const { subscriber, client } = context;
     if (subscriber === undefined) {
       throw new RpcFault("METHOD_NOT_FOUND", "notifications not supported");
     }
@@ -105,9 +105,10 @@ export class SubscriptionHub {
     const ending = new AbortController();
     const { height: lastPast } = view.head();
     const span = { next, given: 0, last, lastPast };
-    const subscription = { id, topic, prefix, ...span, isStarted: false, ending };
-    if (topic.kind === "transactionReceipts") this.waiting.add(subscription, topic.hashes);
-    if (topic.kind === "logs") this.room.take(topic.filter.criteria);
+    const giveRoom =
+      topic.kind === "logs" ? this.room.take(topic.filter.criteria, client) : undefined;
+    const subscription = { id, topic, prefix, ...span, isStarted: false, ending, giveRoom };
+    if (topic.kind === "transactionReceipts") this.waiting.add(subscription, topic.hashes, client);
     lane.add(subscription);
     context.afterReply(() => lane.start(subscription));
     return id;
@@ -149,9 +150,9 @@ export class SubscriptionHub {
   }
 
   private ended(subscription: Subscription): void {
-    const { topic } = subscription;
+    const { topic, giveRoom } = subscription;
     if (topic.kind === "transactionReceipts") this.waiting.remove(subscription, topic.hashes);
-    if (topic.kind === "logs") this.room.give(topic.filter.criteria);
+    giveRoom?.();
   }
 
   private onBlock(committed: CommittedBlock): void {

@@ -7,9 +7,12 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { parseAddress } from "../../../../chain/address.js";
 import { keccak256Hex } from "../../../../chain/hashes.js";
 import { parseHexBytes } from "../../../../chain/hex.js";
+import { FilterRegistry } from "../../../../node/rpc/evm/filters.js";
+import { parseLogFilter } from "../../../../node/rpc/evm/log-filter.js";
 import type { Subscriber } from "../../../../node/rpc/evm/method.js";
-import type { EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
+import { DEFAULT_EVM_RPC_LIMITS, type EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
+import { systemClock } from "../../../../runtime/process/clock.js";
 import { ALICE, createTestNode, signLegacy } from "./fixture.js";
 
 const LOGS = 2_000;
@@ -17,6 +20,10 @@ const SUBSCRIPTIONS = 20;
 /** What may wait for a client; some of the parts in which logs of the past are sent. */
 const FAR_BYTES = 16 * 1024 * 1024;
 const CONTRACT = parseAddress(`0x${"aa".repeat(20)}`);
+/** Four lists of a thousand topics: a fiftieth of the room for them. */
+const FIFTIETH = Array.from({ length: 4 }, () =>
+  Array.from({ length: 1_000 }, (_, at) => keccak256Hex(Uint8Array.of(at & 255, at >> 8))),
+);
 
 interface Notification {
   readonly params: { readonly result: unknown };
@@ -34,6 +41,8 @@ interface ReceiptsNotification {
 class TestSubscriber implements Subscriber {
   readonly texts: string[] = [];
   isDropped = false;
+  /** Where it is, as far as that is known. */
+  constructor(readonly remoteAddress?: string) {}
   private readonly closings: (() => void)[] = [];
 
   get isBehind(): boolean {
@@ -92,9 +101,11 @@ class FarSubscriber extends TestSubscriber {
 
 function startNode(limits: Partial<EvmRpcLimits> = {}) {
   const node = createTestNode(limits);
-  const subscribe = async (subscriber: Subscriber, ...params: readonly unknown[]) => {
-    const context = new RequestContext(5_000, subscriber);
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params });
+  const request = async (client: TestSubscriber, method: string, params: readonly unknown[]) => {
+    const { remoteAddress } = client;
+    const from = remoteAddress === undefined ? {} : { remoteAddress };
+    const context = new RequestContext(5_000, client, from);
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
     const reply = await node.api.dispatcher.handle(Buffer.from(body), context);
     context.finish();
     return JSON.parse(reply?.map(String).join("") ?? "null") as {
@@ -102,14 +113,25 @@ function startNode(limits: Partial<EvmRpcLimits> = {}) {
       error?: { code: number; message: string };
     };
   };
-  const many = async (subscriber: Subscriber, ...params: readonly unknown[]) => {
+  const subscribe = (client: TestSubscriber, ...params: readonly unknown[]) =>
+    request(client, "eth_subscribe", params);
+  /** How often there is room for it. */
+  const roomFor = async (...what: Parameters<typeof request>) => {
+    for (let count = 0; ; count++) {
+      const { error } = await request(...what);
+      if (error === undefined) continue;
+      expect(error.code).toBe(-32005);
+      return count;
+    }
+  };
+  const many = async (subscriber: TestSubscriber, ...params: readonly unknown[]) => {
     const ids = [];
     for (let count = 0; count < SUBSCRIPTIONS; count++) {
       ids.push((await subscribe(subscriber, ...params)).result);
     }
     return ids;
   };
-  return { ...node, subscribe, many };
+  return { ...node, subscribe, roomFor, many };
 }
 
 async function blockOfLogs() {
@@ -309,4 +331,57 @@ it("bounds the addresses and topics that all subscriptions and all filters hold"
   expect((await subscribe(other, "newHeads")).error).toBeUndefined();
   client.close();
   expect((await subscribe(other, "logs", large)).error).toBeUndefined();
+});
+
+it.each([
+  ["topics of subscriptions", 50, "eth_subscribe", ["logs", { topics: FIFTIETH }]],
+  [
+    "hashes that are waited for",
+    1_000,
+    "eth_subscribe",
+    ["transactionReceipts", { transactionHashes: FIFTIETH[0]?.slice(0, 200) }],
+  ],
+  ["filters", 50, "eth_newBlockFilter", []],
+])(
+  "one client has half of the room for %s, then each a tenth",
+  async (_of, most, method, params) => {
+    const { roomFor, subscribe } = startNode({ filters: 50, subscriptionsPerConnection: 1_000 });
+    const from = (address: string) => {
+      const client = new TestSubscriber(address);
+      return { client, room: () => roomFor(client, method, params) };
+    };
+    const stranger = from("203.0.113.1");
+    expect(await stranger.room()).toBe(most / 2);
+    // By another connection, too.
+    expect(await from("::ffff:203.0.113.1").room()).toBe(0);
+    expect(await from("203.0.113.2").room()).toBe(most / 10);
+    // This machine is not held to it: a proxy or the kit's own parts may speak for many.
+    expect(await from("127.0.0.1").room()).toBe(most / 2 - most / 10);
+    expect(await from("203.0.113.3").room()).toBe(0);
+    // What keeps nothing has room for everybody.
+    for (const topic of ["logs", "transactionReceipts"]) {
+      expect((await subscribe(stranger.client, topic)).error).toBeUndefined();
+    }
+    stranger.client.close();
+    const again = method === "eth_subscribe" ? most / 10 : 0;
+    expect(await from("203.0.113.3").room()).toBe(again);
+  },
+);
+
+it("one client has half of the room for topics of filters, until they are gone", () => {
+  const filters = new FilterRegistry(
+    { ...systemClock, monotonicMs: () => 0 },
+    DEFAULT_EVM_RPC_LIMITS,
+  );
+  const filter = parseLogFilter({ topics: FIFTIETH });
+  const install = (client: string) =>
+    filters.install({ kind: "log", filter, next: { height: 1, given: 0 } }, client);
+  const ids = Array.from({ length: 25 }, () => install("203.0.113.1"));
+  const full = "too many addresses and topics are kept in filters";
+  expect(() => install("203.0.113.1")).toThrow(full);
+  const others = Array.from({ length: 5 }, () => install("203.0.113.2"));
+  expect(() => install("203.0.113.2")).toThrow(full);
+  for (const id of [...ids.slice(0, 6), ...others]) expect(filters.uninstall(id)).toBe(true);
+  for (let count = 0; count < 6; count++) install("203.0.113.2");
+  expect(() => install("203.0.113.2")).toThrow(full);
 });
