@@ -4,6 +4,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Server as SocketServer } from "node:net";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 import { CollectedBytes } from "../../runtime/http/collected-bytes.js";
+import { boundConnections } from "../../runtime/http/connections/client-connections.js";
 import { endServer } from "../../runtime/http/connections/ending.js";
 import { outliveUntaken } from "../../runtime/http/connections/listening.js";
 import { discardRest } from "../../runtime/http/http-body.js";
@@ -58,7 +59,8 @@ export interface Listener {
 }
 
 /**
- * Binds the server. Connections beyond its `maxConnections` are refused by the listener.
+ * Binds the server. Connections beyond its `maxConnections` are refused, and of one client of another machine
+ * those beyond its part.
  * @param refusal the body of what cannot be read, and of what can be read in two ways
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
@@ -70,7 +72,7 @@ export async function listen(
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   server.requestTimeout = REQUEST_TIMEOUT_MS;
-  server.maxConnections ||= MOST_CONNECTIONS;
+  boundConnections(server, { most: server.maxConnections || MOST_CONNECTIONS, isOpen: true });
   refuseAmbiguous(server, refusal);
   server.prependListener("request", takeOriginForm);
   boundPipelines(server, refusal);

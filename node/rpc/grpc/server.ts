@@ -15,6 +15,7 @@ import {
 import { absentModuleText } from "../../../chain/cosmos/absent-modules.js";
 import type { MethodType } from "../../../chain/protobuf/descriptor-file.js";
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
+import { boundConnections } from "../../../runtime/http/connections/client-connections.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { readInTurn } from "../../../runtime/turns/resting-lane.js";
@@ -90,11 +91,12 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcSe
   }
   // The library's own listener takes any number of connections.
   const listener = createServer();
-  listener.maxConnections = options.maxConnections;
+  boundConnections(listener, { most: options.maxConnections, isOpen: true });
   const address = await bind(listener, { name: "gRPC", ...options });
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const sockets = new Set<Socket>();
   listener.on("connection", (socket) => {
+    if (socket.destroyed) return;
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
     injector.injectConnection(socket);

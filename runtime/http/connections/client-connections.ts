@@ -1,6 +1,5 @@
 /** Connections of a server that strangers reach: so many at all, and of them a part for each client. */
-import type { Server } from "node:http";
-import type { Socket } from "node:net";
+import type { Server, Socket } from "node:net";
 import { ClientPlaces } from "./client-places.js";
 
 /**

@@ -67,6 +67,21 @@ function connect(settings: http2.Settings = {}) {
   };
 }
 
+it("one client of another machine has half of the connections", async () => {
+  const listening = jest.spyOn(net.Server.prototype, "listen");
+  const other = await start();
+  const [taking] = listening.mock.contexts as net.Server[];
+  listening.mockRestore();
+  const sockets = Array.from({ length: MAX_CONNECTIONS }, () =>
+    Object.defineProperty(new net.Socket(), "remoteAddress", { value: "203.0.113.1" }),
+  );
+  for (const socket of sockets) taking?.emit("connection", socket);
+  const refused = sockets.filter(({ destroyed }) => destroyed).length;
+  for (const socket of sockets) socket.destroy();
+  await other.stop();
+  expect(refused).toBe(MAX_CONNECTIONS / 2);
+});
+
 /** A message in its frame, as long as it says or as long as it is. */
 function framed(message: Uint8Array, sizeBytes = message.length): Buffer {
   const head = Buffer.alloc(5);

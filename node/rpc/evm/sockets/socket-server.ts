@@ -1,6 +1,5 @@
 /** 8546: JSON-RPC and subscriptions over WebSocket; every HTTP method is served here as well. */
 import { createServer } from "node:http";
-import { boundConnections } from "../../../../runtime/http/connections/client-connections.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { RareLine } from "../../../../runtime/process/rare-line.js";
 import { listen, type RpcServer, sendText, stopServer } from "../../http-listener.js";
@@ -30,8 +29,7 @@ export async function startEvmSocketServer(
   });
   const { maxConnections = USUAL_CONNECTIONS.evmSocket } = options;
   const { webSocketConnections } = api.limits;
-  const most = Math.min(maxConnections, webSocketConnections + OTHER_CONNECTIONS);
-  boundConnections(server, { most, isOpen: true });
+  server.maxConnections = Math.min(maxConnections, webSocketConnections + OTHER_CONNECTIONS);
   const places = sharedPlaces(Math.min(webSocketConnections, webSocketClients(maxConnections)));
   const refused = new RareLine(systemClock);
   const sockets = new WebSockets(server, {

@@ -212,6 +212,7 @@ it.each([
   ["an open API", (answer: Answer) => startApi(answer), true],
   ["an API behind keys", (answer: Answer) => startApi(answer, { access: KEYS }), false],
   ["pages", startPages, true],
+  ["the node", startNode, true],
 ] as const)("connections of a client are bounded: %s", async (_of, start, isBounded) => {
   const listening = jest.spyOn(Server.prototype, "listen");
   const server = await start((path) => Promise.resolve(path));
