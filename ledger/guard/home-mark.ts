@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
-import { awaitLockFile, type HeldLock } from "../../runtime/files/lock-file.js";
+import { awaitLockFile, type HeldLock, LockHeldError } from "../../runtime/files/lock-file.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import { LedgerError } from "../errors.js";
@@ -194,7 +194,9 @@ function highest(left: LedgerMark | undefined, right: LedgerMark): LedgerMark {
 }
 
 function unusable(path: string, what: string, cause: unknown): LedgerError {
-  const reason = errorCode(cause) === "UNKNOWN" ? errorMessage(cause) : errorCode(cause);
+  // Its words name the process that holds the lock: whoever reads of it has to end that one.
+  const isInWords = errorCode(cause) === "UNKNOWN" || cause instanceof LockHeldError;
+  const reason = isInWords ? errorMessage(cause) : errorCode(cause);
   const message = `what the home remembers of its ledger cannot be ${what}: ${path} (${reason})`;
   return new LedgerError("HOME_MARK_UNUSABLE", message, {
     details: { path },

@@ -2,8 +2,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
 import { HomeMark, markPath } from "../../../ledger/guard/home-mark.js";
+import { takeLockFile } from "../../../runtime/files/lock-file.js";
 
 let home: string;
 
@@ -52,6 +53,28 @@ it("is not taken for a missing one where it has become unreadable", async () => 
   rmSync(markPath(home));
   await mark.raise(markAt(3, 1));
   expect(onDisk()).toEqual(markAt(3, 1));
+});
+
+it("names the process that keeps its lock", async () => {
+  const mark = await HomeMark.open(home);
+  await mark.raise(markAt(1, 1));
+  const lock = await takeLockFile(`${markPath(home)}.lock`);
+  // Nobody is waited for as long as it is a holder that stands still.
+  const { setTimeout: wait } = globalThis;
+  const impatient = (work: () => void, ms?: number) => wait(work, Math.min(ms ?? 0, 20));
+  jest.spyOn(globalThis, "setTimeout").mockImplementation(impatient);
+  try {
+    await expect(mark.raise(markAt(2, 1))).rejects.toMatchObject({
+      code: "HOME_MARK_UNUSABLE",
+      message: expect.stringContaining(`(the process ${process.pid} holds the lock`),
+      retriable: true,
+    });
+  } finally {
+    jest.restoreAllMocks();
+    await lock.release();
+  }
+  await mark.raise(markAt(2, 1));
+  expect(onDisk()).toEqual(markAt(2, 1));
 });
 
 it("is never lowered by processes that write at once", async () => {
