@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { killSwitchPath, policyPath } from "../../ledger/policy/policy-paths.js";
 import type { Environment } from "../../runtime/config/config.js";
 import { cannotWrite, CliError, fileCause, systemCode } from "../errors.js";
+import { LOGS_MODE } from "./append-log.js";
 
 /** Every file of a home that the command line knows, as absolute paths. */
 export interface HomePaths {
@@ -116,7 +117,7 @@ export async function createHomeFolders(paths: HomePaths): Promise<void> {
     [paths.home, passable],
     [paths.config, 0o700],
     [paths.data, passable],
-    [paths.logs, 0o700],
+    [paths.logs, LOGS_MODE],
   ]);
 }
 

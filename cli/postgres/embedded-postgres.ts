@@ -1,6 +1,6 @@
 /** The embedded PostgreSQL: one real server per home, loopback only, gone when the kit is gone. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { mkdirSync, renameSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { errorCode } from "../../chain/errors.js";
@@ -10,6 +10,7 @@ import { identifyProcess } from "../../runtime/process/process-identity.js";
 import { embeddedDatabaseUrl } from "../../runtime/config/service-urls.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type PostgresBinaries, preparePostgresBinaries } from "./binaries.js";
+import { appendLog, LOGS_MODE } from "../home/append-log.js";
 import { type ClusterPlace, checkCluster, createCluster, placeCluster } from "./cluster.js";
 import { EmbeddedPostgresError, folderErrorFromOutput } from "./errors.js";
 import { claimCluster } from "./cluster-owner.js";
@@ -158,7 +159,7 @@ class ServerProcess implements EmbeddedPostgres {
     this.#place = place;
     this.#guardian = guardian;
     this.#logPath = join(options.home, "logs", "postgres.log");
-    mkdirSync(dirname(this.#logPath), { recursive: true, mode: 0o700 });
+    mkdirSync(dirname(this.#logPath), { recursive: true, mode: LOGS_MODE });
     const settings = { ...SERVER_SETTINGS, port: String(options.port), ...options.settings };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     this.#child = spawn(binaries.postgres, ["-D", place.folder, ...flags], {
@@ -249,7 +250,7 @@ class ServerProcess implements EmbeddedPostgres {
       if (size > MAX_LOG_BYTES) {
         renameSync(this.#logPath, `${this.#logPath}.1`);
       }
-      appendFileSync(this.#logPath, text, { mode: 0o600 });
+      appendLog(this.#logPath, text);
     } catch (error) {
       // A full disk must not end the supervisor; the server itself reports its own trouble.
       this.#options.log.warn({ cause: errorCode(error) }, "postgres log cannot be written");

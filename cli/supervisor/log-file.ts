@@ -2,8 +2,9 @@
  * Log of one child process: appended, turned over at a bound, never a reason to stop. The kit
  * reads the child's output through a pipe, so that a full disk costs log lines and not the child.
  */
-import { appendFileSync, renameSync, statSync } from "node:fs";
+import { renameSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { appendLog } from "../home/append-log.js";
 
 /** Size at which a log is turned over: large enough for a day of info lines. */
 const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
@@ -43,9 +44,8 @@ export function createLogFile(folder: string, name: string): LogFile {
           turnOver(path);
           sizeBytes = 0;
         }
-        // Synchronous on purpose: order is kept and nothing piles up in memory behind a slow disk.
-        appendFileSync(path, chunk, { mode: 0o600 });
-        sizeBytes += chunk.length;
+        const isNew = appendLog(path, chunk);
+        sizeBytes = (isNew ? 0 : sizeBytes) + chunk.length;
       } catch {
         // A full disk costs log lines: the child must not suffer from its log.
       }
