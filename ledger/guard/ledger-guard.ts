@@ -67,7 +67,8 @@ export async function readLedgerState(sql: Sql, told?: LedgerMark): Promise<Ledg
             EXISTS (SELECT 1 FROM told
                      -- In the commit of a recovery, or behind what its home had told by then.
                      WHERE told.resolved_at = address.registered_at
-                        OR (told.next_address_index > address.index AND told.at < address.registered_at)
+                        OR (told.next_address_index > address.index
+                            AND told.addresses_at < address.registered_at)
                         OR told.details @> $4::jsonb) AS address_taken_over,
             ${timeTextSql("clock_timestamp()")} AS read_at
        FROM event_counter counter CROSS JOIN watch_cursor
@@ -117,9 +118,6 @@ function lossOf(mark: LedgerMark, state: LedgerState): string | undefined {
   if (mark.ledgerId !== state.ledgerId && !state.recoveredIds.includes(mark.ledgerId)) {
     return `this is another ledger (${state.ledgerId}) than the one that answered (${mark.ledgerId})`;
   }
-  if (state.epoch < mark.epoch) {
-    return `the ledger is at epoch ${state.epoch}, and epoch ${mark.epoch} was answered`;
-  }
   if (state.nextAddressIndex < mark.nextAddressIndex) {
     return (
       `the ledger knows ${state.nextAddressIndex} addresses, and ${mark.nextAddressIndex} ` +
@@ -133,6 +131,10 @@ function lossOf(mark: LedgerMark, state: LedgerState): string | undefined {
       `the ledger's address ${mark.nextAddressIndex - 1} is not the one that was given out: it may have ` +
       "been given to two customers, of whom the ledger knows the second"
     );
+  }
+  // Behind the addresses: that one has two customers is told by nothing else, nor again behind a recovery.
+  if (state.epoch < mark.epoch) {
+    return `the ledger is at epoch ${state.epoch}, and epoch ${mark.epoch} was answered`;
   }
   if (state.eventSeq < mark.eventSeq) {
     return `the ledger ends at event ${state.eventSeq}, and event ${mark.eventSeq} was told`;

@@ -3,14 +3,18 @@
  * behind the loss under numbers that stood for something else.
  */
 
+/** SQL: when the last event was read that a home had told; of former releases when it was written. */
+const EVENTS_AT = `coalesce(details ->> 'readAt', details ->> 'eventAt')::timestamptz`;
+
 /**
  * SQL, rows of a CTE: up to which event of an epoch, and below which address index, all was told before a
- * loss, and when that was read. Marks of former releases say when that event was written, or nothing.
+ * loss, and until when: `at` of events, `addresses_at` of addresses, which may have been given out since.
  */
 export const TOLD_BEFORE = `
   SELECT (details ->> 'epoch')::integer AS epoch, (details ->> 'eventSeq')::bigint AS seq,
          (details ->> 'nextAddressIndex')::bigint AS next_address_index,
-         coalesce(details ->> 'readAt', details ->> 'eventAt')::timestamptz AS at,
+         ${EVENTS_AT} AS at,
+         greatest((details ->> 'addressAt')::timestamptz, ${EVENTS_AT}) AS addresses_at,
          details, resolved_at
     FROM incident WHERE kind = 'RECOVERY'`;
 

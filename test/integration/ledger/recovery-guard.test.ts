@@ -78,8 +78,8 @@ const say = (database: LedgerDatabase, name: string) =>
   );
 
 /** The database as it stands now, opened: what a backup holds. */
-async function backup(): Promise<LedgerDatabase> {
-  const copy = await copyTestDatabase(ledger.url);
+async function backup(from = ledger.url): Promise<LedgerDatabase> {
+  const copy = await copyTestDatabase(from);
   const options = { url: copy.url, log: silentLog, signal, identity: TEST_IDENTITY };
   const database = await openLedger(options);
   backups.push({ copy, database });
@@ -325,6 +325,34 @@ describe("a ledger and what its home remembers", () => {
     await recover(older);
     expect(await ahead.keep()).toBeUndefined();
     expect(await (await guardIn("beside", older)).check()).toBeUndefined();
+  });
+
+  it("sees that an address has two customers where a home knew only the second, and of no event since", async () => {
+    const { database } = ledger;
+    const empty = await backup();
+    const given = await give(database, await guardIn("ahead", database));
+    // Of another home it is the second customer's; what this one heard of last lies before it.
+    await say(empty, "told");
+    const behind = await guardIn("behind", empty);
+    await behind.keep();
+    expect(await give(empty, behind)).toBe(given);
+    const older = await backup(empty.url);
+    await give(empty, behind);
+    expect(await (await guardIn("behind", older)).check()).toContain("knows 1 addresses");
+    await recover(older);
+    const ahead = await guardIn("ahead", older);
+    expect(await ahead.keep()).toContain(`address ${given} is not the one that was given out`);
+    await recover(older);
+    expect(await ahead.keep()).toBeUndefined();
+  });
+
+  it("tells first that an address has two customers, whatever else the ledger has lost", async () => {
+    const { database } = ledger;
+    const older = await backup();
+    await database.query(`UPDATE event_counter SET epoch = 2`);
+    const given = await give(database, await guardIn("ahead", database));
+    expect(await give(older, await guardIn("behind", older))).toBe(given);
+    expect(await (await guardIn("ahead", older)).check()).toContain("two customers");
   });
 
   it("takes an address that a recovery found on the chain for nobody's", async () => {
