@@ -6,6 +6,7 @@ import { NodeFault } from "../rpc-client/errors.js";
 /** Codes of faults in `cli/`. */
 export type CliErrorCode =
   | "HOME_LOCKED"
+  | "HOME_LOST"
   | "HOME_UNUSABLE"
   | "HOME_EXISTS"
   | "HOME_INCOMPLETE"

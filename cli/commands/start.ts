@@ -13,7 +13,7 @@ import type {
 import { runProcess } from "../../runtime/process/lifecycle.js";
 import { CliError } from "../errors.js";
 import { type HomePaths, homePaths, isKitHome, isNodeHome } from "../home/home.js";
-import { lockHome } from "../home/home-lock.js";
+import { homeLost, lockHome } from "../home/home-lock.js";
 import { kitNodes } from "../home/network/kit-nodes.js";
 import { withEvm } from "../home/evm-choice.js";
 import { withSkips } from "../home/skip-choice.js";
@@ -99,7 +99,7 @@ function severalNodes(folder: string, homes: readonly string[]): CliError {
 function nodeOf(
   paths: HomePaths,
   node: ProcessDefinition,
-  { evm, skipUpgrades }: Pick<StartOptions, "evm" | "skipUpgrades">,
+  { evm, skipUpgrades, warn }: Pick<StartOptions, "evm" | "skipUpgrades" | "warn">,
 ): ProcessDefinition {
   const chosen = ({ home, env }: Pick<ProcessContext, "home" | "env">) =>
     withSkips({ home, env: withEvm(env, evm) }, skipUpgrades);
@@ -109,6 +109,12 @@ function nodeOf(
     async start(given: ProcessContext): Promise<readonly Service[]> {
       const context = { ...given, env: chosen(given) };
       const lock = isKitHome(paths) ? await lockHome(paths.lock, paths.home) : undefined;
+      const onLost = (): void => {
+        // An orderly end would write into a home that is another's.
+        warn(homeLost(paths.home).message);
+        process.exit(1);
+      };
+      lock?.lost.addEventListener("abort", onLost, { once: true });
       try {
         const services = await node.start(context);
         if (lock === undefined) return services;

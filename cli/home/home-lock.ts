@@ -3,8 +3,17 @@ import { type HeldLock, LockHeldError, takeLockFile } from "../../runtime/files/
 import { CliError } from "../errors.js";
 import { inHome } from "./home.js";
 
+/** What a person is told whose kit has lost the lock of its home. */
+export function homeLost(home: string): CliError {
+  const message =
+    `This kit has lost the home ${home}: another one took it over while this one stood still, or kit.lock ` +
+    "was deleted. All of this one is ended at once, as two may not work on one home.";
+  return new CliError("HOME_LOST", message);
+}
+
 /**
- * Takes the lock of a home for this process.
+ * Takes the lock of a home for this process. Where it is lost, nothing of this process may touch the home
+ * any more.
  * @param home named in the message of the fault
  * @throws HOME_LOCKED when a live process holds it, HOME_UNUSABLE when it cannot be written
  */

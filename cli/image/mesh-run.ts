@@ -17,7 +17,7 @@ import type { ProcessContext, Service } from "../../runtime/process/lifecycle.js
 import { sidecarConfig } from "../../sidecar/config.js";
 import { CliError } from "../errors.js";
 import { createHomeFolders, homePaths, type HomePaths } from "../home/home.js";
-import { lockHome } from "../home/home-lock.js";
+import { homeLost, lockHome } from "../home/home-lock.js";
 import { type ChainPlan, isLocalHome, planChain, planEnvironment } from "../home/network/attach.js";
 import { initAttachedHome, initHome } from "../home/init.js";
 import { runOf } from "../home/network/kit-nodes.js";
@@ -108,11 +108,13 @@ async function startOnline(
   await createHomeFolders(paths);
   const lock = await lockHome(paths.lock, paths.home);
   services.push({ name: "lock of the home", stop: () => lock.release() });
+  const { lost } = lock;
+  lost.addEventListener("abort", () => context.fatal(homeLost(paths.home)), { once: true });
   const plan = planOf(settings, paths, context.env);
   if (plan.kind === "joined") await initAttachedHome({ ...context, paths, plan, node: undefined });
   else await makeLocalChain(paths, context);
   const peers = plan.kind === "joined" ? openToPeers(context.portOffset) : {};
-  const own = { ...context, env: { ...peers, ...planEnvironment(plan, context.env) } };
+  const own = { ...context, lost, env: { ...peers, ...planEnvironment(plan, context.env) } };
   await startPart("node", settings, own, services);
   await startPart("sidecar-online", settings, own, services);
 }
@@ -175,7 +177,7 @@ async function makeLocalChain(paths: HomePaths, context: ProcessContext): Promis
 async function startPart(
   part: KitPart,
   settings: MeshSettings,
-  { home, portOffset, env, signal, fatal }: ProcessContext,
+  { home, portOffset, env, signal, fatal, lost }: ProcessContext & { readonly lost?: AbortSignal },
   services: Service[],
 ): Promise<void> {
   const child = createSupervisedProcess(
@@ -199,6 +201,7 @@ async function startPart(
       clock: systemClock,
     },
   );
+  lost?.addEventListener("abort", () => void child.stop({ graceMs: 0 }), { once: true });
   const graceMs = STOP_MS[part] ?? OTHER_STOP_MS;
   services.push({ name: part, stop: () => child.stop({ graceMs }) });
   await child.start({ signal });

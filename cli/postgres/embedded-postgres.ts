@@ -14,7 +14,7 @@ import { appendLog, LOGS_MODE } from "../home/append-log.js";
 import { type ClusterPlace, checkCluster, createCluster, placeCluster } from "./cluster.js";
 import { EmbeddedPostgresError, folderErrorFromOutput } from "./errors.js";
 import { claimCluster } from "./cluster-owner.js";
-import { endServer, readPostmasterFile, stopSurvivor } from "./survivor.js";
+import { endServer, killServer, readPostmasterFile, stopSurvivor } from "./survivor.js";
 
 /** How a server process ended. */
 export interface PostgresExit {
@@ -45,6 +45,8 @@ export interface EmbeddedPostgresOptions {
   readonly signal: AbortSignal;
   /** Ends the server when this process is killed; without one, the server gets its own. */
   readonly guardian?: Guardian;
+  /** Fires where another kit has the home: the server is killed at once then. */
+  readonly lost?: AbortSignal | undefined;
   /** Told sentences for people: a first initialisation, a folder outside the home. */
   readonly notice?: (sentence: string) => void;
   /** Further server settings, for example `{ fsync: "off" }` in tests. */
@@ -119,6 +121,7 @@ export async function startEmbeddedPostgres(
   const guardian = options.guardian ?? startGuardian({ log: options.log });
   const giveUpAtMs = performance.now() + LEFTOVER_TIMEOUT_MS;
   for (;;) {
+    options.lost?.throwIfAborted();
     const server = new ServerProcess(served, place, binaries, guardian);
     try {
       await server.ready(signal);
@@ -225,11 +228,18 @@ class ServerProcess implements EmbeddedPostgres {
   }
 
   #watch(): Promise<PostgresExit> {
+    const { lost } = this.#options;
+    const onLost = (): void => {
+      const identity = identifyProcess(this.pid);
+      if (identity !== undefined) killServer(identity);
+    };
+    lost?.addEventListener("abort", onLost, { once: true });
     this.#child.stdout?.on("data", (chunk: Buffer) => this.#record(chunk.toString("utf8")));
     this.#child.stderr?.on("data", (chunk: Buffer) => this.#record(chunk.toString("utf8")));
     return new Promise((resolve) => {
       const onEnd = (exit: PostgresExit) => {
         this.#hasExited = true;
+        lost?.removeEventListener("abort", onLost);
         this.#guardian.forget(this.pid);
         resolve(exit);
       };

@@ -81,6 +81,14 @@ export async function endServer(identity: ProcessIdentity, signal: AbortSignal):
   if (left.length > 0) await kill([identity, ...childrenOf(identity.pid)], signal);
 }
 
+/**
+ * Kills a server with all that it has made, before anything of it does more: where its folder is another
+ * kit's by now, an orderly end would write into it.
+ */
+export function killServer(identity: ProcessIdentity): void {
+  for (const one of [identity, ...childrenOf(identity.pid)]) signalProcess(one, "SIGKILL");
+}
+
 async function kill(processes: readonly ProcessIdentity[], signal: AbortSignal): Promise<void> {
   for (const one of processes) signalProcess(one, "SIGKILL");
   const [stuck] = await stillRunning(processes, KILL_GRACE_MS, signal);

@@ -16,6 +16,7 @@ import {
 } from "../../runtime/config/config.js";
 import { startGuardian } from "../../runtime/process/guardian.js";
 import { createLogger, type Logger } from "../../runtime/process/logger.js";
+import type { HeldLock } from "../../runtime/files/lock-file.js";
 import { readLogLevel } from "../../runtime/config/log-level.js";
 import { readApiKeyFile, readSecretFile } from "../../runtime/config/secret-file.js";
 import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
@@ -25,7 +26,7 @@ import { createExchangeClient } from "../probe/exchange-client.js";
 import { createHomeFolders, type HomePaths, homePaths, resolveHome } from "../home/home.js";
 import { keptByNpm } from "../home/npm-flags.mjs";
 import { homeFileFaults } from "../home/file-faults.js";
-import { lockHome } from "../home/home-lock.js";
+import { homeLost, lockHome } from "../home/home-lock.js";
 import { type ChainPlan, planChain, planEnvironment } from "../home/network/attach.js";
 import type { KitNode } from "../home/network/kit-nodes.js";
 import { blockIntervalOf, hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
@@ -99,7 +100,7 @@ export async function runKitProcess(
     const lock = await lockHome(paths.lock, paths.home);
     const env = withEvm(planEnvironment(plan, context.env), args.evm);
     try {
-      return await new KitRun(args, plan, paths, { ...context, env }, lock.tookOver).run();
+      return await new KitRun(args, plan, paths, { ...context, env }, lock).run();
     } finally {
       await lock.release();
     }
@@ -220,7 +221,7 @@ class KitRun {
     private readonly plan: ChainPlan,
     private readonly paths: HomePaths,
     private readonly context: KitProcessContext,
-    private readonly tookOver: boolean,
+    private readonly lock: HeldLock,
   ) {
     this.say = context.print;
     // Every request of the live line hangs on this one signal; Node warns at eleven by default.
@@ -232,7 +233,9 @@ class KitRun {
   async run(): Promise<number> {
     const { signal } = this.context;
     const onStop = (): void => this.ending.abort(signal.reason);
+    const onLost = (): void => this.ending.abort(homeLost(this.paths.home));
     signal.addEventListener("abort", onStop, { once: true });
+    this.lock.lost.addEventListener("abort", onLost, { once: true });
     if (signal.aborted) onStop();
     try {
       return await this.runPrepared(await this.prepare());
@@ -249,7 +252,8 @@ class KitRun {
   /** From the first process to the last one gone. */
   private async runPrepared(config: KitConfig): Promise<number> {
     const guardian = startGuardian({ log: this.log });
-    const children = createChildRecord(this.paths.children);
+    const { lost } = this.lock;
+    const children = createChildRecord(this.paths.children, lost);
     const kit = createKit({
       paths: this.paths,
       nodes: config.nodes,
@@ -260,6 +264,7 @@ class KitRun {
       clock: this.clock,
       log: this.log,
       signal: this.ending.signal,
+      lost,
       isPatient: this.plan.kind !== "local",
       without: new Set([
         ...leftOut(this.args),
@@ -290,7 +295,7 @@ class KitRun {
       validators,
       without: leftOut(this.args),
     });
-    let hadOrphans = this.tookOver;
+    let hadOrphans = this.lock.tookOver;
     const onWait = (orphans: readonly { name: string }[]): void => {
       hadOrphans = true;
       this.say(`Waiting for the former kit's ${orphans.map(({ name }) => name).join(", ")} ...`);

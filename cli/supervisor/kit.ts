@@ -75,6 +75,11 @@ export interface KitOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /**
+   * Fires where another kit has the home by now: all processes are killed at once, and nothing of the home is
+   * written any more but logs.
+   */
+  readonly lost: AbortSignal;
   /** True where a start waits for somebody else's node as long as that takes. */
   readonly isPatient: boolean;
   /** Parts that are not started. */
@@ -154,6 +159,7 @@ class KitRun implements Kit {
     assert(stopMs < STOP_LIMIT_MS, "a kit of which everything hangs is gone in time");
     this.stampFile = options.stampFile ?? STAMP_FILE;
     this.stamp = readStamp(this.stampFile);
+    options.lost.addEventListener("abort", () => this.endAtOnce(), { once: true });
   }
 
   async start(): Promise<void> {
@@ -225,6 +231,14 @@ class KitRun implements Kit {
     await this.options.children.settled();
   }
 
+  /** Without any order. The database's supervision does its own part. */
+  private endAtOnce(): void {
+    this.isStopping = true;
+    for (const part of this.stages.flatMap(({ processes }) => processes)) {
+      void part.stop({ graceMs: 0 });
+    }
+  }
+
   private async step(name: string, work: () => Promise<void>): Promise<void> {
     const { clock, print } = this.options;
     const startedMs = clock.monotonicMs();
@@ -241,12 +255,12 @@ class KitRun implements Kit {
   }
 
   private async startPostgres(): Promise<void> {
-    const { paths, portOffset, guardian, log, clock, print, signal, onFatal } = this.options;
+    const { paths, portOffset, guardian, log, clock, print, signal, lost, onFatal } = this.options;
     const port = EMBEDDED_POSTGRES_PORT + portOffset;
     const notice = (sentence: string): void => print(`  ${sentence}`);
     const startFault = () => this.startFault();
     this.postgres = await superviseEmbeddedPostgres(
-      { home: paths.home, port, guardian, log, clock, notice, startFault, onGaveUp: onFatal },
+      { home: paths.home, port, guardian, log, clock, notice, startFault, lost, onGaveUp: onFatal },
       signal,
     );
   }
@@ -289,10 +303,12 @@ class KitRun implements Kit {
   }
 
   /**
-   * A second start behind an update builds the new release in the place of the one that runs. A part of it
-   * beside those of the old one would change the ledger's tables under them.
+   * On another kit's home nothing is started. A second start behind an update builds the new release in the
+   * place of the one that runs. A part of it beside those of the old one would change the ledger's tables
+   * under them.
    */
   private startFault(): string | undefined {
+    if (this.options.lost.aborted) return "another kit has the home";
     if (this.stamp === undefined || readStamp(this.stampFile) === this.stamp) return undefined;
     const folder = dirname(this.stampFile);
     return `${folder} was built anew while this kit runs: start the kit again, as for another release`;

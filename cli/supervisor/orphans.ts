@@ -39,15 +39,20 @@ const KILL_WAIT_MS = 2_000;
 
 const POLL_MS = 50;
 
-/** Opens the record in a folder that is there; what it said before is overwritten by the first change. */
-export function createChildRecord(path: string): ChildRecord {
+/**
+ * Opens the record in a folder that is there; what it said before is overwritten by the first change.
+ * @param lost fires where the record is another kit's from then on
+ */
+export function createChildRecord(path: string, lost: AbortSignal): ChildRecord {
   const folder = realpathSync(dirname(path));
   const children = new Map<number, RecordedChild>();
   let writing: Promise<void> = Promise.resolve();
   const write = (): void => {
     const text = `${JSON.stringify([...children.values()])}\n`;
     // The record only spares the next start a wait: a full disk must not stop the kit for it.
-    writing = writing.then(() => replaceFile(path, text, PLAIN_MODE)).catch(() => undefined);
+    writing = writing
+      .then(() => (lost.aborted ? undefined : replaceFile(path, text, PLAIN_MODE)))
+      .catch(() => undefined);
   };
   return {
     add(name, pid) {

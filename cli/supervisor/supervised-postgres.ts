@@ -23,6 +23,8 @@ export interface PostgresSupervisionOptions {
   readonly clock: Clock;
   /** Why it must not be started now, for the first time or again; undefined where it may. */
   readonly startFault?: () => string | undefined;
+  /** Fires where another kit has the home: the server is killed then, and writes nothing more. */
+  readonly lost?: AbortSignal;
   /** Told sentences for people. */
   readonly notice: (sentence: string) => void;
   /** Called once when the server cannot be kept running. */
@@ -48,9 +50,9 @@ export async function superviseEmbeddedPostgres(
   signal: AbortSignal,
 ): Promise<SupervisedPostgres> {
   const stopping = new AbortController();
-  const { home, port, guardian, log, notice } = options;
+  const { home, port, guardian, log, notice, lost } = options;
   const startOne = (startSignal: AbortSignal): Promise<EmbeddedPostgres> =>
-    startEmbeddedPostgres({ home, port, log, guardian, notice, signal: startSignal });
+    startEmbeddedPostgres({ home, port, log, guardian, notice, lost, signal: startSignal });
   const refuseStart = (died?: string): void => {
     const fault = options.startFault?.();
     if (fault !== undefined) throw notStartedNow("postgres", died, fault);

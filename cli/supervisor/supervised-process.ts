@@ -84,7 +84,7 @@ export interface SupervisedProcess {
    * reason when aborted
    */
   start(options: { readonly signal: AbortSignal }): Promise<void>;
-  /** Asks it to end, kills it after `graceMs`, and resolves when it is gone. */
+  /** Asks it to end, kills it after `graceMs`, with 0 at once, and resolves when it is gone. */
   stop(options: { readonly graceMs: number }): Promise<void>;
 }
 
@@ -217,7 +217,7 @@ class Supervision implements SupervisedProcess {
     const incarnation = this.current;
     if (incarnation !== undefined) {
       const { child } = incarnation;
-      child?.kill("SIGTERM");
+      child?.kill(graceMs === 0 ? "SIGKILL" : "SIGTERM");
       const timer = setTimeout(() => child?.kill("SIGKILL"), graceMs);
       await incarnation.ended;
       clearTimeout(timer);

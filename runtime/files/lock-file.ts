@@ -30,6 +30,11 @@ export class LockHeldError extends AppError<"LOCK_HELD"> {}
 export interface HeldLock {
   /** True when the former holder had died without releasing it. */
   readonly tookOver: boolean;
+  /**
+   * Fires where others took this process for dead, as it stood still, or the file was deleted: another one
+   * may work by now on what is locked. Told of locks only that are held for long.
+   */
+  readonly lost: AbortSignal;
   /** Releases the lock; harmless when called again. Throws the system's fault. */
   release(): Promise<void>;
 }
@@ -75,10 +80,16 @@ export async function takeLockFile(
     await sign?.end();
     throw error;
   }
-  const beat = isLong ? startBeat(path) : undefined;
+  const losing = new AbortController();
+  const owner = {
+    isOwn: (text: string) => parseLock(text).id === id,
+    onLost: () => losing.abort(),
+  };
+  const beat = isLong ? startBeat(path, owner) : undefined;
   let released = false;
   return {
     tookOver,
+    lost: losing.signal,
     async release() {
       if (released) return;
       beat?.end();

@@ -5,7 +5,7 @@
  * holder on another machine, with which a network folder is shared, only files are seen: one that beats.
  */
 import { readlinkSync } from "node:fs";
-import { type FileHandle, open, rm, utimes } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { basename, dirname } from "node:path";
 import { errorCode } from "../../chain/errors.js";
@@ -74,15 +74,59 @@ export async function isLifeShown(file: string): Promise<boolean> {
   }
 }
 
-/** Moves the time of a file until it is ended, or the process ends. */
-export function startBeat(file: string): { end(): void } {
-  const beat = (): void => {
-    const seconds = systemClock.nowMs() / 1_000;
-    // One that is missed is told by the next one; a file that is gone has been released.
-    utimes(file, seconds, seconds).catch(() => undefined);
+/** Whose file it is that beats. */
+export interface BeatOwner {
+  /** Whether a content of the file is the owner's. */
+  readonly isOwn: (content: string) => boolean;
+  /** Called once, at a beat that finds another content, or no file; there is no further beat then. */
+  readonly onLost: () => void;
+}
+
+/**
+ * Moves the time of a file until it is ended, the file is another's, or the process ends. Who has stood still
+ * for long learns here that others took it for dead.
+ */
+export function startBeat(file: string, owner?: BeatOwner): { end(): void } {
+  let isEnded = false;
+  let isBusy = false;
+  const end = (): void => {
+    isEnded = true;
+    clearInterval(timer);
   };
-  const timer = setInterval(beat, BEAT_MS).unref();
-  return { end: () => clearInterval(timer) };
+  const beat = async (): Promise<void> => {
+    isBusy = true;
+    // One that is missed is told by the next one.
+    const state = await beatOnce(file, owner?.isOwn).catch(() => "missed" as const);
+    isBusy = false;
+    if (state !== "lost" || isEnded) return;
+    end();
+    owner?.onLost();
+  };
+  // A folder that does not answer is asked once, not once a second.
+  const timer = setInterval(() => void (isBusy || beat()), BEAT_MS).unref();
+  return { end };
+}
+
+/** Of the open file, so that the time of what has taken its place is not moved. */
+async function beatOnce(
+  file: string,
+  isOwn: (content: string) => boolean = () => true,
+): Promise<"beaten" | "lost"> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file, "r");
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return "lost";
+    throw error;
+  }
+  try {
+    if (!isOwn(await handle.readFile("utf8"))) return "lost";
+    const seconds = systemClock.nowMs() / 1_000;
+    await handle.utimes(seconds, seconds);
+    return "beaten";
+  } finally {
+    await handle.close();
+  }
 }
 
 /**

@@ -33,7 +33,8 @@ it("is gone after its stop, the database included, although all of it hangs", as
   writeFileSync(deaf, DEAF);
   const log = createLogger({ component: "test", level: "silent" });
   const guardian = startGuardian({ log });
-  const children = createChildRecord(paths.children);
+  const lost = new AbortController().signal;
+  const children = createChildRecord(paths.children, lost);
   const pids = new Set<number>();
   const kit = createKit({
     paths,
@@ -51,6 +52,7 @@ it("is gone after its stop, the database included, although all of it hangs", as
     clock: systemClock,
     log,
     signal: new AbortController().signal,
+    lost,
     isPatient: false,
     print: () => undefined,
     onFatal: () => undefined,

@@ -25,7 +25,11 @@ import { MAX_QUICK_DEATHS } from "../../../cli/supervisor/supervised-process.js"
 import { systemClock } from "../../../runtime/process/clock.js";
 import { type Guardian, startGuardian } from "../../../runtime/process/guardian.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { childrenOf } from "../../../runtime/process/process-identity.js";
+import {
+  childrenOf,
+  identifyProcess,
+  isRunning,
+} from "../../../runtime/process/process-identity.js";
 import { itForRoot } from "../../helpers/for-root.js";
 import { freePort } from "../../helpers/ports.js";
 import { until } from "../../helpers/until.js";
@@ -57,10 +61,15 @@ describe("the supervised PostgreSQL", () => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  async function supervise(ofHome: string, startFault?: () => string | undefined): Promise<string> {
+  async function supervise(
+    ofHome: string,
+    startFault?: () => string | undefined,
+    lost?: AbortSignal,
+  ): Promise<string> {
     supervised = await superviseEmbeddedPostgres(
       {
         startFault,
+        lost,
         home: ofHome,
         port,
         guardian,
@@ -93,6 +102,25 @@ describe("the supervised PostgreSQL", () => {
     process.kill(present(readPostmasterFile(folder), "the server").pid, "SIGKILL");
     await until(() => faults.length > 0, { timeoutMs: 30_000 });
     expect(faults).toEqual([`postgres: it was ended by SIGKILL, and ${fault}.`]);
+  });
+
+  it("is killed with all of its processes, and not started again, where another kit has its home", async () => {
+    const losing = new AbortController();
+    const fault = "another kit has the home";
+    const folder = await supervise(
+      home,
+      () => (losing.signal.aborted ? fault : undefined),
+      losing.signal,
+    );
+    const { pid } = present(readPostmasterFile(folder), "the server");
+    const all = [present(identifyProcess(pid), "the server"), ...childrenOf(pid)];
+    losing.abort();
+    await until(() => !all.some(isRunning), { timeoutMs: 30_000 });
+    await until(() => faults.length > 0, { timeoutMs: 30_000 });
+    expect(faults).toEqual([`postgres: it was ended by SIGKILL, and ${fault}.`]);
+    await supervised?.stop();
+    // By an orderly end it would be gone, and it may be the other kit's.
+    expect(readPostmasterFile(folder)?.pid).toBe(pid);
   });
 
   it("waits for its port, which another program has for a while when it is to be started again", async () => {

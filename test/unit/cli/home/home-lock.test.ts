@@ -7,6 +7,8 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
+  statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +16,8 @@ import { basename, join } from "node:path";
 import { lockHome } from "../../../../cli/home/home-lock.js";
 import { isLifeShown, showLife, startBeat } from "../../../../runtime/files/sign-of-life.js";
 import { recordProcess, isStillRunning } from "../../../../runtime/process/process-identity.js";
+import { sleep } from "../../../../runtime/process/task.js";
+import { until } from "../../../helpers/until.js";
 
 const folders: string[] = [];
 
@@ -167,6 +171,30 @@ describe("the lock of a home", () => {
       await held.release();
       expect(readdirSync(home)).toEqual([]);
     });
+  });
+
+  it("tells its holder that another kit has taken it over, and beats for that one no more", async () => {
+    const { home, lock } = newHome();
+    const held = await lockHome(lock, home);
+    const record = JSON.parse(readFileSync(lock, "utf8"));
+    // As behind a machine that stood still: its lock was replaced meanwhile.
+    writeFileSync(lock, JSON.stringify({ ...record, id: "00000000-0000-4000-8000-000000000005" }));
+    utimesSync(lock, 1_000, 1_000);
+    await until(() => held.lost.aborted, { timeoutMs: 10_000 });
+    await sleep(1_100, { signal: new AbortController().signal });
+    expect(statSync(lock).mtimeMs).toBe(1_000_000);
+    await held.release();
+    expect(readdirSync(home)).toEqual(["kit.lock"]);
+  });
+
+  it("that nobody took over is not lost to who holds it or has let go of it", async () => {
+    const { home, lock } = newHome();
+    const held = await lockHome(lock, home);
+    const before = statSync(lock).mtimeMs;
+    await until(() => statSync(lock).mtimeMs !== before, { timeoutMs: 10_000 });
+    await held.release();
+    await sleep(1_100, { signal: new AbortController().signal });
+    expect(held.lost.aborted).toBe(false);
   });
 
   it("shows those in other containers that its holder lives", async () => {

@@ -12,6 +12,7 @@ import { systemClock } from "../../../../runtime/process/clock.js";
 import { createHomeFolders, homePaths } from "../../../../cli/home/home.js";
 import { lockHome } from "../../../../cli/home/home-lock.js";
 import { createKitLog, runKitProcess } from "../../../../cli/supervisor/kit-process.js";
+import { until } from "../../../helpers/until.js";
 import { freeOffset } from "../../../helpers/mesh/mesh-container.js";
 import type { Environment } from "../../../../runtime/config/config.js";
 
@@ -132,6 +133,23 @@ describe("npm start, before anything is started", () => {
     expect(exitCode).toBe(1);
     expect(err).toContain(`already running on the home ${home} (process ${process.pid})`);
     await lock.release();
+  });
+
+  it("ends, and says why, where another kit takes the home over, and leaves the lock to that one", async () => {
+    const home = newHome();
+    const { lock } = homePaths(home);
+    const id = "00000000-0000-4000-8000-000000000006";
+    // It waits for a database that nobody serves.
+    const env = { DATABASE_URL: "postgres://127.0.0.1:9/db" };
+    const started = start(["--home", home, "--port-offset", String(await freeOffset(3))], env);
+    await until(() => existsSync(lock), { timeoutMs: 10_000 });
+    const record = JSON.parse(readFileSync(lock, "utf8"));
+    writeFileSync(lock, JSON.stringify({ ...record, id }));
+    expect(await started).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining(`This kit has lost the home ${home}: another one took it over`),
+    });
+    expect(JSON.parse(readFileSync(lock, "utf8"))).toEqual({ ...record, id });
   });
 
   it("names every taken port with its part, starts nothing and writes no key", async () => {

@@ -37,6 +37,8 @@ interface Trial {
   readonly lines: string[];
   readonly faults: readonly CliError[];
   readonly watched: Set<number>;
+  /** Ends with its signal what the kit has of its home. */
+  readonly losing: AbortController;
   /** File that tells the build that the kit was started from. */
   readonly stampFile: string;
   /** Starts and stops of the children, in order. */
@@ -88,6 +90,7 @@ async function createTrial(
     close: () => undefined,
   };
   const faults: CliError[] = [];
+  const losing = new AbortController();
   const nodes = nodeNames.map((name, index) => {
     const node = { name, home: join(paths.home, "nodes", name), portStep: 100 * index };
     mkdirSync(join(node.home, "config"), { recursive: true });
@@ -100,10 +103,11 @@ async function createTrial(
     portOffset: 0,
     env: { ...process.env, DATABASE_URL: "postgres://nowhere/none" },
     guardian,
-    children: createChildRecord(paths.children),
+    children: createChildRecord(paths.children, losing.signal),
     clock: systemClock,
     log: createLogger({ component: "test", level: "silent" }),
     signal: new AbortController().signal,
+    lost: losing.signal,
     isPatient: false,
     print: (line) => lines.push(line),
     onFatal: (error) => faults.push(error),
@@ -124,7 +128,7 @@ async function createTrial(
   });
   kits.push(kit);
   const events = (): string[] => readFileSync(record, "utf8").trim().split("\n");
-  return { kit, paths, lines, faults, watched, stampFile, events };
+  return { kit, paths, lines, faults, watched, losing, stampFile, events };
 }
 
 /** Ends one of the kit's processes as the system does. */
@@ -202,6 +206,23 @@ describe("the kit", () => {
       JSON.parse(readFileSync(paths.children, "utf8")).map(({ pid }: { pid: number }) => pid);
     await until(() => record().length >= PARTS.length, { timeoutMs: 10_000 });
     expect(new Set(record())).toEqual(watched);
+  });
+
+  it("ends all of its children at once, and leaves their record, where another kit has the home", async () => {
+    const { kit, paths, lines, faults, watched, losing, events } = await createTrial();
+    await kit.start();
+    await until(() => readFileSync(paths.children, "utf8").includes("console"), {
+      timeoutMs: 10_000,
+    });
+    const told = lines.length;
+    writeFileSync(paths.children, "of another kit");
+    losing.abort();
+    await until(() => watched.size === 0, { timeoutMs: 10_000 });
+    await kit.stop();
+    expect(events().filter((event) => event.startsWith("stop"))).toEqual([]);
+    expect(events()).toHaveLength(PARTS.length);
+    expect(readFileSync(paths.children, "utf8")).toBe("of another kit");
+    expect([lines.slice(told), faults]).toEqual([[], []]);
   });
 
   const dispensable = ["indexer", "explorer", "console"] as const;

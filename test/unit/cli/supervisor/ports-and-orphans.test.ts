@@ -91,7 +91,7 @@ describe("orphans of a killed kit", () => {
   it("are waited for, and a stuck one is killed", async () => {
     const file = newFile();
     const child = startChild();
-    const record = createChildRecord(file);
+    const record = createChildRecord(file, signal);
     record.add("node", child.pid);
     await record.settled();
     expect((await findOrphans(file)).map(({ name }) => name)).toEqual(["node"]);
@@ -120,7 +120,7 @@ describe("orphans of a killed kit", () => {
   it("are not those of a home whose copy is started while its kit runs", async () => {
     const file = newFile();
     const child = startChild();
-    const record = createChildRecord(file);
+    const record = createChildRecord(file, signal);
     record.add("node", child.pid);
     await record.settled();
     const copy = newFile();

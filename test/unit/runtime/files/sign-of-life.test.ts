@@ -10,6 +10,7 @@ import {
   showLife,
   startBeat,
 } from "../../../../runtime/files/sign-of-life.js";
+import { until } from "../../../helpers/until.js";
 
 let folder: string;
 
@@ -30,6 +31,24 @@ it("a file that beats is seen to, also by who stood still for longer than it loo
   const beat = startBeat(file);
   try {
     expect(await isBeating(file)).toBe(true);
+  } finally {
+    beat.end();
+  }
+});
+
+it("a file that is deleted is lost to its owner, who is told once, and is not made anew", async () => {
+  const file = join(folder, "lock");
+  writeFileSync(file, "own");
+  const onLost = jest.fn();
+  const beat = startBeat(file, { isOwn: (content) => content === "own", onLost });
+  try {
+    expect(await isBeating(file)).toBe(true);
+    expect(onLost).not.toHaveBeenCalled();
+    rmSync(file);
+    await until(() => onLost.mock.calls.length > 0, { timeoutMs: 10_000 });
+    writeFileSync(file, "own");
+    expect(await isBeating(file)).toBe(false);
+    expect(onLost).toHaveBeenCalledTimes(1);
   } finally {
     beat.end();
   }
