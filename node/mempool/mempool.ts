@@ -12,7 +12,8 @@ import type { BlockLimits, BlockPool, HeadChange } from "../blocks/block-pool.js
 import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import { type PoolRules, type StateAtHead, waitReason } from "./admission/admission.js";
-import { Intakes, type Way, wayOf } from "./admission/intake.js";
+import { Intakes } from "./admission/intake.js";
+import { amountOf, WaitingByWay, wayOf } from "./admission/ways.js";
 import { MinedBlock } from "./mined-block.js";
 import { BlockSelection } from "./order/ordering.js";
 import { OutcomeHistory } from "./outcome-history.js";
@@ -27,7 +28,7 @@ import {
   type Judgement,
   type PoolJournal,
 } from "./pool-journal.js";
-import { DEFAULT_POOL_LIMITS, OTHERS_SHARE, type PoolLimits } from "./pool-limits.js";
+import { DEFAULT_POOL_LIMITS, type PoolLimits } from "./pool-limits.js";
 import type { NetworkPool, PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
 import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
@@ -74,6 +75,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   private readonly contents = new PoolContents();
   private readonly history: OutcomeHistory;
   private readonly intakes: Intakes;
+  private readonly waiting: WaitingByWay;
   private readonly commits: Batcher<Admission, Answer>;
   private readonly account: JournalAccount;
   private readonly refusedTotal = new Map<PoolErrorCode, number>();
@@ -82,8 +84,6 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   /** The head's block, while the pool lets go of it. */
   private mined: MinedBlock | undefined;
   private readonly isMined = (hash: Hash32): boolean => this.ports.locate(hash) !== undefined;
-  private waitingCount = 0;
-  private waitingBytes = 0;
   private admittedTotal = 0;
   private replacedTotal = 0;
   private droppedTotal = 0;
@@ -92,6 +92,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
 
   private constructor(private readonly ports: MempoolPorts) {
     this.limits = { ...DEFAULT_POOL_LIMITS, ...ports.limits };
+    this.waiting = new WaitingByWay(this.limits);
     this.history = new OutcomeHistory(this.limits.outcomeCount);
     this.account = new JournalAccount(ports.journal);
     this.intakes = new Intakes({
@@ -122,12 +123,11 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     raws: readonly Uint8Array[],
     origin: TransactionOrigin = "client",
   ): Promise<readonly Answer[]> {
-    const sizeBytes = raws.reduce((sum, raw) => sum + raw.length, 0);
+    const halted = this.haltedRefusal();
+    if (halted !== undefined) return raws.map(() => this.counted(halted));
     const way = wayOf(raws, origin);
-    const refusal = this.refusal({ count: raws.length, sizeBytes, way });
-    if (refusal !== undefined) return raws.map(() => this.counted(refusal));
-    this.waitingCount += raws.length;
-    this.waitingBytes += sizeBytes;
+    const leave = this.waiting.enter(way, amountOf(raws));
+    if (leave === undefined) return raws.map(() => this.counted(poolFull()));
     try {
       const { prepared, committed } = await this.intakes.take(raws, way, (items) => {
         const entries = items.filter((item): item is PoolEntry => "tx" in item);
@@ -143,8 +143,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
         return answer instanceof PoolError ? this.counted(answer) : answer;
       });
     } finally {
-      this.waitingCount -= raws.length;
-      this.waitingBytes -= sizeBytes;
+      leave();
     }
   }
 
@@ -265,12 +264,12 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   /** Gauges and counters. */
   stats(): PoolStats {
     const { pending, queued } = this.counts();
-    const { waitingCount, admittedTotal, replacedTotal, droppedTotal, evictedTotal } = this;
+    const { admittedTotal, replacedTotal, droppedTotal, evictedTotal } = this;
     return {
       pendingCount: pending,
       queuedCount: queued,
       sizeBytes: this.contents.totalBytes,
-      waitingCount,
+      waitingCount: this.waiting.count,
       admittedTotal,
       replacedTotal,
       droppedTotal,
@@ -287,19 +286,10 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     await this.commits.idle();
   }
 
-  private refusal(call: {
-    readonly count: number;
-    readonly sizeBytes: number;
-    readonly way: Way;
-  }): PoolError | undefined {
+  private haltedRefusal(): PoolError | undefined {
     if (this.closed) return nodeHalted("it is shutting down");
     const reason = this.ports.haltReason();
-    if (reason !== undefined) return nodeHalted(reason);
-    const { waitingCount, waitingBytes } = this.limits;
-    const share = call.way === "evm" ? 1 : OTHERS_SHARE;
-    const tooMany = this.waitingCount + call.count > waitingCount * share;
-    const tooLarge = this.waitingBytes + call.sizeBytes > waitingBytes * share;
-    return tooMany || tooLarge ? poolFull() : undefined;
+    return reason === undefined ? undefined : nodeHalted(reason);
   }
 
   /** Of what was in the pool when it came: whatever came with it may have displaced it since. */

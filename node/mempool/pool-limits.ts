@@ -17,7 +17,10 @@ export interface PoolLimits {
   readonly queuedCount: number;
   /** How long a transaction may stay gapped. */
   readonly queuedLifetimeMs: number;
-  /** Transactions that were received but are not yet admitted or refused. */
+  /**
+   * Clients' EVM transactions that were received but are not yet admitted or refused; those that come
+   * other ways have parts of it, each its own (`admission/ways.ts`).
+   */
   readonly waitingCount: number;
   /** Raw bytes of those. */
   readonly waitingBytes: number;
@@ -44,10 +47,3 @@ export const DEFAULT_POOL_LIMITS: PoolLimits = {
   // Days of a busy exchange; about 25 MB.
   outcomeCount: 100_000,
 };
-
-/**
- * Of the room for what waits, the part that peers and clients' Cosmos transactions may fill: the keys of
- * peers are free, whatever each of them may send, and such transactions take longest to look at. Payments
- * on the EVM are not to be refused for what strangers send.
- */
-export const OTHERS_SHARE = 0.75;

@@ -12,7 +12,7 @@ export const MAX_SUBMITTED = 50_000;
 
 /**
  * The way of raw transactions into the pool, one for each interface. Those of the EVM go in calls of their
- * own: with one of Cosmos' among them all would wait as long as that (`wayOf` of the pool's intake).
+ * own: with one of Cosmos' among them all would wait as long as that (`wayOf` of the pool's ways).
  */
 export class SubmitLane {
   private readonly evm: Batcher<Uint8Array, Hash32 | Error>;

@@ -1,6 +1,6 @@
 /**
- * The ways into the pool, two for clients and one for peers: each decodes, checks what needs no state,
- * and has the sender recovered, once. Recovery of several calls may be under way together; they are
+ * What is done on the ways into the pool: each decodes, checks what needs no state, and has the sender
+ * recovered, once. Recovery of several calls may be under way together; they are
  * handed on one after the other, so that the order of receipt holds.
  */
 import { setImmediate as nextTurn, setTimeout as rest } from "node:timers/promises";
@@ -31,6 +31,7 @@ import { RestingLane } from "../../../runtime/turns/resting-lane.js";
 import { ownFault, type PoolRules, sizeRefusal } from "./admission.js";
 import { ownCosmosFault, readCosmos, sdkRefusal } from "./cosmos-admission.js";
 import { DecodedRoom, type RoomShare } from "./decoded-room.js";
+import { originOf, type Way } from "./ways.js";
 import { createPoolEntry, type PoolEntry } from "../order/pool-entry.js";
 import { fromChainError, PoolError, refusalOf, underpriced } from "../pool-error.js";
 import type { TransactionOrigin } from "../pool-port.js";
@@ -52,18 +53,6 @@ export interface IntakePorts {
   nextSequence(): number;
   /** Where signatures of Cosmos transactions are looked at on this thread, whichever way they came. */
   readonly checking: RestingLane;
-}
-
-/** The ways in. */
-export type Way = "evm" | "cosmos" | "peer";
-
-/**
- * The way of one call's transactions. What clients send of Cosmos' may take long to verify and need not be
- * paid for: payments on the EVM do not wait for it.
- */
-export function wayOf(raws: readonly Uint8Array[], origin: TransactionOrigin): Way {
-  if (origin === "peer") return "peer";
-  return raws.some(isCosmosBytes) ? "cosmos" : "evm";
 }
 
 /** Plain transactions that are decoded before other work gets its turn: about 1 ms. */
@@ -114,7 +103,7 @@ export interface Judging {
 
 /**
  * All ways in: what peers send is free and may take long to verify, and no client is to wait for it; nor
- * is a client of the EVM for what takes long of Cosmos'.
+ * is anybody's of the EVM for what takes long of Cosmos'.
  */
 export class Intakes {
   private readonly ways: Readonly<Record<Way, Intake>>;
@@ -126,7 +115,12 @@ export class Intakes {
       rest: (ms) => rest(ms, undefined, { ref: false }),
     });
     const all = { ...ports, checking, nextSequence: () => this.nextSequence++ };
-    this.ways = { evm: new Intake(all), cosmos: new Intake(all), peer: new Intake(all) };
+    this.ways = {
+      evm: new Intake(all),
+      cosmos: new Intake(all),
+      "peer-evm": new Intake(all),
+      "peer-cosmos": new Intake(all),
+    };
   }
 
   /** Later entries are numbered above this one, which came out of the journal. */
@@ -145,7 +139,7 @@ export class Intakes {
   ): Promise<Result> {
     const { evm } = this.ways;
     const others = way === "cosmos" ? evm.idle() : undefined;
-    return this.ways[way].take(raws, way === "peer" ? "peer" : "client", { use, others });
+    return this.ways[way].take(raws, originOf(way), { use, others });
   }
 
   /** Resolves when no call is being prepared. */

@@ -10,12 +10,13 @@ import { secp256k1 } from "../../../chain/crypto.js";
 import { present } from "../../../chain/errors.js";
 import { bytesToHash32, type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { sha256 } from "../../../chain/hashes.js";
+import { InlineRecovery } from "../../../node/mempool/recovery/sender-recovery.js";
 import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
 import { type CosmJsMessage, signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { freeOfCharge } from "../../integration/p2p/fakes.js";
-import { createFixture, refusal } from "./support.js";
+import { account, createFixture, refusal, transfer } from "./support.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
 const owner = Wallet.fromPhrase(MNEMONIC);
@@ -339,7 +340,7 @@ describe("Cosmos transactions that peers pass on", () => {
   async function judged(rules: object, transaction: Uint8Array, balanceAtoken = 10n ** 18n) {
     const made = await createFixture({ rules });
     const own = parseAddress(new Wallet(`0x${"5a".repeat(32)}`).address);
-    for (const account of [own, address]) made.state.balances.set(account, balanceAtoken);
+    for (const payer of [own, address]) made.state.balances.set(payer, balanceAtoken);
     const reports: string[] = [];
     const gossip = new TransactionGossip({
       pool: made.pool,
@@ -364,6 +365,38 @@ describe("Cosmos transactions that peers pass on", () => {
     const fault = { verdict: "invalid", reports: ["invalidMessage"] };
     expect(await judged({}, foreign)).toEqual(fault);
     expect(await judged({}, Buffer.from("0a00", "hex"))).toEqual(fault);
+  });
+
+  it("keep no payment of the EVM that another peer passes on, however many of them wait", async () => {
+    const recovery = new InlineRecovery();
+    let open = () => {};
+    const judging = new Promise<void>((resolve) => (open = resolve));
+    // As long as it takes to look at one of them.
+    recovery.verify = async (checks) => {
+      await judging;
+      return checks.map(() => true);
+    };
+    const { pool } = await createFixture({ recovery });
+    const gossip = new TransactionGossip({
+      pool,
+      publish: () => undefined,
+      report: () => undefined,
+      load: { ...freeOfCharge, mayServe: () => true, served: () => undefined },
+      clock: { nowMs: () => 0, monotonicMs: () => 0 },
+    });
+    const batch = [first, ...Array.from({ length: 1_023 }, () => Buffer.from([0x0a]))];
+    const flood = Array.from({ length: 40 }, () => gossip.onDirect(batch, peer));
+    const payment = transfer(account(1), 0);
+    const bytes = encodeTransactions([payment.raw]);
+    const passedOn = gossip.onGossip(bytes, "bb".repeat(20) as NodeId);
+    const turns = async () => {
+      for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+      return "waits";
+    };
+    expect(await Promise.race([passedOn, turns()])).toBe("relay");
+    expect(pool.status(payment.hash)).toEqual({ status: "pending" });
+    open();
+    await Promise.all(flood);
   });
 });
 

@@ -371,7 +371,7 @@ describe("Cosmos transactions of clients", () => {
     setImmediate(look);
     const raws = longToVerify(2);
     const calls = Array.from({ length: 10 }, (_, index) =>
-      intakes.take(raws, index % 2 === 0 ? "cosmos" : "peer", (prepared) => {
+      intakes.take(raws, index % 2 === 0 ? "cosmos" : "peer-cosmos", (prepared) => {
         expect(prepared.map(codeOf)).toEqual(["SDK_FAULT", "SDK_FAULT"]);
         return { committed: Promise.resolve() };
       }),

@@ -34,6 +34,20 @@ describe("a transaction of a peer", () => {
     expect(await submit(pool, tx)).toEqual([tx.hash]);
   });
 
+  it("finds room, however many of Cosmos' wait: those of peers, and those of clients", async () => {
+    const { pool } = await createFixture({ limits: { waitingCount: 8 } });
+    const [mine, theirs] = [transfer(alice, 0), transfer(bob, 0)];
+    const full = ["client", "peer"] as const;
+    const cosmos = full.flatMap((origin) => {
+      return Array.from({ length: 8 }, () => pool.submit([Buffer.from([0x0a])], origin));
+    });
+    const answers = await Promise.all([pool.submit([theirs.raw], "peer"), submit(pool, mine)]);
+    expect(answers.flat()).toEqual([theirs.hash, mine.hash]);
+    const refused = (await Promise.all(cosmos)).flat().map((one) => refusal(one).code);
+    expect(refused.filter((code) => code === "POOL_FULL")).toHaveLength(2 + 4);
+    expect(pool.stats().waitingCount).toBe(0);
+  });
+
   it("shares a group with a client's, which alone is written", async () => {
     const { pool, journal, restart } = await createFixture();
     const [own, foreign] = [transfer(alice, 0), transfer(bob, 0)];
