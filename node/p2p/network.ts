@@ -369,9 +369,12 @@ function connectParts(made: {
   gossip.subscribe(
     topics.transactions,
     (bytes, from) => transactions.onGossip(bytes, from),
-    (from) => transactions.isHeard(from),
+    (from, bytes) => transactions.isHeard(from, bytes),
   );
-  host.scores.onBan((nodeId) => reactor.forget(nodeId));
+  host.scores.onBan((nodeId) => {
+    reactor.forget(nodeId);
+    transactions.forget(nodeId);
+  });
   sessions.onReady((session) => {
     reactor.add(session);
     transactions.add(session);

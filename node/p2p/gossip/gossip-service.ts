@@ -88,7 +88,7 @@ export function gossipService(
 
 /** What routers say to each other in one packet, as far as its cost goes. */
 export interface Packet {
-  readonly messages: readonly { readonly topic: string }[];
+  readonly messages: readonly { readonly topic: string; readonly data?: Uint8Array }[];
   readonly subscriptions: readonly unknown[];
   readonly control?: {
     readonly ihave?: readonly MessageIds[];

@@ -20,6 +20,11 @@ export type Verdict = "relay" | "used" | "drop" | "invalid";
 /** Looks at one message; called before anybody else hears of it. */
 export type Validator = (bytes: Uint8Array, from: NodeId) => Promise<Verdict>;
 
+/** Whether a message is looked at now; who is not heard is told of nothing, and others may bring the same. */
+export type Hearing = (from: NodeId, bytes: Uint8Array) => boolean;
+
+const NOTHING = new Uint8Array(0);
+
 /** What gossip needs. */
 export interface GossipOptions {
   readonly router: GossipSub;
@@ -67,8 +72,8 @@ interface Sender {
 /** The gossip of one host. */
 export class Gossip {
   private readonly senders = new Map<NodeId, Sender>();
-  /** By topic: whose messages are looked at now. */
-  private readonly hearing = new Map<string, (from: NodeId) => boolean>();
+  /** By topic. */
+  private readonly hearing = new Map<string, Hearing>();
 
   constructor(private readonly options: GossipOptions) {
     this.meterRouter();
@@ -76,9 +81,9 @@ export class Gossip {
 
   /**
    * Takes part in a topic.
-   * @param isHeard whether messages of a peer are looked at now; everybody's by default
+   * @param isHeard everybody's messages are by default
    */
-  subscribe(topic: string, validate: Validator, isHeard = (_from: NodeId) => true): void {
+  subscribe(topic: string, validate: Validator, isHeard: Hearing = () => true): void {
     const { router } = this.options;
     this.hearing.set(topic, isHeard);
     router.topicValidators.set(topic, (peer, { data }) => this.validate(peer, data, validate));
@@ -115,8 +120,8 @@ export class Gossip {
    */
   private heardOf(nodeId: NodeId | undefined, packet: Packet): Packet {
     const isReady = nodeId !== undefined && this.options.isReady(nodeId);
-    const messages = packet.messages.filter(({ topic }) => {
-      return isReady && this.hearing.get(topic)?.(nodeId) === true;
+    const messages = packet.messages.filter(({ topic, data = NOTHING }) => {
+      return isReady && this.hearing.get(topic)?.(nodeId, data) === true;
     });
     return messages.length === packet.messages.length ? packet : { ...packet, messages };
   }

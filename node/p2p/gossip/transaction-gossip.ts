@@ -8,7 +8,7 @@
  * older head, when they heard of it.
  */
 import { LRUCache } from "lru-cache";
-import { hashOfRaw } from "../../../chain/cosmos/cosmos-transaction.js";
+import { hashOfRaw, isCosmosBytes } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { AppError, errorCode } from "../../../chain/errors.js";
@@ -22,7 +22,7 @@ import type { NodeId } from "../node-key.js";
 import { decodeTransactions, encodeTransactions, MAX_BATCH_COUNT } from "../peers/peer-codec.js";
 import { MS_PER_BYTE, type PeerLoad } from "../peers/peer-load.js";
 import type { Offence } from "../peers/peer-scores.js";
-import { TokenBucket } from "../peers/traffic-meter.js";
+import { PeerSubmissions } from "./peer-submissions.js";
 
 /** A peer as this part sees it. */
 export interface TransactionNeighbour {
@@ -88,25 +88,6 @@ const SENDERS_FAULT: ReadonlySet<string> = new Set<PoolErrorCode>([
   "INVALID_TRANSACTION",
 ]);
 
-/** Refusals that say nothing about the sender: the pool has it, or has no room. */
-const NOBODYS_FAULT: ReadonlySet<string> = new Set<PoolErrorCode>([
-  "ALREADY_KNOWN",
-  "POOL_FULL",
-  "UNDERPRICED",
-  "ACCOUNT_LIMIT",
-  "NODE_HALTED",
-]);
-
-/**
- * Transactions of one peer that may turn out useless, mean and burst. Each costs a signature's
- * recovery. The burst is more than a whole greeting of a peer that was away, all of it mined since.
- */
-const USELESS_PER_SECOND = 500;
-const USELESS_BURST = 30_000;
-
-/** Peers whose useless transactions are remembered, also while they are away. */
-const MAX_JUDGED = 1_000;
-
 /**
  * Codes of the SDK that depend on a node's head or settings, or on its release where the chain is of
  * version 1 of the rules: whoever passed it on had another one.
@@ -137,6 +118,18 @@ const UNJUDGED_SDK_CODES: ReadonlySet<unknown> = new Set([
   SDK_CODE.memoTooLarge,
 ]);
 
+/** A transaction that is to go out. */
+interface Pending {
+  readonly hash: Hash32;
+  readonly raw: Uint8Array;
+}
+
+/** Transactions of one kind that go out together: who gets them passes on those of the EVM at once. */
+interface Batch {
+  items: Pending[];
+  sizeBytes: number;
+}
+
 interface Newcomer {
   readonly neighbour: TransactionNeighbour;
   readonly dueMs: number;
@@ -159,15 +152,18 @@ export class TransactionGossip {
   private readonly greetedAtMs = new LRUCache<NodeId, number>({ max: MAX_GREETED });
   /** Peers that are to be greeted. */
   private readonly newcomers = new Map<NodeId, Newcomer>();
-  private readonly budgets = new LRUCache<NodeId, TokenBucket>({ max: MAX_JUDGED });
+  private readonly submissions: PeerSubmissions;
   private readonly wakeup = createWakeup();
-  private batch: { readonly hash: Hash32; readonly raw: Uint8Array }[] = [];
-  private batchBytes = 0;
+  private readonly batches: Readonly<Record<"evm" | "cosmos", Batch>> = {
+    evm: { items: [], sizeBytes: 0 },
+    cosmos: { items: [], sizeBytes: 0 },
+  };
   private againDueMs: number;
   /** How many of those that are to be told again have been, in this round. */
   private againCount = 0;
 
   constructor(private readonly ports: TransactionGossipPorts) {
+    this.submissions = new PeerSubmissions(ports.pool, ports.clock);
     this.againDueMs = ports.clock.monotonicMs() + AGAIN_INTERVAL_MS;
   }
 
@@ -178,7 +174,7 @@ export class TransactionGossip {
       if (judged === undefined) this.put(tx);
       else judged.isExecutable = true;
     }
-    if (this.batch.length > 0) this.wakeup.wake();
+    if (Object.values(this.batches).some(({ items }) => items.length > 0)) this.wakeup.wake();
   }
 
   /** A batch that came by gossip, from the peer that handed it on. */
@@ -194,7 +190,7 @@ export class TransactionGossip {
     let answers: readonly unknown[] = [];
     let passedOn: readonly Uint8Array[];
     try {
-      answers = await this.submit(raws, from);
+      answers = await this.submissions.submit(raws, from);
     } finally {
       passedOn = raws.filter((raw, index) => this.isPassedOn(raw, hashes[index], answers[index]));
     }
@@ -236,10 +232,14 @@ export class TransactionGossip {
     return isPassedOn;
   }
 
-  /** Whether batches of a peer are looked at now: it may have sent too much that was useless. */
-  isHeard(from: NodeId): boolean {
-    const budget = this.budgets.get(from);
-    return budget === undefined || budget.level() >= MAX_BATCH_COUNT;
+  /** Whether a peer's batch is looked at now. */
+  isHeard(from: NodeId, batch: Uint8Array): boolean {
+    return this.submissions.isHeard(from, batch);
+  }
+
+  /** A peer was banned. */
+  forget(from: NodeId): void {
+    this.submissions.forget(from);
   }
 
   /**
@@ -247,7 +247,7 @@ export class TransactionGossip {
    * may have been apart from that peer, too.
    */
   async onDirect(raws: readonly Uint8Array[], from: NodeId): Promise<void> {
-    const answers = await this.submit(raws, from);
+    const answers = await this.submissions.submit(raws, from);
     if (answers.some(isSendersFault)) this.ports.report(from, "invalidMessage");
   }
 
@@ -282,7 +282,7 @@ export class TransactionGossip {
     for (;;) {
       await this.wakeup.wait({ signal, timeoutMs: this.restMs() });
       await sleep(BATCH_MS, { signal });
-      this.flush();
+      this.flushAll();
       this.greetNewcomers();
       await this.tellAgain(signal);
     }
@@ -313,27 +313,7 @@ export class TransactionGossip {
       this.put(tx);
       sizeBytes += tx.raw.length;
     }
-    this.flush();
-  }
-
-  /** Hands a peer's transactions to the pool, unless it has sent too many useless ones. */
-  private async submit(raws: readonly Uint8Array[], from: NodeId): Promise<readonly unknown[]> {
-    const budget = this.budgets.get(from) ?? this.newBudget(from);
-    // Taken before the answers are here: batches must not overtake their judgement.
-    if (!budget.take(raws.length)) {
-      budget.give(raws.length);
-      return raws.map(() => overBudget);
-    }
-    const answers = await this.ports.pool.submit(raws, "peer");
-    budget.give(answers.filter((answer) => !isUseless(answer)).length);
-    return answers;
-  }
-
-  private newBudget(from: NodeId): TokenBucket {
-    const [perSecond, burst] = [USELESS_PER_SECOND, USELESS_BURST];
-    const budget = new TokenBucket({ perSecond, burst, clock: this.ports.clock });
-    this.budgets.set(from, budget);
-    return budget;
+    this.flushAll();
   }
 
   private greetNewcomers(): void {
@@ -359,21 +339,27 @@ export class TransactionGossip {
     return sizeBytes;
   }
 
-  private put({ hash, raw }: { readonly hash: Hash32; readonly raw: Uint8Array }): void {
-    if (this.batchBytes + raw.length > BATCH_BYTES) this.flush();
-    this.batch.push({ hash, raw });
-    this.batchBytes += raw.length;
-    if (this.batch.length >= MAX_BATCH_COUNT) this.flush();
+  private put(item: Pending): void {
+    const { raw } = item;
+    const batch = this.batches[isCosmosBytes(raw) ? "cosmos" : "evm"];
+    if (batch.sizeBytes + raw.length > BATCH_BYTES) this.flush(batch);
+    batch.items.push(item);
+    batch.sizeBytes += raw.length;
+    if (batch.items.length >= MAX_BATCH_COUNT) this.flush(batch);
   }
 
-  private flush(): void {
+  private flushAll(): void {
+    for (const batch of Object.values(this.batches)) this.flush(batch);
+  }
+
+  private flush(batch: Batch): void {
     // While the node catches up, the next block often has what the one before made executable.
-    const raws = this.batch.flatMap(({ hash, raw }) => {
+    const raws = batch.items.flatMap(({ hash, raw }) => {
       return this.ports.pool.status(hash).status === "pending" ? [raw] : [];
     });
     if (raws.length > 0) this.ports.publish(encodeTransactions(raws));
-    this.batch = [];
-    this.batchBytes = 0;
+    batch.items = [];
+    batch.sizeBytes = 0;
   }
 }
 
@@ -397,13 +383,6 @@ function greetingOf(pool: Pick<NetworkPool, "senders">): Uint8Array[][] {
     }
   }
   return batches;
-}
-
-/** Stands for the answer to what was not even looked at. */
-const overBudget = new Error("too many useless transactions");
-
-function isUseless(answer: unknown): boolean {
-  return answer instanceof Error && !NOBODYS_FAULT.has(errorCode(answer) ?? "");
 }
 
 function isUnjudged(answer: unknown): boolean {

@@ -93,6 +93,13 @@ export function decodeTransactions(bytes: Uint8Array): readonly Uint8Array[] {
   return raws;
 }
 
+/** Bytes from the first transaction of a batch on, of which nothing else is read; whatever they are. */
+export function firstOfBatch(bytes: Uint8Array): Uint8Array {
+  const [tagBytes, mostLengthBytes] = [1, 5];
+  const length = bytes.subarray(tagBytes, tagBytes + mostLengthBytes);
+  return bytes.subarray(tagBytes + length.findIndex((byte) => byte < 0x80) + 1);
+}
+
 /** A consensus message as protobuf. */
 export function encodeConsensusMessage(message: ConsensusMessage): Buffer {
   const writer = new ProtoWriter();

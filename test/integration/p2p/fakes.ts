@@ -4,6 +4,7 @@ import type { Address } from "../../../chain/address.js";
 import { COMMIT_FLAG, EMPTY_COMMIT } from "../../../chain/consensus/commit.js";
 import { decodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import { hashOfRaw } from "../../../chain/cosmos/cosmos-transaction.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { Steps } from "../../../chain/steps/steps.js";
 import { blockInvalid } from "../../../node/blocks/block-error.js";
@@ -24,7 +25,6 @@ import type {
   TransactionStatus,
 } from "../../../node/mempool/pool-port.js";
 import { PoolError } from "../../../node/mempool/pool-error.js";
-import { keccak256Hex } from "../../../chain/hashes.js";
 import { encodeConsensusMessage } from "../../../node/p2p/peers/peer-codec.js";
 
 /** A hash that is a function of the text. */
@@ -247,7 +247,7 @@ export class FakePool implements NetworkPool {
     const fresh: PendingTransaction[] = [];
     const answers = raws.map((raw) => {
       if (raw[0] === 0) return new PoolError("INVALID_TRANSACTION", "bad");
-      const hash = keccak256Hex(raw);
+      const hash = hashOfRaw(raw);
       if (this.admitted.has(hash)) return new PoolError("ALREADY_KNOWN", "already known");
       this.admitted.set(hash, raw);
       fresh.push(pending(raw));
@@ -290,5 +290,5 @@ export class FakePool implements NetworkPool {
 
 function pending(raw: Uint8Array): PendingTransaction {
   // Only hash and bytes are looked at by the network.
-  return { tx: { hash: keccak256Hex(raw), raw }, from: ADDRESS } as unknown as PendingTransaction;
+  return { tx: { hash: hashOfRaw(raw), raw }, from: ADDRESS } as unknown as PendingTransaction;
 }

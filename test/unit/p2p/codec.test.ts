@@ -13,6 +13,7 @@ import {
   encodeConsensusMessage,
   encodeFrame,
   encodeTransactions,
+  firstOfBatch,
   MAX_BATCH_COUNT,
   type PeerFrame,
 } from "../../../node/p2p/peers/peer-codec.js";
@@ -178,6 +179,17 @@ describe("a frame", () => {
       { type: "transactions", raws: [Buffer.from("a"), Buffer.from("bc")] },
     ];
     for (const frame of frames) expect(decodeFrame(encodeFrame(frame))).toEqual(frame);
+  });
+
+  it("shows the first transaction of a batch without its being read, and takes any bytes", () => {
+    for (const length of [1, 127, 128, 20_000, 131_072]) {
+      const batch = encodeTransactions([Buffer.alloc(length, 0x0b), Buffer.from([0x0a])]);
+      expect([length, firstOfBatch(batch)[0]]).toEqual([length, 0x0b]);
+    }
+    for (const hex of ["", "0a", "0a80", "0a8080808080808001"]) {
+      const bytes = Buffer.from(hex, "hex");
+      expect(firstOfBatch(bytes).length).toBeLessThanOrEqual(bytes.length);
+    }
   });
 
   it("is refused when a text or a batch is too large, or there is nothing in it", () => {

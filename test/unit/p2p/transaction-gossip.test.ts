@@ -14,6 +14,7 @@ import { sdkRefusal } from "../../../node/mempool/admission/cosmos-admission.js"
 import { PoolError } from "../../../node/mempool/pool-error.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
+import { PeerRoom } from "../../../node/p2p/gossip/peer-room.js";
 import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import { until } from "../../helpers/until.js";
 import { FakePool, freeOfCharge } from "../../integration/p2p/fakes.js";
@@ -149,19 +150,20 @@ describe("gossip of transactions", () => {
       return raws.map(() => unfunded);
     };
     const batch = Array.from({ length: 1_000 }, (_, index) => raw(`useless ${index}`));
-    expect(gossip.isHeard(peer)).toBe(true);
+    const isHeard = (nodeId: NodeId) => gossip.isHeard(nodeId, encodeTransactions(batch));
+    expect(isHeard(peer)).toBe(true);
     for (let count = 0; count < 40; count++) await gossip.onDirect(batch, peer);
     // Nor does the router: it would take the same from nobody else.
-    expect(gossip.isHeard(peer)).toBe(false);
+    expect(isHeard(peer)).toBe(false);
     expect(await gossip.onGossip(encodeTransactions(batch), peer)).toBe("drop");
     expect(seen).toBe(30_000);
     // Others are heard, and the peer itself again after a while; nobody is banned for it.
     const other = "bb".repeat(20) as NodeId;
-    expect(gossip.isHeard(other)).toBe(true);
+    expect(isHeard(other)).toBe(true);
     await gossip.onDirect(batch, other);
     expect(seen).toBe(31_000);
     clock.timeMs += 3_000;
-    expect(gossip.isHeard(peer)).toBe(true);
+    expect(isHeard(peer)).toBe(true);
     await gossip.onDirect(batch, peer);
     await gossip.onDirect(batch, peer);
     expect(seen).toBe(32_000);
@@ -253,5 +255,137 @@ describe("gossip of transactions", () => {
     expect(batches).toEqual([]);
     clock.timeMs += 3_000;
     await until(() => batches.length > 0, { timeoutMs: 5_000 });
+  });
+});
+
+describe("transactions of peers that are not judged yet", () => {
+  const other = "bb".repeat(20) as NodeId;
+  const kinds = { evm: "e", cosmos: "\n" } as const;
+  type Kind = keyof typeof kinds;
+
+  /** Calls of the pool that are under way: what each holds, and what answers it. */
+  let calls: { readonly first: string; readonly answer: () => void }[];
+  let submitted: string[];
+
+  beforeEach(() => {
+    calls = [];
+    submitted = [];
+    const submit = pool.submit.bind(pool);
+    pool.submit = (raws) => {
+      const first = present(raws[0], "a transaction").toString();
+      submitted.push(first);
+      return new Promise((resolve) => {
+        calls.push({ first, answer: () => resolve(submit(raws)) });
+      });
+    };
+  });
+
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+  /** Answers calls in the order in which they came until there is none. */
+  async function answerAll(): Promise<void> {
+    for (let call = calls.shift(); call !== undefined; call = calls.shift()) {
+      call.answer();
+      await settled();
+    }
+  }
+
+  const batchOf = (kind: Kind, name: string, count: number) =>
+    Array.from({ length: count }, (_, index) => raw(`${kinds[kind]}${name} ${index}`));
+
+  it("wait for none of Cosmos' where they are of the EVM, whatever they came with", async () => {
+    const mixed = [...batchOf("cosmos", "dear", 1), ...batchOf("evm", "payment", 1)];
+    const verdict = gossip.onGossip(encodeTransactions(mixed), peer);
+    await settled();
+    expect(submitted.toSorted()).toEqual(["\ndear 0", "epayment 0"]);
+    await answerAll();
+    expect(await verdict).toBe("relay");
+  });
+
+  it("go out apart", async () => {
+    const parts = [batchOf("evm", "payment", 2), batchOf("cosmos", "dear", 2)];
+    const sent = gossip.onDirect(parts.flat().toReversed(), peer);
+    await settled();
+    await answerAll();
+    await sent;
+    await until(() => published.length === 2, { timeoutMs: 5_000 });
+    expect(published).toEqual(parts.map((part) => part.toReversed()));
+  });
+
+  it("have their turns by peer where they are of Cosmos, whoever sent most", async () => {
+    const flood = Array.from({ length: 9 }, (_, index) => {
+      return gossip.onDirect(batchOf("cosmos", `flood ${index}`, 1), peer);
+    });
+    const honest = gossip.onDirect(batchOf("cosmos", "honest", 1), other);
+    await settled();
+    await answerAll();
+    await Promise.all([...flood, honest]);
+    expect(submitted).toHaveLength(10);
+    // Behind those that were begun and one more.
+    expect(submitted.indexOf("\nhonest 0")).toBeLessThan(6);
+  });
+
+  it("fill the room of their kind, where whoever has less takes it from who has most", async () => {
+    for (const [kind, room] of [
+      ["cosmos", 16],
+      ["evm", 24],
+    ] as const) {
+      const batches = Array.from({ length: room + 4 }, (_, at) => batchOf(kind, `${at}`, 1_024));
+      const ended: number[] = [];
+      const flood = batches.map(async (batch, index) => {
+        await gossip.onDirect(batch, peer);
+        ended.push(index);
+      });
+      await settled();
+      const refused = batches.map((_, index) => index).slice(room);
+      expect([kind, ended]).toEqual([kind, refused]);
+      const isHeard = (nodeId: NodeId, one: Kind) =>
+        gossip.isHeard(nodeId, encodeTransactions(batchOf(one, "more", 1_000)));
+      const another = kind === "evm" ? "cosmos" : "evm";
+      // The router does not see it either, and takes the same from others.
+      expect([isHeard(peer, kind), isHeard(peer, another)]).toEqual([false, true]);
+      expect(isHeard(other, kind)).toBe(true);
+      const honest = gossip.onGossip(encodeTransactions(batchOf(kind, "honest", 1_024)), other);
+      await settled();
+      expect([kind, ended]).toEqual([kind, [...refused, room - 1]]);
+      await answerAll();
+      expect(await honest).toBe("relay");
+      await Promise.all(flood);
+      expect(isHeard(peer, kind)).toBe(true);
+    }
+    expect(reports).toEqual([]);
+  });
+
+  it("count by their bytes where those come to more", () => {
+    const place = new PeerRoom({ count: 100, sizeBytes: 1_000 }, new Error("full"));
+    const [begun, last] = [300, 700].map((sizeBytes) => place.enter(peer, { count: 1, sizeBytes }));
+    begun?.begin();
+    // What is looked at keeps its place, and nobody gets one who would have as much.
+    expect(place.enter(other, { count: 1, sizeBytes: 1_000 })).toBeUndefined();
+    expect(place.enter(other, { count: 50, sizeBytes: 600 })).toBeDefined();
+    expect([begun, last].map((one) => one?.signal.aborted)).toEqual([false, true]);
+    last?.leave();
+    expect(place.fits(peer, { count: 60, sizeBytes: 100 })).toBe(false);
+    expect(place.fits(peer, { count: 49, sizeBytes: 100 })).toBe(true);
+  });
+
+  it("are not looked at any more once their peer is banned", async () => {
+    const flood = Array.from({ length: 9 }, (_, index) => {
+      return gossip.onDirect(batchOf("cosmos", `flood ${index}`, 1), peer);
+    });
+    const honest = gossip.onDirect(batchOf("cosmos", "honest", 1), other);
+    await settled();
+    gossip.forget(peer);
+    await settled();
+    await answerAll();
+    await Promise.all([...flood, honest]);
+    const begun = [0, 1, 2, 3].map((index) => `\nflood ${index} 0`);
+    expect(submitted).toEqual([...begun, "\nhonest 0"]);
+    // Nothing of it is held against who comes back.
+    const back = gossip.onDirect(batchOf("cosmos", "back", 1), peer);
+    await settled();
+    await answerAll();
+    await back;
+    expect(submitted.at(-1)).toBe("\nback 0");
   });
 });
