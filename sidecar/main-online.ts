@@ -94,7 +94,17 @@ runProcess({
         name: "node clients",
         stop: async () => [ownRpc, clientsRpc].forEach((rpc) => rpc.close()),
       },
-      { name: "index", stop: async () => void (await following) },
+      {
+        name: "index",
+        async stop() {
+          try {
+            await following;
+          } finally {
+            // The server behind it has ended: nobody reads any more.
+            await index.store.close();
+          }
+        },
+      },
       server,
     ];
   },

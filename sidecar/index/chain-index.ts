@@ -31,13 +31,13 @@ export interface ChainIndexOptions {
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics: Metrics;
-  /** The process's signal: ends following and closes the index. */
+  /** The process's signal: ends following. */
   readonly signal: AbortSignal;
   /** See `FollowerOptions`. */
   readonly maxWaitMs?: number;
 }
 
-/** An index: `follower.open()`, then `follower.run()`, then reads. */
+/** An index: `follower.open()`, then `follower.run()`, then reads; `store.close()` behind all of them. */
 export interface ChainIndex {
   readonly store: IndexStore;
   readonly blocks: IndexedBlocks;

@@ -112,9 +112,9 @@ export class IndexFollower {
     this.waiters.check();
   }
 
-  /** Follows until the signal fires, then closes the index. */
+  /** Follows until the signal fires; the index stays open, for the requests that are still answered. */
   async run(): Promise<void> {
-    const { signal, store } = this.options;
+    const { signal } = this.options;
     while (!signal.aborted) {
       try {
         await this.look();
@@ -131,7 +131,6 @@ export class IndexFollower {
       }
     }
     this.waiters.rejectAll(new SidecarError("INDEX_BEHIND", { reason: "stopping" }));
-    await store.close();
   }
 
   /** Looks at once; a hint, for example a new head that was announced. */

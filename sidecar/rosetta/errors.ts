@@ -145,6 +145,10 @@ export function listedErrors(): RosettaErrorBody[] {
  */
 export function toSidecarError(error: unknown): SidecarError {
   if (error instanceof SidecarError) return error;
+  // Its signal ended the work: the process stops, and may be asked again, or the client is gone.
+  if (error instanceof Error && error.name === "AbortError") {
+    return new SidecarError("INDEX_BEHIND", { reason: "stopping" }, error);
+  }
   if (!(error instanceof AppError)) return new SidecarError("INTERNAL", {}, error);
   switch (error.code) {
     case "INVALID_REQUEST":
@@ -172,8 +176,6 @@ export type FaultSeverity = "error" | "warn" | "debug";
  * that will not mend itself, "warn" when the node is away for now, "debug" for the client's own.
  */
 export function severityOf(error: unknown): FaultSeverity {
-  // The client went away: its request's signal ended the work.
-  if (error instanceof Error && error.name === "AbortError") return "debug";
   const { code, retriable } = toSidecarError(error);
   if (SERVER_FAULTS.has(code)) return "error";
   return code.startsWith("NODE_") && retriable ? "warn" : "debug";

@@ -46,6 +46,8 @@ export interface Online {
   readonly rpc: { close(): Promise<void> };
   /** Returns when the index has come to a height. */
   indexed(height: number): Promise<void>;
+  /** Fires the process's signal; returns when nothing follows the node any more. */
+  stopping(): Promise<void>;
 }
 
 /** What tests may set; the rest fits the fake chain. */
@@ -119,11 +121,16 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
     });
   let server: HttpServer | undefined;
   let closing: Promise<void> | undefined;
-  const end = async () => {
+  const stopping = () => {
     stop.abort();
+    return following;
+  };
+  const end = async () => {
+    void stopping();
     rpc.close();
     clientsRpc.close();
     await following;
+    await index.store.close();
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
   };
   const indexed = (height: number) =>
@@ -149,6 +156,7 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
       },
     },
     indexed,
+    stopping,
   };
 }
 

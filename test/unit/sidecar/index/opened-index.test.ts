@@ -23,6 +23,16 @@ import {
 
 afterEach(closeAll);
 
+it("is there until its server has ended: a process that stops answers what it was asked", async () => {
+  const online = start(await startNode());
+  await online.indexed(2);
+  await online.stopping();
+  expect((await block(online, 2)).body.block.block_identifier.index).toBe(2);
+  // What needs the node may be asked again, of the process that comes.
+  const { body } = await block(online, 3);
+  expect(body).toMatchObject({ code: 109, retriable: true, details: { reason: "stopping" } });
+});
+
 describe("the format", () => {
   async function withFormat(version: number): Promise<string> {
     const folder = newFolder();

@@ -168,6 +168,12 @@ describe("the error table", () => {
     expect(toErrorResponse(fault).body.code).toBe(ERROR_TABLE.NODE_TIMEOUT.number);
   });
 
+  it("says of work that was ended that it may be asked for again", () => {
+    const ended = new DOMException("the process is stopping", "AbortError");
+    const { body } = toErrorResponse(ended);
+    expect(body).toMatchObject({ code: 109, retriable: true, details: { reason: "stopping" } });
+  });
+
   it("matter by what they are, not by their status", () => {
     const seen = [
       new SidecarError("BLOCK_ABOVE_TIP"),
