@@ -2,8 +2,8 @@
  * The rows that are linked, read as they are hashed. Columns that change by design (a deposit's status, its
  * customer until a person has said it; a withdrawal's state and wallet; how a wallet or a decision stands)
  * are left out: each of their changes is an event, or a row that is linked, and, where coins move, an entry
- * of its own. An export says beside the links whose each deposit is, which its events have to say, too, and
- * how wallets and decisions stand.
+ * of its own. An export says beside the links whose each deposit is, which its events have to say, too, which
+ * key asked for each withdrawal, as the decision has to that took it, and how wallets and decisions stand.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedInteger, timeTextSql } from "../stored-values.js";

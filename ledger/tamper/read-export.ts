@@ -36,10 +36,15 @@ export interface KeptDeposit {
   readonly status: string;
 }
 
-/** What became of a withdrawal: no link is about it, but each step is an event. */
+/**
+ * What became of a withdrawal and which key asked for it: no link is about them, but each step is an event,
+ * and the decision that took it says who asked.
+ */
 export interface KeptWithdrawal {
   readonly withdrawalId: string;
   readonly status: string;
+  /** Null where no key is known. */
+  readonly requestedBy: string | null;
 }
 
 /** How a wallet stands: no link is about it, but each change is a row that is linked. */
@@ -200,13 +205,15 @@ export async function* readKeptDeposits(tx: Sql): AsyncGenerator<KeptDeposit> {
 /** All withdrawals as they stand, in the order in which they were accepted. */
 export async function* readKeptWithdrawals(tx: Sql): AsyncGenerator<KeptWithdrawal> {
   for (let last: string | undefined; ; ) {
-    const rows = await tx.query<Record<"place" | "id" | "status", string>>(
-      `SELECT w.position::text AS place, w.id, w.status FROM withdrawal w
+    const rows = await tx.query<
+      Record<"place" | "id" | "status", string> & { readonly by: string | null }
+    >(
+      `SELECT w.position::text AS place, w.id, w.status, w.requested_by AS by FROM withdrawal w
         WHERE $1::bigint IS NULL OR w.position > $1::bigint
         ORDER BY w.position LIMIT ${PAGE_ROWS}`,
       [last ?? null],
     );
-    for (const { id: withdrawalId, status } of rows) yield { withdrawalId, status };
+    for (const { id, status, by } of rows) yield { withdrawalId: id, status, requestedBy: by };
     const end = rows.at(-1);
     if (end === undefined || rows.length < PAGE_ROWS) return;
     last = end.place;

@@ -75,7 +75,14 @@ export async function writeAccepted(
       return {
         withdrawalId: entry.id,
         outcome: firstOutcome(entry),
-        rules: { approvals: needed, signed, feeUnits: feeUnits.toString(), ...entry.refused },
+        rules: {
+          approvals: needed,
+          signed,
+          feeUnits: feeUnits.toString(),
+          // Who asked never approves. Decisions are linked; the withdrawal's column for it is not.
+          requestedBy: entry.request.requestedBy ?? null,
+          ...entry.refused,
+        },
       };
     }),
   );

@@ -87,6 +87,8 @@ const line = z.discriminatedUnion("type", [
     type: z.literal("withdrawal"),
     withdrawalId: z.string().max(100),
     status: z.string().max(30),
+    /** The key; null where none is known, absent in exports of former releases. */
+    requestedBy: z.string().max(100).nullable().optional(),
   }),
   z.strictObject({
     type: z.literal("wallet"),

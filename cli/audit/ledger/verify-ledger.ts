@@ -2,8 +2,9 @@
  * Checks an export with nothing but itself: every link follows and is about the row that stands
  * there, no row lies behind the chain, every entry's debits are its credits, the balances that are
  * kept follow from the postings, every deposit is whose the last event about it says, every withdrawal
- * in the state that its last event tells, and every wallet and every decision as what persons did about it
- * left it (`verify-persons.ts`). The first thing that does not hold is named.
+ * in the state that its last event tells and approved by nobody who asked for it (`verify-requesters.ts`),
+ * and every wallet and every decision as what persons did about it left it (`verify-persons.ts`). The first
+ * thing that does not hold is named.
  */
 import { MAX_WORD } from "../../../chain/hex.js";
 import {
@@ -16,6 +17,7 @@ import {
 import type { ExportLine } from "./export-file.js";
 import { KeySet } from "./key-set.js";
 import { PersonsCheck } from "./verify-persons.js";
+import { RequestersCheck } from "./verify-requesters.js";
 
 /** What an export came to. */
 export interface LedgerVerdict {
@@ -121,6 +123,7 @@ class LedgerCheck {
   /** What the export says of each withdrawal. */
   readonly #states = new Map<string, string>();
   readonly #persons = new PersonsCheck((text) => this.#fault(text));
+  readonly #requesters = new RequestersCheck((text) => this.#fault(text));
   readonly #keys = new Map<LinkKind, KeySet>();
   #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
   #before = { n: 0, hash: "" };
@@ -164,6 +167,7 @@ class LedgerCheck {
     this.#checkWithdrawals();
     const { wallets, decisions } = this.#ledger ?? {};
     this.#persons.check({ wallets, decisions }, this.#rows);
+    this.#requesters.check();
     return {
       ledgerId,
       links: this.#before.n,
@@ -231,7 +235,9 @@ class LedgerCheck {
     this.#owned.set(depositId, { customerId, status });
   }
 
-  #takeWithdrawal({ withdrawalId, status }: WithdrawalLine): void {
+  #takeWithdrawal(line: WithdrawalLine): void {
+    const { withdrawalId, status } = line;
+    this.#requesters.takeWithdrawal(line);
     if (this.#states.has(withdrawalId)) this.#fault(`withdrawal ${withdrawalId} is there twice`);
     this.#states.set(withdrawalId, status);
   }
@@ -271,7 +277,10 @@ class LedgerCheck {
     this.#keys.set(kind, keys);
     if (!keys.add(key)) this.#fault(`${name} is there twice`);
     if (kind === "event") this.#hear(row);
-    if (row !== null) this.#persons.hear(kind, row);
+    if (row !== null) {
+      this.#persons.hear(kind, row);
+      this.#requesters.hear(kind, row);
+    }
     if (kind !== "entry" || row === null) return;
     const postings = row[ENTRY.postings];
     if (!Array.isArray(postings)) {

@@ -151,6 +151,12 @@ describe("an export of the ledger", () => {
       /^TAMPERED: withdrawal wd_\S+ is settled, and the last that was told is withdrawal\.accepted/,
     ],
     [
+      "who asked for a withdrawal",
+      "withdrawal",
+      `UPDATE withdrawal SET requested_by = 'ann'`,
+      /^TAMPERED: withdrawal wd_\S+ was asked for by "ann", and the decision .* says by null/,
+    ],
+    [
       "what a token is",
       "asset",
       `UPDATE asset SET decimals = 18 WHERE symbol = 'GOLD'`,

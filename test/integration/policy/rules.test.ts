@@ -239,9 +239,10 @@ describe("limits", () => {
 });
 
 describe("a decision", () => {
-  it("is kept with the policy that took it, and nobody changes either", async () => {
+  it("is kept with the policy that took it and who asked, and nobody changes either", async () => {
     const policy = policyOf({ feeUnits: 1n });
-    const outcome = await ask(policy, { customerId: await newCustomer(), amountUnits: 1n });
+    const asked = { customerId: await newCustomer(), amountUnits: 1n, requestedBy: "asker" };
+    const outcome = await ask(policy, asked);
     if (outcome?.outcome !== "accepted") throw new Error("not accepted");
     const rows = await house.database.query(
       `SELECT stage, outcome, rules, body FROM policy_decision JOIN policy_version ON hash = policy_hash
@@ -252,7 +253,7 @@ describe("a decision", () => {
       {
         stage: "accept",
         outcome: "pay",
-        rules: { approvals: 0, signed: false, feeUnits: "1" },
+        rules: { approvals: 0, signed: false, feeUnits: "1", requestedBy: "asker" },
         body: policy.text,
       },
     ]);

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "@jest/globals";
+import { describe, expect, it } from "@jest/globals";
 import { runVerifyLedger } from "../../../../cli/audit/ledger/commands.js";
 import type { ExportLine } from "../../../../cli/audit/ledger/export-file.js";
 import { type LedgerVerdict, verifyLedger } from "../../../../cli/audit/ledger/verify-ledger.js";
@@ -151,6 +151,59 @@ it("names a deposit that stands otherwise than the last event about it", async (
       faults: [`deposit 1-0-0 is ${status}, and the last that was told is ${last}`],
     });
   }
+});
+
+describe("who asked for a withdrawal", () => {
+  const decision = (rules: object, stage = "accept"): Row => [
+    "decision",
+    ["1", "wd_1", "policy", stage, "approve", JSON.stringify(rules), TIME],
+  ];
+  const approval = (keyId: string, said = "approve"): Row => [
+    "approval",
+    ["1", "wd_1", keyId, said, "as asked", "policy", "digest", null, null, TIME],
+  ];
+  const verdict = async (rows: readonly Row[], requestedBy?: string | null) => {
+    const told = requestedBy === undefined ? {} : { requestedBy };
+    const kept = [DEPOSIT, { ...WITHDRAWAL, ...told }];
+    return (await verdictOf([...BOOKS, ...rows], { deposits: 1, withdrawals: 1 }, kept)).faults;
+  };
+
+  it("may reject it, and be named by no release but the newest", async () => {
+    const asked = decision({ approvals: 1, requestedBy: "asker" });
+    expect(await verdict([asked, approval("bea")], "asker")).toEqual([]);
+    expect(await verdict([asked, approval("asker", "reject")], "asker")).toEqual([]);
+    expect(await verdict([decision({ requestedBy: null }), approval("bea")], null)).toEqual([]);
+    // Of a former release: neither its decisions nor its exports say it.
+    expect(await verdict([decision({ approvals: 1 }), approval("asker")])).toEqual([]);
+    expect(await verdict([decision({ approvals: 1 }), approval("bea")], "asker")).toEqual([]);
+    expect(await verdict([decision({ requestedBy: "asker" }, "slot"), approval("asker")])).toEqual(
+      [],
+    );
+  });
+
+  it("never approves it, whoever the row says that it was", async () => {
+    const asked = decision({ approvals: 1, requestedBy: "asker" });
+    const fault = 'withdrawal wd_1 was approved by "asker", who asked for it';
+    expect(await verdict([asked, approval("asker")], "asker")).toEqual([fault]);
+    expect(await verdict([approval("asker"), asked], "asker")).toEqual([fault]);
+    expect(await verdict([asked, approval("asker")], "ann")).toEqual([
+      'withdrawal wd_1 was asked for by "ann", and the decision that took it says by "asker"',
+      fault,
+    ]);
+  });
+
+  it("is told as the decision says that took it, and by no other one", async () => {
+    const asked = decision({ requestedBy: "asker" });
+    expect(await verdict([asked], null)).toEqual([
+      'withdrawal wd_1 was asked for by null, and the decision that took it says by "asker"',
+    ]);
+    expect(await verdict([asked])).toEqual([
+      "the export does not say who asked for withdrawal wd_1, and the decision that took it does",
+    ]);
+    expect(await verdict([decision({ requestedBy: "ann" }), asked], "ann")).toEqual([
+      'withdrawal wd_1 was taken as asked for by "ann" and by "asker"',
+    ]);
+  });
 });
 
 it("says what rows without a link stand on", async () => {
