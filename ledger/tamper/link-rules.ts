@@ -66,6 +66,11 @@ export function rootHash({ ledgerId, genesisHash }: ChainRoot): string {
   return sha256(["causeway-chain/1", ledgerId, genesisHash].join("\n"));
 }
 
+/** The first field of the row that a link is about: indexes of addresses begin at 0, keys at 1. */
+export function firstFieldOf({ kind, key }: Pick<Link, "kind" | "key">): string {
+  return `${kind === "address" ? key - 1 : key}`;
+}
+
 /** Digest of a row. */
 export function rowDigest(row: readonly CanonicalValue[]): string {
   return sha256(JSON.stringify(row));

@@ -8,6 +8,7 @@
  */
 import { MAX_WORD } from "../../../chain/hex.js";
 import {
+  firstFieldOf,
   LINK_KINDS,
   linkHash,
   type LinkKind,
@@ -271,13 +272,18 @@ class LedgerCheck {
     }
   }
 
-  #count({ kind, key, row }: RowLine, name: string): void {
+  #count(line: RowLine, name: string): void {
+    const { kind, key, row } = line;
     this.#rows[kind] += 1;
     const keys = this.#keys.get(kind) ?? new KeySet();
     this.#keys.set(kind, keys);
     if (!keys.add(key)) this.#fault(`${name} is there twice`);
     if (kind === "event") this.#hear(row);
     if (row !== null) {
+      // One row under two keys would count twice.
+      if (row[0] !== firstFieldOf(line)) {
+        this.#fault(`${name} is another one by its first field, ${JSON.stringify(row[0])}`);
+      }
       this.#persons.hear(kind, row);
       this.#requesters.hear(kind, row);
     }

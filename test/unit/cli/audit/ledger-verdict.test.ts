@@ -16,7 +16,8 @@ import {
   rowDigest,
 } from "../../../../ledger/tamper/link-rules.js";
 
-type Row = readonly [LinkKind, readonly CanonicalValue[]];
+/** The key is by default what the row says that it is. */
+type Row = readonly [LinkKind, readonly CanonicalValue[], key?: number];
 type Told = Partial<Record<"deposits" | "withdrawals" | "wallets" | "decisions", number>>;
 
 const TIME = "2026-11-01T00:00:00.000000Z";
@@ -60,8 +61,8 @@ function linesOf(
 ): readonly ExportLine[] {
   const root = { ledgerId: "a ledger", genesisHash: `0x${"ab".repeat(32)}` };
   let head: Pick<Link, "n" | "hash"> = { n: 0, hash: rootHash(root) };
-  const links = rows.map(([kind, row], index): ExportLine => {
-    const link = nextLink(head, { kind, key: index + 1, digest: rowDigest(row) });
+  const links = rows.map(([kind, row, key = Number(row[0])]): ExportLine => {
+    const link = nextLink(head, { kind, key, digest: rowDigest(row) });
     head = link;
     return { type: "link", ...link, row: [...row] };
   });
@@ -119,6 +120,24 @@ it("names what is left out by an export that pretends to be of a former release"
   ]);
 });
 
+it("holds a link's key against the row that it is about", async () => {
+  const told: Told = { deposits: 0, withdrawals: 0 };
+  const faultsOf = async (...rows: readonly Row[]) => (await verdictOf(rows, told, [])).faults;
+  const address: Row = ["address", ["0", WALLET, "alice", "0", TIME], 1];
+  const twice = event(1, "token.paused", {});
+  expect(await faultsOf(twice, address)).toEqual([]);
+  const [kind, row] = twice;
+  expect(await faultsOf(twice, [kind, row, 2])).toEqual([
+    'event 2 (token.paused) is another one by its first field, "1"',
+  ]);
+  expect(await faultsOf(["address", address[1], 2])).toEqual([
+    expect.stringMatching(/^address 2 \(0x5a.*\) is another one by its first field, "0"$/),
+  ]);
+  expect(await faultsOf(["kill_switch", [" 1", "none", "r", "ann", TIME], 1])).toEqual([
+    'kill switch 1 (none) is another one by its first field, " 1"',
+  ]);
+});
+
 it("names a deposit that stands otherwise than the last event about it", async () => {
   const stands = async (status: string, ...events: readonly string[]) => {
     const rows = [...BOOKS, ...events.map((type, index) => event(index + 9, type, ofDeposit))];
@@ -154,9 +173,9 @@ it("names a deposit that stands otherwise than the last event about it", async (
 });
 
 describe("who asked for a withdrawal", () => {
-  const decision = (rules: object, stage = "accept"): Row => [
+  const decision = (rules: object, stage = "accept", id = 1): Row => [
     "decision",
-    ["1", "wd_1", "policy", stage, "approve", JSON.stringify(rules), TIME],
+    [`${id}`, "wd_1", "policy", stage, "approve", JSON.stringify(rules), TIME],
   ];
   const approval = (keyId: string, said = "approve"): Row => [
     "approval",
@@ -200,7 +219,8 @@ describe("who asked for a withdrawal", () => {
     expect(await verdict([asked])).toEqual([
       "the export does not say who asked for withdrawal wd_1, and the decision that took it does",
     ]);
-    expect(await verdict([decision({ requestedBy: "ann" }), asked], "ann")).toEqual([
+    const other = decision({ requestedBy: "ann" }, "accept", 2);
+    expect(await verdict([other, asked], "ann")).toEqual([
       'withdrawal wd_1 was taken as asked for by "ann" and by "asker"',
     ]);
   });
