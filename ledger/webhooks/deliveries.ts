@@ -206,17 +206,18 @@ interface ClaimedRow {
 }
 
 /**
- * Writes down what a try came to; one whose claim another has taken over since says nothing. The
- * tenth delivery in a row that is given up switches its webhook off, with an event that says so.
- * Webhooks are held before their deliveries, as where these are made of events.
+ * Writes down what a try came to; one whose claim another has taken over since says nothing, nor one from
+ * before the event was asked for again (`redeliver`): that is due, with all its tries. The tenth delivery
+ * in a row that is given up switches its webhook off, with an event that says so. Webhooks are held before
+ * their deliveries, as where these are made of events.
  * @returns whether it counted
  */
 export async function recordOutcome(
   database: SqlDatabase,
-  claim: Pick<ClaimedDelivery, "webhookId" | "seq" | "attempts">,
+  claim: Pick<ClaimedDelivery, "webhookId" | "seq" | "attempts" | "tries">,
   outcome: DeliveryOutcome,
 ): Promise<boolean> {
-  const { webhookId, seq, attempts } = claim;
+  const { webhookId, seq, attempts, tries } = claim;
   return database.transaction(async (tx) => {
     const isCounted = await lockCount(tx, webhookId, outcome);
     const isRetry = outcome.kind === "retry";
@@ -224,7 +225,7 @@ export async function recordOutcome(
       `UPDATE webhook_delivery
           SET status = $4, last_status = $5, last_error = $6, changed_at = now(),
               next_try_at = clock_timestamp() + $7::bigint * interval '1 millisecond'
-        WHERE webhook_id = $1 AND seq = $2 AND attempts = $3 AND status = 'pending'
+        WHERE webhook_id = $1 AND seq = $2 AND attempts = $3 AND tries = $8 AND status = 'pending'
        RETURNING seq`,
       [
         webhookId,
@@ -234,6 +235,7 @@ export async function recordOutcome(
         outcome.status ?? null,
         outcome.kind === "delivered" ? null : shorten(outcome.error, MAX_ERROR_LENGTH),
         isRetry ? outcome.delayMs : 0,
+        tries,
       ],
     );
     if (rows.length === 0) return false;

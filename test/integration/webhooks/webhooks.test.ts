@@ -340,6 +340,27 @@ describe("the tables of webhooks", () => {
     expect(await deliveriesOf(id)).toMatchObject([{ status: "delivered", lastError: null }]);
   });
 
+  it("count no answer to a try from before a person had it sent again", async () => {
+    const { id } = await add("/again");
+    await emit("deposit.credited");
+    await fillDeliveries(database, id);
+    const asked = { rooms: new Map([[id, 1]]), upToSeq: Number.MAX_SAFE_INTEGER, claimMs: 60_000 };
+    const [early] = await claimDeliveries(database, asked);
+    if (early === undefined) throw new Error("the delivery is due");
+    await call("post", `/${id}/redeliver`).send({ fromSeq: early.seq }).expect(200);
+    await fillDeliveries(database, id);
+    const error = "answered 500";
+    for (const outcome of [
+      { kind: "retry", status: 500, error, delayMs: 14_400_000 },
+      { kind: "dead", status: 500, error, delayMs: 0 },
+    ] as const) {
+      expect(await recordOutcome(database, early, outcome)).toBe(false);
+    }
+    expect(await deliveriesOf(id)).toMatchObject([{ status: "pending", attempts: 1 }]);
+    const [again] = await claimDeliveries(database, asked);
+    expect(again).toMatchObject({ seq: early.seq, attempts: 2, tries: 1 });
+  });
+
   it("are held in one order by whoever fills and whoever writes down", async () => {
     const hook = await add("/order");
     await emit("deposit.detected", "deposit.detected");
