@@ -163,7 +163,9 @@ export type BrokenRule = "BELOW_MINIMUM" | "ABOVE_MAXIMUM" | "DESTINATION_NOT_LI
  */
 export function brokenRule(policy: Policy, request: JudgedRequest): BrokenRule | undefined {
   const broken = brokenSigningRule(policy, request);
-  return broken ?? (isAboveDay(policy, request) ? "ABOVE_MAXIMUM" : undefined);
+  if (broken !== undefined) return broken;
+  const isAbove = isAboveDay(policy, request) || isAboveWallets(policy, request);
+  return isAbove ? "ABOVE_MAXIMUM" : undefined;
 }
 
 /** The same of one that may have been signed: what was counted within a day has its room of it. */
@@ -184,6 +186,18 @@ export function isAboveDay(
   // What the treasury moves is not counted.
   if (customerId === TREASURY || signerDayMaxUnits === undefined) return false;
   return amountUnits > signerDayMaxUnits;
+}
+
+/** Whether it is more than any wallet may pay in a whole window: it would wait for room for ever. */
+function isAboveWallets(
+  policy: Policy,
+  { customerId, asset, amountUnits }: Omit<JudgedRequest, "destination">,
+): boolean {
+  // What the treasury moves is bound by no limit.
+  if (customerId === TREASURY) return false;
+  return rulesOf(policy, asset).limits.some(
+    ({ by, maxUnits }) => by === "wallet" && maxUnits !== undefined && amountUnits > maxUnits,
+  );
 }
 
 /** To the cold storage that the policy names, or little enough to be gas for a deposit address. */

@@ -72,8 +72,8 @@ const REFUSALS: Readonly<Record<Exclude<AcceptRefusal, "OWN_WALLET">, string>> =
   BELOW_MINIMUM: "the amount is below the smallest withdrawal of this asset",
   DEADLINE_PASSED: "expiresAt has passed already",
   ABOVE_MAXIMUM:
-    "the amount is above the largest withdrawal of this asset, or above all that is signed of it in a day; " +
-    "of one that the policy does not name nothing is paid",
+    "the amount is above the largest withdrawal of this asset, or above all that is signed of it in a day, " +
+    "or paid by a wallet in a window; of one that the policy does not name nothing is paid",
   LIMIT_EXCEEDED: "a limit of the policy is used up; details name it",
   DESTINATION_NOT_LISTED: "the destination is not on the customer's list",
   DESTINATION_TOO_NEW: "the destination was listed too short a time ago",

@@ -3,10 +3,12 @@ import { createHash, generateKeyPairSync } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
+import { TREASURY } from "../../../ledger/journal/accounts.js";
 import { isSignedByApprover } from "../../../ledger/policy/approval-digest.js";
 import {
   approvalsFor,
   brokenRule,
+  brokenSigningRule,
   hashPolicy,
   PERMISSIVE_POLICY,
   policyFileText,
@@ -146,6 +148,26 @@ describe("a policy's text", () => {
     const broken = (asset: string) =>
       brokenRule(policy, { customerId: "alice", asset, destination, amountUnits: 1n });
     expect([broken("TOKEN"), broken("USDX")]).toEqual([undefined, "ABOVE_MAXIMUM"]);
+  });
+
+  it("forbids what is more than any wallet may pay in a window, but not to the treasury", () => {
+    const text = plain();
+    const limits = ["9", "5", null].map((maxUnits) => {
+      return { by: "wallet", window: "day", maxUnits, maxCount: 7 };
+    });
+    const cold = `0x${"c0".repeat(20)}`;
+    text.assets["*"].limits = limits;
+    const asset = { sweepMinimumUnits: "1", sweepFeeMaxAtoken: "1", coldAddress: cold, band: null };
+    text.treasury = { topUpMaxAtoken: "1", assets: { TOKEN: asset } };
+    const { policy } = parsePolicy(JSON.stringify(text));
+    if (policy === undefined) throw new Error("not read");
+    const destination = parseAddress(cold);
+    const request = { customerId: "alice", asset: "TOKEN", destination, amountUnits: 6n };
+    expect(brokenRule(policy, request)).toBe("ABOVE_MAXIMUM");
+    expect(brokenRule(policy, { ...request, amountUnits: 5n })).toBeUndefined();
+    expect(brokenRule(policy, { ...request, customerId: TREASURY })).toBeUndefined();
+    // It may have a nonce from a time when the wallets were allowed more.
+    expect(brokenSigningRule(policy, request)).toBeUndefined();
   });
 
   it("is refused with all its mistakes at once, each with its place", () => {
