@@ -83,7 +83,9 @@ export const workerConfigFile = defineConfigFile("worker", {
       min: 1n,
       max: 10n ** 24n,
       unit: "atoken",
-      help: "Most that the network fee of one payment may come to; beyond it a request waits.",
+      help:
+        "Most that the network fee of one payment may come to; beyond it a request waits, and nothing " +
+        "is signed.",
     }),
     "fee-per-day-max-atoken": field.bigint({
       default: 10n ** 19n,

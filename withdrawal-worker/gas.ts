@@ -24,6 +24,12 @@ export interface GasSettings {
 /** Gas of a transfer to an account without code, in every chain's rules. */
 export const TRANSFER_GAS = 21_000n;
 
+/**
+ * Most gas that a transfer of nothing is given where a node wants more than a transfer needs: what is signed
+ * for it comes to a fee that no budget bounds.
+ */
+export const CANCEL_GAS_MAX = 10n * TRANSFER_GAS;
+
 /** Gas limit and price of one attempt. */
 export interface AttemptGas {
   readonly gasLimit: bigint;

@@ -231,6 +231,7 @@ function openKeys(
     limits: {
       gasPriceCapAtoken: settings.gas.priceCapAtoken,
       gasLimitMax: settings.gas.limitMax,
+      feePerPayoutAtoken: settings.gas.feePerPayoutAtoken,
     },
     depositAddressAt: depositAddresses(home),
     totals: new SignerTotals(join(home, "data", "signer-totals"), systemClock),

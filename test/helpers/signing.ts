@@ -15,6 +15,8 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import type { LaneContext } from "../../withdrawal-worker/lane/lane-context.js";
 import { createScreener } from "../../withdrawal-worker/lane/slots/screening.js";
 import { createKeyHolder } from "../../withdrawal-worker/signers/keystore-holder.js";
+import type { SigningLimits } from "../../withdrawal-worker/signers/check-signed.js";
+import type { PaymentLimits } from "../../withdrawal-worker/signers/fee-rule.js";
 import { PolicySigner, type SignerRules } from "../../withdrawal-worker/signers/policy-signer.js";
 import type { KeyHolder } from "../../withdrawal-worker/signers/signer-port.js";
 import { SignerTotals } from "../../withdrawal-worker/signers/signer-totals.js";
@@ -41,10 +43,18 @@ export interface RuleFiles {
   killSwitch: KillSwitchState;
 }
 
+/** Limits of a signer; without one of fees it signs for any. */
+type TestLimits = SigningLimits & Partial<PaymentLimits>;
+
+const ANY_FEE_ATOKEN = 10n ** 24n;
+
 /** A signer over a holder with rules that a test can change. */
 export function signerOver(
   holder: KeyHolder,
-  rules: Pick<SignerRules, "chainId" | "limits"> & Partial<SignerRules>,
+  rules: Partial<Omit<SignerRules, "limits">> & {
+    readonly chainId: bigint;
+    readonly limits: TestLimits;
+  },
   files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED },
 ): PolicySigner {
   return new PolicySigner(holder, {
@@ -54,6 +64,7 @@ export function signerOver(
     own: { wallets: [holder.address], tokenContracts: [] },
     contractOf: () => undefined,
     ...rules,
+    limits: { feePerPayoutAtoken: ANY_FEE_ATOKEN, ...rules.limits },
   });
 }
 
@@ -61,7 +72,7 @@ export function signerOver(
 export function laneRules(parts: {
   readonly privateKey: Uint8Array;
   readonly chainId: bigint;
-  readonly limits: SignerRules["limits"];
+  readonly limits: TestLimits;
   readonly sql: Sql;
   readonly files?: RuleFiles;
   readonly holder?: KeyHolder;

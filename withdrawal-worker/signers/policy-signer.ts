@@ -1,6 +1,6 @@
 /**
  * The signer's own rules, held against every intent before a key is asked: the kill switch, the
- * policy and a total per day, each from a file of its own. What asks for signatures may have been
+ * policy, fees and a total per day, each from a file of its own. What asks for signatures may have been
  * taken over; these files would have to be, too.
  */
 import type { Address } from "../../chain/address.js";
@@ -25,7 +25,8 @@ import {
   rulesOf,
 } from "../../ledger/policy/policy.js";
 import { breathe } from "../../runtime/process/main-thread.js";
-import { checkSigned, type SigningLimits } from "./check-signed.js";
+import { checkSigned } from "./check-signed.js";
+import { feeRefusal, type PaymentLimits } from "./fee-rule.js";
 import {
   type KeyHolder,
   type PaymentTerms,
@@ -42,7 +43,7 @@ import { type CountedPayment, type SignerTotals, SignerTotalsError } from "./sig
 /** What the rules are read from; each is looked at anew before every use. */
 export interface SignerRules {
   readonly chainId: bigint;
-  readonly limits: SigningLimits;
+  readonly limits: PaymentLimits;
   /** @throws ConfigError */
   readonly readPolicy: () => HashedPolicy;
   /** @throws KILL_SWITCH_UNREADABLE */
@@ -213,10 +214,13 @@ export class PolicySigner implements Signer {
       if (!this.#meansWhatItSays(intent)) {
         return { kind: "wrong", reason: "a transaction is not the payment that it is meant for" };
       }
-      if (intent.kind === "cancel") return undefined;
-      const refusal = this.#refusalOf(intent, rules);
-      if (!isPayout(intent)) return refusal ?? this.#strangerRefusal(intent, rules);
-      if (refusal !== undefined) return refusal;
+      if (intent.kind === "cancel") return this.#feeRefusal(intent);
+      const isPaid = isPayout(intent);
+      const refusal =
+        this.#refusalOf(intent, rules) ??
+        (isPaid ? undefined : this.#strangerRefusal(intent, rules)) ??
+        this.#feeRefusal(intent);
+      if (refusal !== undefined || !isPaid) return refusal;
       const payment = countedPayment(this.address, intent, intent.nonce);
       if (!isCounted(intent, rules)) {
         noted.push(payment);
@@ -275,6 +279,12 @@ export class PolicySigner implements Signer {
     if (signers.size >= needed) return undefined;
     const reason = `${signers.size} of ${needed} signed approvals under the present policy`;
     return refuse("APPROVALS_MISSING", reason);
+  }
+
+  /** It passes: what was signed before is paid, or a transfer of nothing takes the nonce. */
+  #feeRefusal(intent: SigningIntent): SigningRefusal | undefined {
+    const reason = feeRefusal(intent, { ...this.#rules.limits, signer: this.address });
+    return reason === undefined ? undefined : refuse("FEE_ABOVE_MAXIMUM", reason);
   }
 
   /** What the treasury gives goes to the policy's cold storage, or to a deposit address of ours. */

@@ -34,6 +34,8 @@ export interface PaymentTerms {
 /** A payment, or the transfer of nothing to the wallet itself that takes its nonce. */
 export interface SigningIntent extends TransactionIntent, PaymentTerms {
   readonly kind: "payment" | "cancel";
+  /** The dearest transaction that was signed for the nonce before, where one was: a proof, if it is one. */
+  readonly signedBefore?: Hex | undefined;
 }
 
 /** Why a signer does not sign by its own rules. */
@@ -48,6 +50,7 @@ export type SigningRefusalCode =
   | "DESTINATION_NOT_LISTED"
   | "APPROVALS_MISSING"
   | "APPROVALS_USED"
+  | "FEE_ABOVE_MAXIMUM"
   | "DAY_TOTAL";
 
 /** Why nothing is signed for a token that the list of this process does not name. */

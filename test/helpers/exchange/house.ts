@@ -168,6 +168,7 @@ export class House {
         limits: {
           gasPriceCapAtoken: merged.gas.priceCapAtoken,
           gasLimitMax: merged.gas.limitMax,
+          feePerPayoutAtoken: merged.gas.feePerPayoutAtoken,
         },
         sql: this.database,
         files: this.files,

@@ -38,7 +38,11 @@ beforeEach(async () => {
   const keystore = encryptKeystoreJsonSync(account, "secret", { scrypt: { N: 1_024, r: 8, p: 1 } });
   writeFileSync(join(desk.home, "config", "hot-wallet.json"), keystore, { mode: 0o600 });
   writeFileSync(join(desk.home, "config", "hot-wallet.passphrase"), "secret\n", { mode: 0o600 });
-  const limits = { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n };
+  const limits = {
+    gasPriceCapAtoken: 10n ** 9n,
+    gasLimitMax: 1_000_000n,
+    feePerPayoutAtoken: 10n ** 17n,
+  };
   const settings = { kind: "keystore", url: "", command: [], "timeout-ms": 5_000 } as const;
   const totals = new SignerTotals(join(desk.home, "signer-totals"), systemClock);
   const rules = { chainId: FAKE_CHAIN_ID, limits, totals, tokens: [] };

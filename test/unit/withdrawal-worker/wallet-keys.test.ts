@@ -25,7 +25,11 @@ beforeEach(() => {
     home,
     settings: { kind: "keystore", url: "", command: [], "timeout-ms": 5_000 },
     chainId: FAKE_CHAIN_ID,
-    limits: { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n },
+    limits: {
+      gasPriceCapAtoken: 10n ** 9n,
+      gasLimitMax: 1_000_000n,
+      feePerPayoutAtoken: 10n ** 17n,
+    },
     totals: new SignerTotals(join(home, "signer-totals"), systemClock),
     tokens: [],
     log: silentLog,

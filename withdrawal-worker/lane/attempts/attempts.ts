@@ -9,12 +9,13 @@ import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type {
   SigningIntent,
   SigningOutcome,
+  SigningRefusalCode,
   TransactionIntent,
 } from "../../signers/signer-port.js";
 import type { NewAttempt } from "../../../ledger/withdrawals/nonce-slots.js";
 import { feeOf } from "../../../ledger/withdrawals/slot-choice.js";
 import { calldataOf, paymentTerms } from "../../../ledger/requests/payment-terms.js";
-import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
+import type { Attempt, LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../../failpoints.js";
 import {
@@ -95,10 +96,8 @@ export async function signSlots(
   // Slots are taken by the settings of then; what is signed keeps to those of now.
   await giveUp(context, round, slots);
   const planned = slots.flatMap((slot) => {
-    const { gasLimit } = slot;
-    const gasPriceAtoken = lower(slot.gasPriceAtoken, settings.gas.priceCapAtoken);
     if (whyUnsigned(context, slot) !== undefined) return [];
-    return [planPayment(context, slot, { gasLimit, gasPriceAtoken })];
+    return [planPayment(context, slot, firstGas(context, slot))];
   });
   const { isComplete, isPostponed, isSilent } = await signAndStore(context, round, planned, {
     before: WORKER_FAILPOINTS.beforeAttemptCommit,
@@ -110,12 +109,21 @@ export async function signSlots(
 }
 
 /** Why the payment of a slot is not signed for; undefined where it is. */
-function whyUnsigned({ settings }: LaneContext, slot: LiveSlot): string | undefined {
-  const { limitMax } = settings.gas;
+function whyUnsigned(context: LaneContext, slot: LiveSlot): string | undefined {
+  const { limitMax, feePerPayoutAtoken: most } = context.settings.gas;
   const { gasLimit } = slot;
   if (isOfStoppedToken(slot)) return TOKEN_PAUSED;
-  if (gasLimit <= limitMax) return undefined;
-  return `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`;
+  if (gasLimit > limitMax) {
+    return `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`;
+  }
+  const feeAtoken = feeOf(firstGas(context, slot));
+  if (feeAtoken <= most) return undefined;
+  return `its payment may cost more in fees than is allowed now (${feeAtoken} above ${most})`;
+}
+
+/** Gas and price of a slot's first attempt. */
+function firstGas({ settings }: LaneContext, { gasLimit, gasPriceAtoken }: LiveSlot): AttemptGas {
+  return { gasLimit, gasPriceAtoken: lower(gasPriceAtoken, settings.gas.priceCapAtoken) };
 }
 
 /** Whether its token stands still: no further payment is signed for it. */
@@ -159,7 +167,8 @@ export interface PlannedAttempt {
 export function planPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
   const { to, valueAtoken, transfer } = paymentTerms(slot);
   const data = hexToBytes(calldataOf({ transfer }));
-  return plan(context, slot, { kind: "payment", to, valueAtoken, data, ...gas });
+  const signedBefore = dearestOf(slot)?.raw;
+  return plan(context, slot, { kind: "payment", to, valueAtoken, data, ...gas, signedBefore });
 }
 
 /** A slot's payment as a node is asked about it before it is signed at another price, or for other gas. */
@@ -250,8 +259,11 @@ async function signAndStore(
 /** Whether the signer would say the same about any other payment. */
 function saysNothing(outcome: SigningOutcome): boolean {
   if (outcome.kind === "unanswered") return true;
-  return outcome.kind === "refused" && !outcome.isLasting && outcome.code !== "DAY_TOTAL";
+  return outcome.kind === "refused" && !outcome.isLasting && !OF_ONE_PAYMENT.has(outcome.code);
 }
+
+/** Refusals that pass, and say nothing about other payments. */
+const OF_ONE_PAYMENT: ReadonlySet<SigningRefusalCode> = new Set(["DAY_TOTAL", "FEE_ABOVE_MAXIMUM"]);
 
 /** Signed approvals of withdrawals, where the policy knows who could have signed any. */
 export async function approvalsOf(
@@ -319,14 +331,14 @@ export class FeeRoom {
   /** Takes what an attempt costs beyond the slot's dearest one; false when it may not be signed. */
   take(slot: LiveSlot, gas: AttemptGas): boolean {
     const feeAtoken = feeOf(gas);
-    const dearest = slot.attempts.reduce((most, { gasLimit, gasPriceAtoken }) => {
-      const fee = feeOf({ gasLimit, gasPriceAtoken });
-      return fee > most ? fee : most;
-    }, feeOf(slot));
-    const moreAtoken = feeAtoken - dearest;
+    const dearest = dearestOf(slot);
+    const signedAtoken = dearest === undefined ? 0n : feeOf(dearest);
     // Nothing is left where a budget was lowered or cancelling went beyond it: what costs no more may go on.
+    if (feeAtoken > this.#gas.feePerPayoutAtoken && feeAtoken > signedAtoken) return false;
+    const slotAtoken = feeOf(slot);
+    const moreAtoken = feeAtoken - (signedAtoken > slotAtoken ? signedAtoken : slotAtoken);
     if (moreAtoken <= 0n) return true;
-    if (feeAtoken > this.#gas.feePerPayoutAtoken || moreAtoken > this.#leftAtoken) return false;
+    if (moreAtoken > this.#leftAtoken) return false;
     this.#leftAtoken -= moreAtoken;
     return true;
   }
@@ -335,11 +347,18 @@ export class FeeRoom {
 function plan(
   { chainId }: LaneContext,
   slot: LiveSlot,
-  wanted: TransactionTerms & Pick<SigningIntent, "kind">,
+  wanted: TransactionTerms & Pick<SigningIntent, "kind" | "signedBefore">,
 ): PlannedAttempt {
   const { nonce, withdrawalId, customerId, asset, amountUnits, destination, addressIndex } = slot;
   const terms = { withdrawalId, customerId, asset, amountUnits, destination, addressIndex };
   return { slot, intent: { ...wanted, ...terms, chainId, nonce } };
+}
+
+/** What was signed for a slot and costs the most, by its bytes; undefined where nothing was. */
+function dearestOf({ attempts }: LiveSlot): Attempt | undefined {
+  return attempts
+    .filter(({ raw }) => raw !== undefined)
+    .toSorted((left, right) => (feeOf(left) < feeOf(right) ? 1 : -1))[0];
 }
 
 /** Highest price that was signed for a slot; what its first attempt will pay before there is one. */

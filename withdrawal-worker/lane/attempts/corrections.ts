@@ -15,6 +15,7 @@ import {
 import { giveUpTogether, stoppedExit } from "./joint-exits.js";
 import {
   type AttemptGas,
+  CANCEL_GAS_MAX,
   cancelPriceCap,
   estimateCeiling,
   lower,
@@ -61,14 +62,15 @@ function correctCancel(
 ): PlannedAttempt[] {
   const latest = slot.attempts.at(-1);
   if (latest === undefined || slot.attempts.length >= MAX_ATTEMPTS) return [];
-  const { limitMax, priceCapAtoken } = context.settings.gas;
-  const cap = cancelPriceCap(priceCapAtoken);
+  const gas = gasOf(context, round);
+  const settings = { ...gas, limitMax: lower(gas.limitMax, CANCEL_GAS_MAX) };
+  const cap = cancelPriceCap(gas.priceCapAtoken);
   // Both limits may have been lowered since.
-  const gasLimit = lower(latest.gasLimit, limitMax);
+  const gasLimit = lower(latest.gasLimit, settings.limitMax);
   const gasPriceAtoken = lower(latest.gasPriceAtoken, cap);
   if (meaning.kind === "gas-too-low") {
     const wanted = { estimate: gasLimit, needed: meaning.neededGas };
-    const raised = raiseGasLimit(gasLimit, wanted, gasOf(context, round));
+    const raised = raiseGasLimit(gasLimit, wanted, settings);
     if (raised === undefined) return [];
     return [planCancel(context, slot, { gasLimit: raised, gasPriceAtoken })];
   }

@@ -18,6 +18,7 @@ import {
 } from "./attempts.js";
 import {
   type AttemptGas,
+  CANCEL_GAS_MAX,
   cancelPriceCap,
   choosePrice,
   lower,
@@ -252,7 +253,8 @@ function cancelGas(context: LaneContext, round: Round, slot: LiveSlot): AttemptG
   const cap = cancelPriceCap(gas.priceCapAtoken);
   const price = raisePrice(former, { suggestedAtoken }, cap);
   const cancel = slot.attempts.findLast(({ kind }) => kind === "cancel");
-  const gasLimit = lower(cancel?.gasLimit ?? TRANSFER_GAS, gas.limitMax);
+  const most = lower(gas.limitMax, CANCEL_GAS_MAX);
+  const gasLimit = lower(cancel?.gasLimit ?? TRANSFER_GAS, most);
   if (price !== undefined && price > former) return { gasLimit, gasPriceAtoken: price };
   // The cap was lowered since: what it still allows takes the nonce wherever a pool has lost the payment.
   return cancel === undefined ? { gasLimit, gasPriceAtoken: cap } : undefined;

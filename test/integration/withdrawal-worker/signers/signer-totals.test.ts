@@ -32,7 +32,7 @@ const source = (compiled: string) => `
   const policy = hashPolicy({ ...PERMISSIVE_POLICY, assets: new Map([["TOKEN", rules]]) });
   const signer = new PolicySigner(holder, {
     chainId: 6940n,
-    limits: { gasPriceCapAtoken: 1_000_000_000n, gasLimitMax: 100_000n },
+    limits: { gasPriceCapAtoken: 1_000_000_000n, gasLimitMax: 100_000n, feePerPayoutAtoken: 10n ** 17n },
     readPolicy: () => policy,
     readKillSwitch: () => SWITCH_UNTOUCHED,
     totals: new SignerTotals(file, systemClock),

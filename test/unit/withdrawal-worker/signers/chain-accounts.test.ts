@@ -41,7 +41,11 @@ it("pay none of the accounts that the chain's genesis names, once its node has t
     home,
     settings: { kind: "keystore", url: "", command: [], "timeout-ms": 5_000 },
     chainId: 6_940n,
-    limits: { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n },
+    limits: {
+      gasPriceCapAtoken: 10n ** 9n,
+      gasLimitMax: 1_000_000n,
+      feePerPayoutAtoken: 10n ** 17n,
+    },
     totals: new SignerTotals(join(home, "signer-totals"), systemClock),
     tokens: [],
     chainAccounts: () => accounts,

@@ -14,7 +14,11 @@ export const KEY = hexToBytes(WALLET.privateKey);
 export const ADDRESS = parseAddress(WALLET.address);
 
 /** Limits that the intents keep. */
-export const LIMITS = { gasPriceCapAtoken: 1_000_000_000n, gasLimitMax: 100_000n };
+export const LIMITS = {
+  gasPriceCapAtoken: 1_000_000_000n,
+  gasLimitMax: 100_000n,
+  feePerPayoutAtoken: 10n ** 17n,
+};
 
 /** A destination. */
 export const PAYEE = parseAddress("0x52908400098527886e0f7030069857d2e4169ee7");

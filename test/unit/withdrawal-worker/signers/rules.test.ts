@@ -4,7 +4,8 @@ import { dirname } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { BURN_ADDRESS, parseAddress } from "../../../../chain/address.js";
 import { encodeTransfer } from "../../../../chain/evm/erc20.js";
-import { hexToBytes } from "../../../../chain/hex.js";
+import { keccak256 } from "../../../../chain/hashes.js";
+import { bytesToHex, hexToBytes, parseHex } from "../../../../chain/hex.js";
 import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
 import { TREASURY } from "../../../../ledger/journal/accounts.js";
 import { hashPolicy } from "../../../../ledger/policy/policy.js";
@@ -188,6 +189,53 @@ describe("a signer's own rules", () => {
     const customers = new Map([["alice", new Set([ADDRESS])]]);
     const policy = policyOf({}, { allowList: { delayHours: 0, others: "any", customers } });
     expect(await signed(open({ policy }), paymentOn(1n))).toEqual(["DESTINATION_NOT_LISTED"]);
+  });
+
+  it("bound a payment's fee, but for one that costs no more than what was signed for its nonce", async () => {
+    const dear = paymentOn(1n);
+    const feeAtoken = dear.gasLimit * dear.gasPriceAtoken;
+    const treasury = { topUpMaxAtoken: 10n ** 18n, assets: new Map() };
+    const files = { policy: hashPolicy({ ...PERMISSIVE.policy, treasury }) };
+    const bounded = (feePerPayoutAtoken: bigint) =>
+      open(files, { limits: { ...LIMITS, feePerPayoutAtoken }, depositAddressAt: () => PAYEE });
+    const signer = bounded(feeAtoken - 1n);
+    const refusal = { kind: "refused", code: "FEE_ABOVE_MAXIMUM", isLasting: false };
+    const given = { ...dear, customerId: TREASURY, addressIndex: 3 };
+    expect(await signer.sign([dear], { signal })).toMatchObject([refusal]);
+    expect(await signed(signer, given)).toEqual(["FEE_ABOVE_MAXIMUM"]);
+    expect(await signed(bounded(feeAtoken), dear, given)).toEqual(["signed", "signed"]);
+    // From a time when more was allowed.
+    const before = async (fields: Partial<SigningIntent> = {}, key = KEY) => {
+      const intent = { ...dear, ...fields };
+      return bytesToHex(await createKeyHolder(key).signTransaction(intent, { signal }));
+    };
+    const cheaper = { gasLimit: dear.gasLimit - 1n };
+    const proofs = [
+      await before(),
+      await before({ gasLimit: 2n * dear.gasLimit, gasPriceAtoken: dear.gasPriceAtoken }),
+      await before(cheaper),
+      await before({ nonce: 2n }),
+      await before({ chainId: 1n }),
+      await before({}, keccak256(KEY)),
+      parseHex("0x01"),
+    ];
+    const answers = [];
+    for (const signedBefore of proofs) {
+      answers.push(...(await signed(signer, { ...dear, signedBefore })));
+    }
+    const refused = proofs.slice(2).map(() => "FEE_ABOVE_MAXIMUM");
+    expect(answers).toEqual(["signed", "signed", ...refused]);
+  });
+
+  it("let a transfer of nothing cost what the chain asks for, without gas that it does not need", async () => {
+    const limits = { ...LIMITS, gasLimitMax: 1_000_000n, feePerPayoutAtoken: 1n };
+    const cancel = (gasLimit: bigint) => ({ ...cancelOn(1n), gasLimit });
+    const asked = [cancel(21_000n), cancel(210_000n), cancel(210_001n)];
+    expect(await signed(open({}, { limits }), ...asked)).toEqual([
+      "signed",
+      "signed",
+      "FEE_ABOVE_MAXIMUM",
+    ]);
   });
 
   it("count only signatures of different approvers over this payment under this policy", async () => {

@@ -92,6 +92,34 @@ describe("a nonce that has no signature yet", () => {
   });
 });
 
+describe("a nonce whose payment may cost more in fees than is allowed of one", () => {
+  it.each(["the setting was lowered", "its row says more than was allowed"])(
+    "is given up unsigned, and no customer is blamed (%s)",
+    async (why) => {
+      const dear = await acceptTo();
+      await takeOnly();
+      const feePerPayoutAtoken = why.startsWith("its row") ? TOKEN / 10_000n : 25_200n;
+      if (why.startsWith("its row")) {
+        await house.ledger.owner.query(`UPDATE nonce_slot SET gas_limit = 1000000,
+          gas_price_atoken = 1000000001`);
+      }
+      const lane = await laneWith({ feePerPayoutAtoken });
+      await pass(lane, { rounds: 3, stepMs: 2_000 });
+      expect(await house.read(dear.id)).toMatchObject({
+        status: "failed",
+        reason: expect.stringContaining("may cost more in fees than is allowed now"),
+      });
+      expect(sent().map(({ to, gasLimit }) => [to, gasLimit])).toEqual([[WALLET, 21_000n]]);
+      expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
+      expect(await house.database.query(`SELECT * FROM payout_failure`)).toEqual([]);
+      // Those behind it go on.
+      const plain = await acceptTo();
+      await pass(await laneWith({}), { rounds: 3, stepMs: 2_000 });
+      expect((await house.read(plain.id)).status).toBe("settled");
+    },
+  );
+});
+
 describe("a payment that is in the pool", () => {
   it("is made dearer within a lowered gas limit", async () => {
     const { id, to } = await acceptTo(450_000n);
