@@ -1,11 +1,10 @@
 /** The explorer put together: sources, pages, server. */
 import { join, resolve } from "node:path";
+import { errorMessage } from "../chain/errors.js";
 import { DEFAULT_PORTS, type Network } from "../chain/networks.js";
 import type { TokenEntry } from "../chain/token-list.js";
-import { errorMessage } from "../chain/errors.js";
 import { createEvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
-import type { Readiness } from "../runtime/http/http-server.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
@@ -37,6 +36,7 @@ import { ChainSource } from "./sources/chain-source.js";
 import { ConsensusSource } from "./sources/consensus-source.js";
 import { HeadTracker } from "./sources/head-tracker.js";
 import { IndexerSource } from "./sources/indexer-source.js";
+import { createNodeReadiness } from "./sources/node-readiness.js";
 import { GovernanceSource } from "./sources/modules/governance-source.js";
 import { RestClient } from "./sources/modules/rest-client.js";
 import { StakingSource } from "./sources/modules/staking-source.js";
@@ -124,7 +124,13 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     concurrentPages: config.limits["concurrent-pages"],
     head: () => tracker.head,
     generation: () => (store?.generation ?? 0) + tracker.generation,
-    readiness: () => readiness(context, config.node["max-block-age-ms"], signal),
+    readiness: createNodeReadiness({
+      chain,
+      network,
+      maxBlockAgeMs: config.node["max-block-age-ms"],
+      clock,
+      signal,
+    }),
     clock,
     log,
     metrics,
@@ -195,28 +201,4 @@ function routesOf(context: PageContext) {
     ...verifyRoutes(context),
     ...proofRoutes(context),
   ];
-}
-
-/** Block age is the sign that cannot deceive; faults of the node are reasons, not errors. */
-async function readiness(
-  { chain, network, clock }: PageContext,
-  maxBlockAgeMs: number,
-  signal: AbortSignal,
-): Promise<Readiness> {
-  try {
-    const [chainId, head] = await Promise.all([
-      chain.evm.chainId({ signal }),
-      chain.head({ signal }),
-    ]);
-    if (chainId !== network.evmChainId) {
-      const reason = `the node is on chain ${chainId}, not ${network.evmChainId}`;
-      return { ready: false, reason };
-    }
-    const ageMs = clock.nowMs() - head.timestampSeconds * 1_000;
-    if (ageMs <= maxBlockAgeMs) return { ready: true };
-    const reason = `the newest block (${head.height}) is ${Math.round(ageMs / 1_000)} s old`;
-    return { ready: false, reason };
-  } catch (error) {
-    return { ready: false, reason: errorMessage(error) };
-  }
 }

@@ -104,7 +104,7 @@ export const explorerConfig = defineConfigFile("explorer", {
       min: 1_000,
       max: 86_400_000,
       unit: "ms",
-      help: "When the newest block is older than this, /ready says that the chain stands still.",
+      help: "When the newest block is older than this, or that far ahead of the clock, /ready is 503.",
     }),
   },
   verification: {

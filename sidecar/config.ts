@@ -51,7 +51,7 @@ export const sidecarConfig = defineConfigFile("sidecar", {
       min: 1_000,
       max: 86_400_000,
       unit: "ms",
-      help: "When the newest block is older than this, /ready says that the chain stands still.",
+      help: "When the newest block is older than this, or that far ahead of the clock, /ready is 503.",
     }),
   },
   index: {

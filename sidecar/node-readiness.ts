@@ -1,4 +1,5 @@
 /** Whether the node behind the online server is the right one, reachable and moving, and indexed. */
+import { blockAgeSeconds, blockAgeText, isBlockAgeBeyond } from "../chain/consensus/block-age.js";
 import { errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { Network } from "../chain/networks.js";
@@ -47,9 +48,9 @@ async function reasonNotReady(options: NodeReadinessOptions): Promise<string | u
   if (halted !== undefined) return halted;
   if (isSyncing) return "the node is behind the chain";
   if (head === undefined) return "the node has no block";
-  const ageMs = clock.nowMs() - head.timestampSeconds * 1_000;
-  if (ageMs > maxBlockAgeMs) {
-    return `the newest block (${head.height}) is ${Math.round(ageMs / 1_000)} s old`;
+  const ageSeconds = blockAgeSeconds(head.timestampSeconds * 1_000, clock.nowMs());
+  if (isBlockAgeBeyond(ageSeconds, maxBlockAgeMs / 1_000)) {
+    return `the newest block (${head.height}) is ${blockAgeText(ageSeconds)}`;
   }
   return indexReason(options, head.height);
 }

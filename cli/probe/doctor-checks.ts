@@ -1,7 +1,7 @@
 /** The checks of `causeway doctor`: each looks at one thing and says what to do about it. */
 import { existsSync, lstatSync, readdirSync, type Stats, statfsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
+import { blockAgeText, blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { readKillSwitchFile } from "../../ledger/kill-switch/kill-switch-file.js";
@@ -309,11 +309,14 @@ export function checkBlockAge(ageSeconds: number | undefined, log = "logs/node.l
   if (ageSeconds === undefined) {
     return finding("block-age", "fail", "the node does not answer", `start it; see ${log}`);
   }
-  const value = `${Math.round(ageSeconds)} s`;
+  const seconds = Math.round(ageSeconds);
+  const isAhead = seconds < 0;
+  const value = isAhead ? blockAgeText(ageSeconds) : `${seconds} s`;
+  const clock = "set this machine's clock, or learn why the chain's time is ahead of it";
   const remedies: Readonly<Record<Verdict, string>> = {
     pass: "",
-    warn: "blocks are late; look at the machine's load",
-    fail: `the chain stands still; see ${log}`,
+    warn: isAhead ? clock : "blocks are late; look at the machine's load",
+    fail: isAhead ? clock : `the chain stands still; see ${log}`,
   };
   const verdict = blockAgeVerdict(ageSeconds);
   return finding("block-age", verdict, value, remedies[verdict]);

@@ -1,6 +1,6 @@
 /** What a running kit says about itself, read from outside over the same ports that all clients use. */
 import { statSync } from "node:fs";
-import { stallReason } from "../../chain/consensus/block-age.js";
+import { blockAgeSeconds, stallReason } from "../../chain/consensus/block-age.js";
 import type { Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
@@ -24,7 +24,7 @@ export interface PartStatus {
 /** A snapshot of the whole kit; a part that does not answer leaves its figures undefined. */
 export interface KitStatus {
   readonly height: Height | undefined;
-  /** Age of the newest block, in seconds; the core signal of a live chain. */
+  /** Age of the newest block in seconds, below zero where its time is ahead; the sign of a live chain. */
   readonly blockAgeSeconds: number | undefined;
   readonly watcherLagBlocks: number | undefined;
   /** Deposits credited since the watcher started. */
@@ -239,10 +239,10 @@ async function readNode(probe: KitProbe, signal: AbortSignal): Promise<NodeReadi
       probe.evm.isSyncing({ signal }),
     ]);
     if (header === undefined) throw new CliError("CLIENT_FAILED", "It has no block.");
-    const blockAgeSeconds = Math.max(0, probe.clock.nowMs() / 1_000 - header.timestampSeconds);
-    const reason = isSyncing ? "it is catching up with its network" : stallReason(blockAgeSeconds);
+    const ageSeconds = blockAgeSeconds(header.timestampSeconds * 1_000, probe.clock.nowMs());
+    const reason = isSyncing ? "it is catching up with its network" : stallReason(ageSeconds);
     const part = { ...base, ready: reason === "", reason };
-    return { height: header.height, blockAgeSeconds, part };
+    return { height: header.height, blockAgeSeconds: ageSeconds, part };
   } catch (error) {
     signal.throwIfAborted();
     const part = { ...base, ready: false, reason: sentenceOf(error) };

@@ -1,5 +1,6 @@
 /** What one node says about itself on its consensus RPC, which every node has. */
 import { z } from "zod";
+import { blockAgeSeconds } from "../../chain/consensus/block-age.js";
 import { APP_FILE, CONFIG_FILE } from "../../node/settings/config.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../runtime/config/config.js";
@@ -22,7 +23,7 @@ export interface NodeStatus {
   /** CometBFT's name, which operators look for. */
   readonly catching_up: boolean;
   readonly peers: number;
-  /** Age of the newest block, in seconds. */
+  /** Age of the newest block in seconds; below zero where its time is ahead of the clock. */
   readonly blockAgeSeconds: number;
   /** Power 0: its key is not in the set. */
   readonly validator: { readonly address: string; readonly votingPower: string };
@@ -87,7 +88,6 @@ export async function readNodeStatus(
     ask(url, "/net_info", peersAnswer, options.signal),
   ]);
   const { node_info: node, sync_info: sync, validator_info: validator } = status.result;
-  const ageMs = options.clock.nowMs() - Date.parse(sync.latest_block_time);
   return {
     nodeId: node.id,
     moniker: node.moniker,
@@ -96,7 +96,7 @@ export async function readNodeStatus(
     oldestHeight: sync.earliest_block_height,
     catching_up: sync.catching_up,
     peers: peers.result.n_peers,
-    blockAgeSeconds: Math.max(0, ageMs / 1_000),
+    blockAgeSeconds: blockAgeSeconds(Date.parse(sync.latest_block_time), options.clock.nowMs()),
     validator: { address: validator.address, votingPower: validator.voting_power },
   };
 }

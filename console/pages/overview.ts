@@ -52,10 +52,7 @@ async function overview(context: PageContext, request: ConsoleRequest): Promise<
     {
       name: t("block"),
       verdict: head.verdict,
-      text:
-        head.ageSeconds === undefined
-          ? "—"
-          : `${head.height}, ${t("age", { seconds: Math.round(head.ageSeconds) })}`,
+      text: head.ageSeconds === undefined ? "—" : `${head.height}, ${ageText(head.ageSeconds, t)}`,
     },
     ...parts.map(({ part, verdict, reason }) => ({ name: part, verdict, text: reason })),
     ...lights,
@@ -74,6 +71,11 @@ async function overview(context: PageContext, request: ConsoleRequest): Promise<
       ...charts,
     ],
   };
+}
+
+function ageText(ageSeconds: number, t: Texts): string {
+  const seconds = Math.round(ageSeconds);
+  return seconds < 0 ? t("ageAhead", { seconds: -seconds }) : t("age", { seconds });
 }
 
 const KIND = { pass: "good", warn: "warn", fail: "bad" } as const;

@@ -1,6 +1,6 @@
 /** Whether the parts of the kit are ready, as each says of itself, and how old the newest block is. */
 import { errorMessage } from "../../chain/errors.js";
-import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
+import { blockAgeSeconds, blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { httpExchange } from "../../runtime/http/outgoing/http-exchange.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
@@ -19,6 +19,7 @@ export interface PartLight {
 export interface HeadLight {
   readonly verdict: Verdict;
   readonly height: number | undefined;
+  /** Below zero where its time is ahead of the clock. */
   readonly ageSeconds: number | undefined;
 }
 
@@ -85,7 +86,7 @@ export async function readHeadLight(
     const ageSeconds =
       header === undefined
         ? undefined
-        : Math.max(0, clock.nowMs() / 1_000 - header.timestampSeconds);
+        : blockAgeSeconds(header.timestampSeconds * 1_000, clock.nowMs());
     return { verdict: blockAgeVerdict(ageSeconds), height: header?.height, ageSeconds };
   } catch {
     signal.throwIfAborted();

@@ -10,6 +10,7 @@ export const ENGLISH = {
   address: "Address",
   addressHint: "Deposit address (0x… or addr1…)",
   age: "{seconds} s old",
+  ageAhead: "{seconds} s ahead of the clock",
   agrees: "Chain and books agree",
   allStatuses: "all",
   amount: "Amount",

@@ -11,6 +11,7 @@ export const GERMAN: Catalogue = {
   address: "Adresse",
   addressHint: "Einzahlungsadresse (0x… oder addr1…)",
   age: "{seconds} s alt",
+  ageAhead: "der Uhr {seconds} s voraus",
   agrees: "Chain und Bücher stimmen überein",
   allStatuses: "alle",
   amount: "Betrag",

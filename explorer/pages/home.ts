@@ -1,5 +1,5 @@
 /** The first page, and the list of blocks. */
-import { blockAgeVerdict } from "../../chain/consensus/block-age.js";
+import { blockAgeSeconds, blockAgeVerdict } from "../../chain/consensus/block-age.js";
 import { tokenAmount } from "../../web/html/format.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, facts, note, pager, section, table, time } from "../../web/html/parts.js";
@@ -41,21 +41,13 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
     consensus.supplies([head.height], { signal }).catch(() => [undefined]),
   ]);
   const transactions = await chain.transactionsAt(newestPlaces(newest), { signal });
-  const ageSeconds = Math.max(0, Math.round(clock.nowMs() / 1_000 - head.timestampSeconds));
-  const isMoving = blockAgeVerdict(ageSeconds) === "pass";
+  const age = Math.round(blockAgeSeconds(head.timestampSeconds * 1_000, clock.nowMs()));
   const content = el(
     "div",
     { id: "live", "data-live": "" },
     facts([
       [t("newestBlock"), blockLink(head.height)],
-      [
-        t("chainHealth"),
-        [
-          badge(isMoving ? "good" : "bad", isMoving ? t("moving") : t("standingStill")),
-          " ",
-          t("blockAge", { seconds: ageSeconds }),
-        ],
-      ],
+      [t("chainHealth"), health(age, t)],
       [t("time"), time(head.timestampSeconds)],
       [t("totalSupply"), supply === undefined ? undefined : tokenAmount(supply)],
       [t("chainIds"), `${network.evmChainId} · ${network.cosmosChainId}`],
@@ -69,6 +61,17 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
     ),
   );
   return { title: t("home"), content, scripts: ["live" as const] };
+}
+
+/** Whether the chain moves, with the age of its newest block in whole seconds. */
+function health(ageSeconds: number, t: Texts): Content {
+  const isWell = blockAgeVerdict(ageSeconds) === "pass";
+  const word = isWell ? "moving" : ageSeconds < 0 ? "clocksDiffer" : "standingStill";
+  const age =
+    ageSeconds < 0
+      ? t("blockAhead", { seconds: -ageSeconds })
+      : t("blockAge", { seconds: ageSeconds });
+  return [badge(isWell ? "good" : "bad", t(word)), " ", age];
 }
 
 async function blocks(context: PageContext, { t, query, signal }: PageRequest) {

@@ -25,6 +25,7 @@ export const ENGLISH = {
   bech32Address: "Address (bech32)",
   block: "Block",
   blockAge: "newest block {seconds} s old",
+  blockAhead: "newest block {seconds} s ahead of this server's clock",
   blockItself: "the block itself",
   blockMissing: "{block} is not in the chain up to block {height}.",
   blockMoves: "Moves of the block itself",
@@ -60,6 +61,7 @@ export const ENGLISH = {
     "Nobody vouches for this token. Name, symbol and supply are what the contract says of " +
     "itself, and anyone can call a token anything.",
   close: "Close",
+  clocksDiffer: "clocks differ",
   codeHash: "Code hash",
   commit: "Commit: who signed",
   commitFinal: "canonical, as the next block has it",

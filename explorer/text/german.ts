@@ -25,6 +25,7 @@ export const GERMAN: Catalogue = {
   bech32Address: "Adresse (bech32)",
   block: "Block",
   blockAge: "neuester Block {seconds} s alt",
+  blockAhead: "neuester Block {seconds} s vor der Uhr dieses Servers",
   blockItself: "der Block selbst",
   blockMissing: "{block} ist nicht in der Kette bis Block {height}.",
   blockMoves: "Bewegungen des Blocks selbst",
@@ -60,6 +61,7 @@ export const GERMAN: Catalogue = {
     "Niemand bürgt für diesen Token. Name, Symbol und Menge sind, was der Vertrag von sich " +
     "sagt; jeder kann einen Token beliebig nennen.",
   close: "Schluss",
+  clocksDiffer: "Uhren gehen auseinander",
   codeHash: "Hash des Codes",
   commit: "Commit: Wer unterschrieb",
   commitFinal: "kanonisch, wie im nächsten Block",

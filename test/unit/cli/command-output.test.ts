@@ -242,6 +242,8 @@ describe("causeway status", () => {
   it.each([
     [25, 0, ""],
     [95, 1, expect.stringMatching(/^its newest block is 9\d s old: the chain stands still/)],
+    [-25, 0, ""],
+    [-95, 1, expect.stringMatching(/^its newest block is 9\d s ahead of this machine's clock: /)],
   ])("of a kit whose newest block is %i s old ends with %i", async (age, code, reason) => {
     const home = newFolder();
     mkdirSync(join(home, "config"));
@@ -307,6 +309,8 @@ describe("causeway status", () => {
   it.each([
     [25, 0, undefined],
     [95, 1, expect.stringMatching(/^its newest block is 9\d s old: the chain stands still/)],
+    [-25, 0, undefined],
+    [-95, 1, expect.stringMatching(/^its newest block is 9\d s ahead of this machine's clock: /)],
   ])("of a node's home whose newest block is %i s old ends with %i", async (age, code, reason) => {
     const options = { out: newFolder(), validators: 1, fullNodes: 0, clock: systemClock };
     const { nodes } = await createTestnet({ ...options, portOffset: 15_000 });

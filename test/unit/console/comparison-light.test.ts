@@ -1,4 +1,4 @@
-/** The light of the last comparison of books and chain on the console's first page. */
+/** Lights with an age on the console's first page: the last comparison of books and chain, the newest block. */
 import { expect, it } from "@jest/globals";
 import { overviewRoutes } from "../../../console/pages/overview.js";
 import type { PageContext } from "../../../console/pages/context.js";
@@ -37,4 +37,26 @@ it("says when it was, and warns where that is as long ago as the alarm on its ag
       new RegExp(`failed ?They do not match, ${words}$`, "i"),
     );
   }
+});
+
+it("of the newest block tells of a chain whose time is ahead of the clock as of one that is late", async () => {
+  const nowMs = () => Date.parse(AT);
+  const blockLight = async (ageSeconds: number) => {
+    const head = { height: 7, timestampSeconds: nowMs() / 1_000 - ageSeconds };
+    const context = {
+      parts: [],
+      evm: { getBlockHeader: async () => head },
+      clock: { nowMs, monotonicMs: nowMs },
+    } as unknown as PageContext;
+    const answer = () => {
+      throw new PageError("UNAVAILABLE", "no answer");
+    };
+    const { root } = await shownPage(overviewRoutes(context), "/", { role: "viewer", answer });
+    return all(root, "li").map((light) => textOf(light))[0];
+  };
+  expect(await blockLight(10)).toMatch(/well ?7, 10 s old$/i);
+  expect(await blockLight(11)).toMatch(/look at it ?7, 11 s old$/i);
+  expect(await blockLight(-10)).toMatch(/well ?7, 10 s ahead of the clock$/i);
+  expect(await blockLight(-11)).toMatch(/look at it ?7, 11 s ahead of the clock$/i);
+  expect(await blockLight(-31)).toMatch(/failed ?7, 31 s ahead of the clock$/i);
 });

@@ -1,9 +1,13 @@
-/** Lists and the head of a node that has deleted its oldest blocks, as one that joined by a snapshot has none. */
+/**
+ * Lists and the head of a node that has deleted its oldest blocks, as one that joined by a snapshot has none, and
+ * of one whose time is not the clock's.
+ */
 import { expect, it } from "@jest/globals";
 import { keccak256Hex } from "../../../../chain/hashes.js";
 import { blockRoutes } from "../../../../explorer/pages/block.js";
 import { homeRoutes } from "../../../../explorer/pages/home.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
+import { createNodeReadiness } from "../../../../explorer/sources/node-readiness.js";
 import { ChainSource } from "../../../../explorer/sources/chain-source.js";
 import { HeadTracker } from "../../../../explorer/sources/head-tracker.js";
 import { RpcError } from "../../../../rpc-client/errors.js";
@@ -21,6 +25,8 @@ const WORD = `0x${"ab".repeat(32)}`;
 class PrunedNode {
   oldest = 0;
   newest = 0;
+  /** Of every block. */
+  timestampSeconds = 1;
 
   private answer({ method, params }: RpcCall): RpcOutcome {
     const at = params[0] === "latest" ? this.newest : Number(params[0]);
@@ -34,7 +40,7 @@ class PrunedNode {
       number: `0x${at.toString(16)}`,
       hash: keccak256Hex(Buffer.from(String(at))),
       parentHash: WORD,
-      timestamp: "0x1",
+      timestamp: `0x${this.timestampSeconds.toString(16)}`,
       stateRoot: WORD,
       transactionsRoot: WORD,
       receiptsRoot: WORD,
@@ -134,4 +140,19 @@ it("is followed on, where the block that was its head is deleted meanwhile", asy
   expect(tracker.generation).toBe(1);
   stopping.abort();
   await tracker.stop().catch(() => undefined);
+});
+
+it("tells of a chain whose time is ahead of the clock: its age says nothing then", async () => {
+  const node = new PrunedNode();
+  const clock = { nowMs: () => 1_000, monotonicMs: () => 1_000 };
+  const chainId = () => Promise.resolve(6940n);
+  const chain = new ChainSource(node.rpc, { chainId } as unknown as EvmClient);
+  const network = { evmChainId: 6940n };
+  const ready = createNodeReadiness({ chain, network, clock, maxBlockAgeMs: 60_000, signal });
+  node.timestampSeconds = 61;
+  expect(await ready()).toEqual({ ready: true });
+  expect((await shown(node, "/")).text).toContain("newest block 60 s ahead of this server's clock");
+  node.timestampSeconds = 62;
+  const reason = "the newest block (0) is 61 s ahead of this machine's clock";
+  expect(await ready()).toEqual({ ready: false, reason });
 });
