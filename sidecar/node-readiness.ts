@@ -5,6 +5,7 @@ import type { Height } from "../chain/hex.js";
 import type { Network } from "../chain/networks.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Clock } from "../runtime/process/clock.js";
+import { shareUnderway } from "../runtime/process/task.js";
 import type { Readiness } from "../runtime/http/http-server.js";
 import type { IndexFollower } from "./index/follower.js";
 import { LIGHT_READ_TIMEOUT_MS } from "./index/head-ticker.js";
@@ -26,10 +27,11 @@ const MAX_LAG_BLOCKS = 16;
 
 /** The check behind /ready; faults of the node are reasons, not errors. */
 export function createNodeReadiness(options: NodeReadinessOptions): () => Promise<Readiness> {
-  return async () => {
+  // Anybody may ask, as often as he likes: one by one these questions would fill the client of the index.
+  return shareUnderway(async () => {
     const reason = await reasonNotReady(options).catch(errorMessage);
     return reason === undefined ? { ready: true } : { ready: false, reason };
-  };
+  });
 }
 
 /** One sentence, or undefined when all is well. Block age is the signal that cannot deceive. */

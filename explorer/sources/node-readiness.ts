@@ -8,6 +8,7 @@ import { errorMessage } from "../../chain/errors.js";
 import type { Network } from "../../chain/networks.js";
 import type { Readiness } from "../../runtime/http/http-server.js";
 import type { Clock } from "../../runtime/process/clock.js";
+import { shareUnderway } from "../../runtime/process/task.js";
 import type { ChainSource } from "./chain-source.js";
 
 /** What the check needs. */
@@ -22,10 +23,11 @@ export interface NodeReadinessOptions {
 
 /** The check behind /ready. Block age is the sign that cannot deceive; faults of the node are reasons. */
 export function createNodeReadiness(options: NodeReadinessOptions): () => Promise<Readiness> {
-  return async () => {
+  // Anybody may ask, as often as he likes: one by one these questions would fill the client of all pages.
+  return shareUnderway(async () => {
     const reason = await reasonNotReady(options).catch(errorMessage);
     return reason === undefined ? { ready: true } : { ready: false, reason };
-  };
+  });
 }
 
 async function reasonNotReady(options: NodeReadinessOptions): Promise<string | undefined> {

@@ -1,5 +1,6 @@
 /** Prometheus metrics: one page per process, names with base-unit suffixes. */
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import { shareUnderway } from "./task.js";
 
 /** A counter of this process; only ever rises. */
 export type MetricCounter = Counter;
@@ -59,17 +60,14 @@ export function sharedRead<T>(
   read: () => Promise<T>,
   boundMs = READ_BOUND_MS,
 ): () => Promise<T | undefined> {
-  let pending: Promise<T> | undefined;
+  const shared = shareUnderway(read);
   return async () => {
-    pending ??= read().finally(() => {
-      pending = undefined;
-    });
     let timer: NodeJS.Timeout | undefined;
     const bound = new Promise<undefined>((resolve) => {
       timer = setTimeout(() => resolve(undefined), boundMs);
     });
     try {
-      return await Promise.race([pending, bound]);
+      return await Promise.race([shared(), bound]);
     } finally {
       clearTimeout(timer);
     }

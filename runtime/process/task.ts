@@ -156,6 +156,20 @@ export function limitedSignal(signals: readonly AbortSignal[], timeoutMs: number
   return beginLimit(signals, timeoutMs).signal;
 }
 
+/**
+ * Makes all who ask while a question is on its way share its answer, or its error: it is asked once, however
+ * many they are. Who comes later gets an answer of his own.
+ */
+export function shareUnderway<T>(ask: () => Promise<T>): () => Promise<T> {
+  let underway: Promise<T> | undefined;
+  return () => {
+    underway ??= ask().finally(() => {
+      underway = undefined;
+    });
+    return underway;
+  };
+}
+
 /** A signal that fires with the first of others, until it is released. */
 export interface JoinedSignal {
   readonly signal: AbortSignal;
