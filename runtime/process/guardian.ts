@@ -1,5 +1,7 @@
 /** Children die with their supervisor even when it is killed: a guardian sees to it. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { Socket } from "node:net";
+import type { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "./logger.js";
 import { type ProcessIdentity, identifyProcess } from "./process-identity.js";
@@ -21,30 +23,48 @@ export interface Guardian {
   close(): void;
 }
 
-/** A guardian that dies again and again is not worth an endless loop of restarts. */
-const MAX_RESTARTS = 5;
+/** How long a lost guardian's place stays empty: at first, doubling, and at most. */
+export interface RetryDelays {
+  readonly firstMs: number;
+  readonly maxMs: number;
+}
+
+/** One that lives on is back at once; one that cannot live costs a process a minute. */
+const USUAL_DELAYS: RetryDelays = { firstMs: 100, maxMs: 60_000 };
+
+/** One that has lived for so long was well: its end is not counted to those before. */
+const HEALTHY_AFTER_MS = 60_000;
 
 const SCRIPT_PATH = fileURLToPath(new URL("./guardian-main.mjs", import.meta.url));
 
 /**
  * Starts a guardian. It is detached (a Ctrl-C in the terminal does not reach it), does not keep
- * this process alive, and is started again with the same list if it is killed.
+ * this process alive, and is started again with the same list if it is killed. Where it cannot be started,
+ * for want of memory or of room for processes or files, that is tried until it can: never throws.
  */
-export function startGuardian(options: { readonly log: Logger }): Guardian {
-  return new GuardianProcess(options.log);
+export function startGuardian(options: {
+  readonly log: Logger;
+  readonly retryDelays?: RetryDelays;
+}): Guardian {
+  return new GuardianProcess(options.log, options.retryDelays ?? USUAL_DELAYS);
 }
 
 /** The supervisor's end of the pipe. */
 class GuardianProcess implements Guardian {
   readonly #log: Logger;
+  readonly #delays: RetryDelays;
   readonly #children = new Map<number, { identity: ProcessIdentity; stopSignal: string }>();
-  #process: ChildProcess;
-  #restarts = 0;
+  /** Undefined while there is no guardian. */
+  #pipe: Writable | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  /** Ends and failed starts behind each other. */
+  #losses = 0;
   #isClosed = false;
 
-  constructor(log: Logger) {
+  constructor(log: Logger, delays: RetryDelays) {
     this.#log = log;
-    this.#process = this.#spawn();
+    this.#delays = delays;
+    this.#start();
   }
 
   watch(child: GuardedChild): void {
@@ -64,10 +84,36 @@ class GuardianProcess implements Guardian {
 
   close(): void {
     this.#isClosed = true;
+    clearTimeout(this.#retry);
     this.#write("quit\n");
-    this.#process.stdin?.end();
+    this.#pipe?.end();
   }
 
+  #start(): void {
+    const startedMs = performance.now();
+    let isLost = false;
+    const lose = (error?: unknown): void => {
+      // Node tells the end of what it could not start in one way or in two.
+      if (isLost) return;
+      isLost = true;
+      this.#onLost(performance.now() - startedMs, error);
+    };
+    try {
+      const child = this.#spawn();
+      child.on("error", lose);
+      child.on("exit", () => lose());
+      // Without one, as where no more files can be opened, there is an "error" to come.
+      this.#pipe = child.stdin ?? undefined;
+    } catch (error) {
+      lose(error);
+      return;
+    }
+    for (const entry of this.#children.values()) {
+      this.#tell(entry);
+    }
+  }
+
+  /** @throws what the system has against it, where Node does not tell it by an "error" */
   #spawn(): ChildProcess {
     const child = spawn(process.execPath, [SCRIPT_PATH], {
       detached: true,
@@ -76,30 +122,25 @@ class GuardianProcess implements Guardian {
       stdio: ["pipe", "ignore", "ignore"],
     });
     child.unref();
+    const { stdin } = child;
     // The pipe must not keep this process alive either; its close is the whole message.
-    if (child.stdin !== null && "unref" in child.stdin && typeof child.stdin.unref === "function") {
-      child.stdin.unref();
-    }
-    child.stdin?.on("error", () => undefined);
-    child.on("error", (error) => this.#log.warn({ err: error }, "guardian failed"));
-    child.on("exit", () => this.#onExit());
+    if (stdin instanceof Socket) stdin.unref();
+    stdin?.on("error", () => undefined);
     return child;
   }
 
-  #onExit(): void {
+  #onLost(livedMs: number, error: unknown): void {
+    this.#pipe = undefined;
     if (this.#isClosed) {
       return;
     }
-    this.#restarts += 1;
-    if (this.#restarts > MAX_RESTARTS) {
-      this.#log.error("guardian died too often; children may outlive a killed supervisor");
-      return;
-    }
-    this.#log.warn("guardian died and is started again");
-    this.#process = this.#spawn();
-    for (const entry of this.#children.values()) {
-      this.#tell(entry);
-    }
+    this.#losses = livedMs > HEALTHY_AFTER_MS ? 1 : this.#losses + 1;
+    const { firstMs, maxMs } = this.#delays;
+    const delayMs = Math.min(firstMs * 2 ** (this.#losses - 1), maxMs);
+    const words = "guardian is gone and will be started again; without it children outlive a kill";
+    this.#log.warn({ ...(error === undefined ? {} : { err: error }), delayMs }, words);
+    this.#retry = setTimeout(() => this.#start(), delayMs);
+    this.#retry.unref();
   }
 
   #tell(entry: { identity: ProcessIdentity; stopSignal: string }): void {
@@ -108,8 +149,8 @@ class GuardianProcess implements Guardian {
   }
 
   #write(line: string): void {
-    if (this.#process.stdin?.writable === true) {
-      this.#process.stdin.write(line);
+    if (this.#pipe?.writable === true) {
+      this.#pipe.write(line);
     }
   }
 }
