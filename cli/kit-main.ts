@@ -13,6 +13,13 @@ const stop = (): void => stopping.abort(new DOMException("the kit is stopping", 
 process.on("SIGINT", stop);
 process.on("SIGTERM", stop);
 process.on("SIGHUP", stop);
+// Put to sleep, it would read nothing of what its parts log: they run on until their pipes are full, and
+// stand still then, one behind the other. Beneath npm the shell is back all the same: npm does sleep.
+process.on("SIGTSTP", () => {
+  const behindLiveLine = output.output.isTty ? "\n" : "";
+  const how = "fg has it in front again, where Ctrl-C ends it.";
+  output.print(`${behindLiveLine}Ctrl-Z does not pause the kit: it goes on. ${how}`);
+});
 
 process.exitCode = await runKitProcess(process.argv.slice(2), {
   env: processEnvironment(),
