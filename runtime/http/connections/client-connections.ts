@@ -1,5 +1,5 @@
 /** Connections of a server that strangers reach: so many at all, and of them a part for each client. */
-import type { Server, Socket } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { ClientPlaces } from "./client-places.js";
 
 /**
@@ -9,12 +9,21 @@ import { ClientPlaces } from "./client-places.js";
  */
 const CLIENT_SHARE = 1 / 2;
 
+/** A connection. */
+type Socket = IncomingMessage["socket"];
+
+/** A server of connections, whatever is asked on them. */
+export interface ConnectionServer {
+  maxConnections: number;
+  on(event: "connection", arrived: (socket: Socket) => void): unknown;
+}
+
 /**
  * Refuses connections beyond the most and, where strangers may ask, of a client of another machine those
  * beyond its part. Behind keys there are no strangers.
  */
 export function boundConnections(
-  server: Server,
+  server: ConnectionServer,
   { most, isOpen }: { readonly most: number; readonly isOpen: boolean },
 ): void {
   server.maxConnections = most;
