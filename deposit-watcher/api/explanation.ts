@@ -5,6 +5,8 @@
 import type { Address } from "../../chain/address.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import { readTokenAssets, type TokenAsset } from "../../ledger/assets/asset-registry.js";
+import { readTokenPast } from "../../ledger/assets/token-opening.js";
 import { listSightings, type StoredSighting } from "../../ledger/assets/token-sightings.js";
 import { readTokenStates } from "../../ledger/assets/token-state.js";
 import { depositIdsOfTransaction } from "../../ledger/deposits/deposit-evidence.js";
@@ -18,20 +20,21 @@ import type { DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import { isPruned } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
+import type { NodeReceipt } from "../../rpc-client/transaction-codec.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../reading/block-source.js";
 import { OtherSides, type Watched } from "../deposit-match.js";
 
 /**
- * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state. REVERSED: there
- * was one, and the chain came back without its block. PENDING, QUEUED, REPLACED, DROPPED and
- * UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted. NOT_READ_YET: the
- * watcher, or by now the Data API, is below its block, or what came before an address was registered is
- * not booked yet. HALTED: crediting stands still.
- * TOKEN_NOT_CREDITED: it brought one of our addresses tokens or NFTs that nobody listed.
- * TOKEN_NOT_ARRIVED: a listed token claimed more than came. NOT_A_DEPOSIT: it brought coins that are
- * the exchange's own. NOTHING_ARRIVED: it touched our addresses and left them no richer. NOT_OURS: it
- * touched none.
+ * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state; of SUSPENSE there may be
+ * none, where it brought units of a listed token that are a part of one sum there. REVERSED: there was one,
+ * and the chain came back without its block. PENDING, QUEUED, REPLACED, DROPPED and UNKNOWN_TRANSACTION: it
+ * is in no block. FAILED: it is, and was reverted. NOT_READ_YET: the watcher, or by now the Data API, is
+ * below its block, or what came before an address or its token was registered is not booked yet. HALTED:
+ * crediting stands still. TOKEN_NOT_CREDITED: it brought one of our addresses tokens or NFTs that nobody
+ * listed. TOKEN_NOT_ARRIVED: a listed token claimed more than came, or than was there when it was
+ * registered. NOT_A_DEPOSIT: it brought what is the exchange's own. NOTHING_ARRIVED: it touched our
+ * addresses and left them no richer. NOT_OURS: it touched none.
  */
 const EXPLANATION_CODES = [
   "CREDITED",
@@ -107,7 +110,7 @@ export async function explainTransaction(
   const standing = deposits.filter(({ status: state }) => state !== "reversed");
   const [first] = standing;
   if (first !== undefined) {
-    return besideDeposits(database, hash, await ofDeposits(parts, standing, first));
+    return besideDeposits(parts, hash, await ofDeposits(parts, standing, first));
   }
   if (deposits.length > 0) {
     const message =
@@ -174,13 +177,13 @@ async function ofDeposits(
 
 /** One transaction may bring coins and what is not credited: whoever asks may mean the latter. */
 async function besideDeposits(
-  database: SqlDatabase,
+  parts: ListedParts,
   txHash: Hash32,
   explained: Explanation,
 ): Promise<Explanation> {
-  const [sighting] = await listSightings(database, { txHash, afterId: 0, limit: 1 });
+  const [sighting] = await listSightings(parts.database, { txHash, afterId: 0, limit: 1 });
   if (sighting === undefined) return explained;
-  const [, words] = ofSighting(sighting);
+  const [, words] = await ofSighting(parts, sighting);
   return { ...explained, message: `${explained.message} Beside that: ${words}` };
 }
 
@@ -209,7 +212,7 @@ async function ofIncluded(
     return answer("NOT_READ_YET", message, height);
   }
   const [sighting] = await listSightings(database, { txHash: hash, afterId: 0, limit: 1 });
-  if (sighting !== undefined) return answer(...ofSighting(sighting), height);
+  if (sighting !== undefined) return answer(...(await ofSighting(parts, sighting)), height);
   const isOurs = (address: Address) => watched.customerOf(address) !== undefined;
   const block = await source.block(height, options);
   if (block === undefined) {
@@ -227,12 +230,17 @@ async function ofIncluded(
   }
   const arrived = arrivalsIn(transaction, isOurs);
   if (arrived.length > 0) return answer(...(await ofArrivals(database, arrived)), height);
+  const claims = claimsIn(transaction, receipt, isOurs);
+  const listed = new Map((await readTokenAssets(database)).map((one) => [one.contract, one]));
+  for (const { contract, address } of claims) {
+    const token = listed.get(contract);
+    if (token === undefined) continue;
+    return answer(...(await ofListed(parts, token, { address, height })), height);
+  }
   const told = ofOperations(transaction, isOurs);
   if (told[0] !== "NOT_OURS") return answer(...told, height);
   // A block may have more transfers of strangers' tokens than are recorded: the logs tell of each.
-  const unlisted = receipt?.transfers.find(({ contract, to, units }) => {
-    return to !== undefined && isOurs(to) && units > 0n && watched.assetOf(contract) === undefined;
-  });
+  const [unlisted] = claims;
   return answer(...(unlisted === undefined ? told : ofUnlisted(unlisted.contract)), height);
 }
 
@@ -263,15 +271,71 @@ function ofUnlisted(contract: Address): [ExplanationCode, string] {
   return ["TOKEN_NOT_CREDITED", message];
 }
 
+/** Where it is found out what became of units of a listed token. */
+type ListedParts = Pick<ExplanationParts, "database" | "watched">;
+
+/** Units of a listed token that make no deposit, and of which nothing was sighted since it is listed. */
+async function ofListed(
+  { database, watched }: ListedParts,
+  token: TokenAsset,
+  { address, height }: { readonly address: Address; readonly height: Height },
+): Promise<[ExplanationCode, string]> {
+  const { symbol } = token;
+  if (watched.walletFrom(address) !== undefined) {
+    return ["NOT_A_DEPOSIT", `It brought ${symbol} to a hot wallet: it is nobody's deposit.`];
+  }
+  const past = await readTokenPast(database, token, address);
+  if (past === undefined || height >= past.fromHeight) {
+    const message =
+      `It brought ${symbol} to a deposit address, and the ledger has no deposit of it: ask again later; ` +
+      "if that stays so, causeway reconcile shows whether the books lack it.";
+    return ["NOT_READ_YET", message];
+  }
+  const early = `Its ${symbol} arrived before the address or the token was registered`;
+  switch (past.state) {
+    case "booked":
+      return [
+        "SUSPENSE",
+        `${early}; it lies in suspense as a part of one sum, and an operator decides whose it is ` +
+          "(causeway ledger adjust).",
+      ];
+    case "awaited":
+      return [
+        "NOT_READ_YET",
+        `${early}, and what came then is still being booked: ask again later.`,
+      ];
+    case "none":
+      return [
+        "TOKEN_NOT_ARRIVED",
+        `${early}, and nothing of it is booked: the address had none any more by then, or the ` +
+          "contract does not tell what it had.",
+      ];
+  }
+  return past.state satisfies never;
+}
+
 /** What tokens did that are not credited, in words. */
-function ofSighting(sighting: StoredSighting): [ExplanationCode, string] {
+async function ofSighting(
+  parts: ListedParts,
+  sighting: StoredSighting,
+): Promise<[ExplanationCode, string]> {
   const { contract, claimed, reason } = sighting;
   switch (reason) {
-    case "UNKNOWN_TOKEN":
-    case "MALFORMED":
+    case "UNKNOWN_TOKEN": {
+      // It was seen before the token was listed: what it brought is in the opening.
+      const tokens = await readTokenAssets(parts.database);
+      const token = tokens.find((one) => one.contract === contract);
+      if (token !== undefined) return ofListed(parts, token, sighting);
       return [
         "TOKEN_NOT_CREDITED",
         `It brought a token of ${contract}, which is not listed here: it is recorded, not credited.`,
+      ];
+    }
+    case "MALFORMED":
+      return [
+        "TOKEN_NOT_CREDITED",
+        `It says that it brought a token of ${contract}, otherwise than the standard has it: it is ` +
+          "recorded, not credited.",
       ];
     case "NFT":
       return ["TOKEN_NOT_CREDITED", "It brought an NFT: it is recorded, not credited."];
@@ -312,6 +376,27 @@ function arrivalsIn(
     });
 }
 
+/** Tokens that a transaction says it brought to addresses of ours: its operations, then its logs. */
+function claimsIn(
+  transaction: DataTransaction | undefined,
+  receipt: Pick<NodeReceipt, "transfers"> | undefined,
+  isOurs: (address: Address) => boolean,
+): readonly { readonly contract: Address; readonly address: Address }[] {
+  const { operations = [] } = transaction ?? {};
+  const sides = new OtherSides({ operations });
+  const told = operations.flatMap((operation) => {
+    const { address, contract, amountAtoken, status } = operation;
+    const isArrival = isOurs(address) && amountAtoken > 0n && status === "SUCCESS";
+    if (contract === undefined || !isArrival || sides.isSelfPaid(operation)) return [];
+    return [{ contract, address }];
+  });
+  const logged = (receipt?.transfers ?? []).flatMap(({ contract, from, to, units }) => {
+    if (to === undefined || to === from || units === 0n || !isOurs(to)) return [];
+    return [{ contract, address: to }];
+  });
+  return [...told, ...logged];
+}
+
 /** Why coins that arrived are no deposit. */
 async function ofArrivals(
   database: SqlDatabase,
@@ -342,13 +427,17 @@ function ofOperations(
   transaction: DataTransaction | undefined,
   isOurs: (address: Address) => boolean,
 ): [ExplanationCode, string] {
-  const own = (transaction?.operations ?? []).filter(({ address }) => isOurs(address));
+  const { operations = [] } = transaction ?? {};
+  const sides = new OtherSides({ operations });
+  const own = operations.filter(({ address }) => isOurs(address));
   if (own.length === 0) {
     return ["NOT_OURS", "It gave coins to no deposit address: look at the address it was sent to."];
   }
   if (
-    own.some(({ isNative, amountAtoken, status }) => {
-      return !isNative && amountAtoken > 0n && status === "SUCCESS";
+    own.some((operation) => {
+      const { isNative, amountAtoken, status } = operation;
+      const isArrival = !isNative && amountAtoken > 0n && status === "SUCCESS";
+      return isArrival && !sides.isSelfPaid(operation);
     })
   ) {
     return ["TOKEN_NOT_CREDITED", "It brought tokens; deposits of this token are not credited."];

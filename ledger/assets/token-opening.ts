@@ -2,7 +2,8 @@
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { lockCursor } from "../watch/watch-cursor.js";
+import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
+import { lockCursor, readCursor } from "../watch/watch-cursor.js";
 import {
   DEPOSIT_ADDRESSES,
   OPENING_CAPITAL,
@@ -10,7 +11,7 @@ import {
   walletAccount,
 } from "../journal/accounts.js";
 import { type JournalEntry, postJournals } from "../journal/journal.js";
-import { storedAddress, storedInteger } from "../stored-values.js";
+import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { noteFound } from "./sweep-due.js";
 import type { TokenAsset } from "./asset-registry.js";
 
@@ -80,7 +81,7 @@ export function bookOpening(
  * address of the same first block are both opened with what the other holds by then.
  * @param rewinds as of `openingEntry`, whose key tells of an entry since the last loss by itself
  */
-export async function withoutOpened<Balance extends TokenBalance & { readonly address: Address }>(
+export async function withoutOpened<Balance extends Pick<OpeningBalance, "asset" | "address">>(
   sql: Sql,
   balances: readonly Balance[],
   rewinds: number,
@@ -100,10 +101,7 @@ export async function withoutOpened<Balance extends TokenBalance & { readonly ad
 }
 
 /** The key of an opening, but for the losses of blocks before it. */
-function openingPlace({
-  asset,
-  address,
-}: Omit<TokenBalance, "amountUnits"> & { address: Address }) {
+function openingPlace({ asset, address }: Pick<OpeningBalance, "asset" | "address">): string {
   return `token-opening:${asset}:${address}`;
 }
 
@@ -125,6 +123,42 @@ export async function openedWith(
     [asset, fromHeight - 1],
   );
   return new Set(rows.map(({ address }) => storedAddress(address)));
+}
+
+/** What a deposit address held of a token before it counted there. */
+export interface TokenPast {
+  /** First block whose movements of the token at the address are booked one by one. */
+  readonly fromHeight: Height;
+  /**
+   * booked: it is in the books, as one sum. awaited: nobody has looked yet. none: nothing is booked, because
+   * nothing was held then, or the contract did not tell.
+   */
+  readonly state: "booked" | "awaited" | "none";
+}
+
+/** See `TokenPast`; undefined of an address that is no deposit address. */
+export async function readTokenPast(
+  sql: Sql,
+  { symbol: asset, fromHeight: tokenFrom }: Pick<TokenAsset, "symbol" | "fromHeight">,
+  address: Address,
+): Promise<TokenPast | undefined> {
+  const [row] = await sql.query<{ from: string; backfilled: boolean; opened: boolean }>(
+    `${WITH_LOSSES}
+     SELECT (${WATCHED_FROM})::text AS from, d.backfilled, t.opened
+       FROM deposit_address d JOIN token_state t ON t.asset = $2 WHERE d.address = $1`,
+    [address, asset],
+  );
+  if (row === undefined) return undefined;
+  const addressFrom = storedHeight(row.from);
+  const { rewinds } = await readCursor(sql);
+  // Those since the last loss as well.
+  const unbooked = await withoutOpened(sql, [{ asset, address }], rewinds + 1);
+  // Whichever is younger is opened with the other; of the same block, either of them.
+  const isAwaited =
+    (addressFrom >= tokenFrom && !row.backfilled) || (addressFrom <= tokenFrom && !row.opened);
+  const fromHeight = Math.max(addressFrom, tokenFrom);
+  if (unbooked.length === 0) return { fromHeight, state: "booked" };
+  return { fromHeight, state: isAwaited ? "awaited" : "none" };
 }
 
 /** Hot wallets whose past is booked: with a token of the same block only where that was opened before. */

@@ -1,18 +1,27 @@
-/** Why a transaction was credited, where it paid more addresses than one answer lists. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { parseAddress } from "../../../chain/address.js";
+/** Why a transaction was credited or not, as far as the ledger and its block tell by themselves. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { type Address, parseAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
-import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
+import {
+  type ExplanationParts,
+  explainTransaction,
+} from "../../../deposit-watcher/api/explanation.js";
+import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
+import { bookOpening, openingEntry } from "../../../ledger/assets/token-opening.js";
 import { recordSightings, type SightingReason } from "../../../ledger/assets/token-sightings.js";
 import { insertDeposits } from "../../../ledger/blocks/new-deposits.js";
 import type { DepositStatus } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { postJournals } from "../../../ledger/journal/journal.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
-import { registerAddress } from "../../helpers/services/watcher.js";
+import { HOT, registerAddress, STRANGER } from "../../helpers/services/watcher.js";
 
 const ALICE = parseCustomerId("alice");
 const HASH = parseHash32(`0x${"ab".repeat(32)}`);
 const address = parseAddress(`0x${"01".repeat(20)}`);
+/** Registered later, where a test does it. */
+const younger = parseAddress(`0x${"03".repeat(20)}`);
+const GOLD = parseAddress(`0x${"02".repeat(20)}`);
 
 let ledger: TestLedger;
 
@@ -43,30 +52,51 @@ async function book(states: readonly DepositStatus[], lastAsset = "TOKEN"): Prom
 }
 
 /** What the same transaction brought, or claimed to bring, and what is not credited. */
-async function sight(reason: SightingReason): Promise<void> {
+async function sight(reason: SightingReason, at = address): Promise<void> {
   const place = { height: 5, blockHash: HASH, txHash: HASH, txIndex: 0, opIndex: 1_000_000_000 };
-  const contract = parseAddress(`0x${"02".repeat(20)}`);
-  const claim = { contract, standard: "erc20", address, sender: undefined, claimed: 7n } as const;
-  const sightings = [{ ...place, ...claim, reason }];
+  const claim = { contract: GOLD, standard: "erc20", sender: undefined, claimed: 7n } as const;
+  const sightings = [{ ...place, ...claim, address: at, reason }];
   await ledger.database.transaction((tx) => recordSightings(tx, sightings, 0));
 }
 
-/** The ledger knows the answer: nobody else is asked. */
-function explain() {
-  const nobody = () => Promise.reject(new Error("the ledger knows the answer"));
+/** The ledger knows the answer, but for what is given: nobody else is asked. */
+function explain({
+  node: told = {},
+  source = { block: nobody },
+}: {
+  readonly node?: Partial<ExplanationParts["node"]>;
+  readonly source?: ExplanationParts["source"];
+} = {}) {
   const node = {
     transactionStatus: nobody,
     getTransactionReceipt: nobody,
     getBlockHeader: nobody,
     blockJournal: nobody,
+    ...told,
   };
   const watched = {
-    customerOf: () => undefined,
-    assetOf: () => undefined,
-    walletFrom: () => undefined,
+    customerOf: (one: Address) => ([address, younger].includes(one) ? ALICE : undefined),
+    assetOf: (contract: Address) => (contract === GOLD ? "GOLD" : undefined),
+    walletFrom: (one: Address) => (one === HOT ? 0 : undefined),
   };
-  const parts = { database: ledger.database, node, source: { block: nobody }, watched };
+  const parts = { database: ledger.database, node, source, watched };
   return explainTransaction(parts, HASH, new AbortController());
+}
+
+function nobody(): Promise<never> {
+  return Promise.reject(new Error("the ledger knows the answer"));
+}
+
+/** As a token of the list that counts from a block on; what was there before block 0 needs no opening. */
+async function listGold(fromHeight: number): Promise<void> {
+  await ledger.owner.query(
+    `INSERT INTO asset (symbol, contract, decimals, from_height) VALUES ('GOLD', $1, 6, $2)`,
+    [GOLD, fromHeight],
+  );
+  await ledger.owner.query(
+    `INSERT INTO token_state (asset, opened, changed_by) VALUES ('GOLD', $1, 'registry')`,
+    [fromHeight === 0],
+  );
 }
 
 it.each([
@@ -85,15 +115,8 @@ it.each([
 );
 
 it("a token's deposit that is held is explained by its own token, whatever else came with it", async () => {
-  const { owner } = ledger;
-  await owner.query(
-    `INSERT INTO asset (symbol, contract, decimals, from_height) VALUES ('GOLD', $1, 6, 0)`,
-    [`0x${"02".repeat(20)}`],
-  );
-  await owner.query(
-    `INSERT INTO token_state (asset, paused, reason, changed_by)
-     VALUES ('GOLD', true, 'it runs other code', 'watcher')`,
-  );
+  await listGold(0);
+  await ledger.owner.query(`UPDATE token_state SET paused = true, reason = 'it runs other code'`);
   await book(["credited", "held"], "GOLD");
   const { code, message } = await explain();
   expect([code, message]).toEqual([
@@ -113,4 +136,147 @@ it.each([
   expect(code).toBe("CREDITED");
   expect(message).toMatch(/^Its deposits are credited\. Beside that: /);
   expect(message.endsWith(words)).toBe(true);
+});
+
+describe("units of a listed token that were there before they counted", () => {
+  /** Blocks below it are read: who is registered now counts from it on. */
+  const readBelow = (height: number) =>
+    ledger.owner.query(`UPDATE watch_cursor SET height = $1, block_hash = $2`, [height - 1, HASH]);
+  const registerYounger = () =>
+    registerAddress(ledger.database, ALICE, { deriveAddress: () => younger, issuedBelow: 0 });
+  const pastIsBooked = () => ledger.owner.query(`UPDATE deposit_address SET backfilled = true`);
+
+  /** A transaction of block 5 that brought some, as the operations of its block or its logs tell. */
+  function explainGold(to: Address, by: "operation" | "log", { height = 5, from = STRANGER } = {}) {
+    const operation = {
+      index: 0,
+      type: "ERC20_TRANSFER",
+      status: "SUCCESS",
+      isNative: false,
+      contract: GOLD,
+    } as const;
+    const operations = [
+      { ...operation, address: from, amountAtoken: -7n, relatedIndexes: [] },
+      { ...operation, index: 1, address: to, amountAtoken: 7n, relatedIndexes: [0] },
+    ];
+    const transactions = [
+      { hash: HASH, index: 0, operations: by === "operation" ? operations : [] },
+    ];
+    const block = { height, hash: HASH, parentHash: HASH, timestampMs: 0, transactionCount: 1 };
+    const sizes = { accountCount: 2, sizeBytes: 0 };
+    const receipt = {
+      transactionHash: HASH,
+      blockHash: HASH,
+      height,
+      transactionIndex: 0,
+      from,
+      to: GOLD,
+      contractAddress: undefined,
+      status: 1,
+      gasUsed: 1n,
+      effectiveGasPriceAtoken: 1n,
+      transfers: [{ contract: GOLD, from, to, units: 7n }],
+    } as const;
+    return explain({
+      node: {
+        transactionStatus: async () => ({ status: "included", height, index: 0 }),
+        getTransactionReceipt: async () => receipt,
+      },
+      source: {
+        block: async () => ({
+          ...block,
+          ...sizes,
+          transactions: async () => transactions,
+          addresses: () => new Set<Address>(),
+        }),
+      },
+    });
+  }
+
+  async function expectPartOfSum(asked: ReturnType<typeof explainGold>): Promise<void> {
+    const { code, message, deposits } = await asked;
+    expect([code, deposits]).toEqual(["SUSPENSE", []]);
+    expect(message).toContain("GOLD arrived before the address or the token was registered");
+    expect(message).toContain("as a part of one sum");
+  }
+
+  /** As the watcher opens it. */
+  async function open(): Promise<void> {
+    const [token] = await readTokenAssets(ledger.database);
+    if (token === undefined) throw new Error("no token");
+    const balances = [{ asset: "GOLD", address, amountUnits: 7n, isHotWallet: false }];
+    await bookOpening(ledger.database, token, { balances, rewinds: 0, bookedPasts: 0 });
+  }
+
+  it.each(["operation", "log"] as const)(
+    "lie in suspense for an address by its past: %s",
+    async (by) => {
+      await listGold(0);
+      await readBelow(20);
+      const { fromHeight } = await registerYounger();
+      expect(fromHeight).toBe(20);
+      expect(await explainGold(younger, by)).toMatchObject({ code: "NOT_READ_YET" });
+      await ledger.database.transaction((tx) =>
+        postJournals(tx, [
+          openingEntry({ address: younger, fromHeight }, { asset: "GOLD", amountUnits: 7n }, 0),
+        ]),
+      );
+      await pastIsBooked();
+      await expectPartOfSum(explainGold(younger, by));
+      // Of a block that counts they would be a deposit.
+      await readBelow(21);
+      const { code, message } = await explainGold(younger, by, { height: 20 });
+      expect([code, message]).toEqual(["NOT_READ_YET", expect.stringContaining("has no deposit")]);
+      expect((await explainGold(younger, by, { from: younger })).code).toMatch(/^NO/);
+    },
+  );
+
+  it.each(["operation", "log"] as const)(
+    "lie in suspense by the token's opening: %s",
+    async (by) => {
+      await readBelow(20);
+      await listGold(20);
+      expect(await explainGold(address, by)).toMatchObject({ code: "NOT_READ_YET" });
+      await open();
+      await expectPartOfSum(explainGold(address, by));
+    },
+  );
+
+  it("are not said to lie where nothing was booked of them", async () => {
+    await listGold(0);
+    await readBelow(20);
+    await registerYounger();
+    await pastIsBooked();
+    expect(await explainGold(younger, "log")).toMatchObject({ code: "TOKEN_NOT_ARRIVED" });
+  });
+
+  it("lie there, too, where they were seen before the token was listed", async () => {
+    await readBelow(20);
+    await sight("UNKNOWN_TOKEN");
+    expect(await explainGold(address, "log")).toMatchObject({ code: "TOKEN_NOT_CREDITED" });
+    await listGold(20);
+    expect(await explainGold(address, "log")).toMatchObject({ code: "NOT_READ_YET" });
+    await open();
+    await expectPartOfSum(explainGold(address, "log"));
+    await book(["credited"]);
+    const { code, message } = await explain();
+    expect(code).toBe("CREDITED");
+    expect(message).toMatch(/^Its deposits are credited\. Beside that: .*as a part of one sum/);
+  });
+
+  it("are the exchange's own at a hot wallet", async () => {
+    await readBelow(20);
+    await listGold(20);
+    await sight("UNKNOWN_TOKEN", HOT);
+    expect(await explainGold(HOT, "log")).toMatchObject({ code: "NOT_A_DEPOSIT" });
+  });
+
+  it("are not called unlisted where the token writes them in its own way", async () => {
+    await listGold(0);
+    await readBelow(20);
+    await sight("MALFORMED");
+    const { code, message } = await explainGold(address, "log");
+    expect(code).toBe("TOKEN_NOT_CREDITED");
+    expect(message).not.toContain("not listed");
+  });
 });
