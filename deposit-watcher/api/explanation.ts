@@ -12,7 +12,7 @@ import { readTokenStates } from "../../ledger/assets/token-state.js";
 import { depositIdsOfTransaction } from "../../ledger/deposits/deposit-evidence.js";
 import { isPastAwaited } from "../../ledger/deposits/deposit-addresses.js";
 import { findDeposit, type StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
-import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
+import { NATIVE_ASSET, UNASSIGNED } from "../../ledger/journal/accounts.js";
 import { type Brought, readTopUps } from "../../ledger/treasury/top-ups.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
@@ -165,13 +165,8 @@ async function ofDeposits(
   }
   const held = deposits.find(({ status }) => status === "held");
   if (held !== undefined) return found("HELD", await heldText(parts.database, held.asset));
-  if (states.has("suspense")) {
-    return found(
-      "SUSPENSE",
-      "The coins arrived before the address was registered, or were not sent as a payment; an " +
-        "operator decides whose they are.",
-    );
-  }
+  const waiting = deposits.filter(({ status }) => status === "suspense");
+  if (waiting.length > 0) return found("SUSPENSE", suspenseText(waiting, parts.watched));
   return found("CREDITED", "Its deposits are credited.");
 }
 
@@ -446,6 +441,24 @@ function ofOperations(
     "NOTHING_ARRIVED",
     "It left the deposit address no richer: of value 0, undone inside, or paid to itself.",
   ];
+}
+
+/** What it is that waits for a person. @param waiting in suspense, at least one */
+function suspenseText(waiting: readonly StoredDeposit[], watched: Watched): string {
+  const ofNobody = waiting.find(({ customerId }) => customerId === UNASSIGNED);
+  if (ofNobody === undefined) {
+    return (
+      "The coins arrived before the address was registered, or were not sent as a payment, or a person has " +
+      "to decide about them after a loss; an operator decides whose they are."
+    );
+  }
+  const { address } = ofNobody;
+  const isAssigned = watched.customerOf(address) !== UNASSIGNED;
+  return isAssigned
+    ? `The coins arrived before anybody had said whose ${address} is; an operator gives them to ` +
+        "its customer (causeway ledger assign-deposit)."
+    : `Nobody has said yet whose ${address} is; an operator says it, and credits what came so far ` +
+        "(causeway ledger assign-address --with-deposits).";
 }
 
 /** A token that stands still says why. */

@@ -11,7 +11,7 @@ import { bookOpening, openingEntry } from "../../../ledger/assets/token-opening.
 import { recordSightings, type SightingReason } from "../../../ledger/assets/token-sightings.js";
 import { insertDeposits } from "../../../ledger/blocks/new-deposits.js";
 import type { DepositStatus } from "../../../ledger/deposits/deposit-queries.js";
-import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { type CustomerId, parseCustomerId, UNASSIGNED } from "../../../ledger/journal/accounts.js";
 import { postJournals } from "../../../ledger/journal/journal.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 import { HOT, registerAddress, STRANGER } from "../../helpers/services/watcher.js";
@@ -32,12 +32,15 @@ beforeEach(async () => {
 afterEach(() => ledger.drop());
 
 /** One transaction with a deposit of each state, in the order of its operations; the last one is of an asset. */
-async function book(states: readonly DepositStatus[], lastAsset = "TOKEN"): Promise<void> {
+async function book(
+  states: readonly DepositStatus[],
+  { lastAsset = "TOKEN", customerId = ALICE } = {},
+): Promise<void> {
   const rows = states.map((status, opIndex) => ({
     status,
     deposit: {
       address,
-      customerId: ALICE,
+      customerId,
       asset: opIndex === states.length - 1 ? lastAsset : "TOKEN",
       amountUnits: 1n,
       height: 5,
@@ -63,9 +66,11 @@ async function sight(reason: SightingReason, at = address): Promise<void> {
 function explain({
   node: told = {},
   source = { block: nobody },
+  customerId = ALICE,
 }: {
   readonly node?: Partial<ExplanationParts["node"]>;
   readonly source?: ExplanationParts["source"];
+  readonly customerId?: CustomerId;
 } = {}) {
   const node = {
     transactionStatus: nobody,
@@ -75,7 +80,7 @@ function explain({
     ...told,
   };
   const watched = {
-    customerOf: (one: Address) => ([address, younger].includes(one) ? ALICE : undefined),
+    customerOf: (one: Address) => ([address, younger].includes(one) ? customerId : undefined),
     assetOf: (contract: Address) => (contract === GOLD ? "GOLD" : undefined),
     walletFrom: (one: Address) => (one === HOT ? 0 : undefined),
   };
@@ -117,7 +122,7 @@ it.each([
 it("a token's deposit that is held is explained by its own token, whatever else came with it", async () => {
   await listGold(0);
   await ledger.owner.query(`UPDATE token_state SET paused = true, reason = 'it runs other code'`);
-  await book(["credited", "held"], "GOLD");
+  await book(["credited", "held"], { lastAsset: "GOLD" });
   const { code, message } = await explain();
   expect([code, message]).toEqual([
     "HELD",
@@ -137,6 +142,21 @@ it.each([
   expect(message).toMatch(/^Its deposits are credited\. Beside that: /);
   expect(message.endsWith(words)).toBe(true);
 });
+
+it.each([
+  [ALICE, ALICE, "or a person has to decide about them after a loss"],
+  [UNASSIGNED, UNASSIGNED, "causeway ledger assign-address"],
+  [UNASSIGNED, ALICE, "causeway ledger assign-deposit"],
+])(
+  "what lies in suspense for %s names what it waits for: now %s's",
+  async (of, customerId, words) => {
+    await ledger.owner.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [of]);
+    await book(["suspense"], { customerId: of });
+    const { code, message } = await explain({ customerId });
+    expect(code).toBe("SUSPENSE");
+    expect(message).toContain(words);
+  },
+);
 
 describe("units of a listed token that were there before they counted", () => {
   /** Blocks below it are read: who is registered now counts from it on. */
