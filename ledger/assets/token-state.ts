@@ -101,8 +101,10 @@ export async function readTokenStates(sql: Sql): Promise<ReadonlyMap<string, Tok
 
 /**
  * Holds what was seen against what was accepted: the first code that is seen is pinned, another one
- * stops the token and holds its deposits that are not credited yet. The caller appends the events
- * last.
+ * stops the token and holds its deposits that are not credited yet. What a person has accepted says nothing
+ * of code that ran in blocks before, of which nobody may have been told: a watcher that is behind and comes
+ * to it stops the token again, for the balances of those blocks are that code's word. The caller appends the
+ * events last.
  */
 export async function observeCodes(
   tx: Sql,
@@ -128,7 +130,8 @@ export async function observeCodes(
 
 /**
  * Observations outside of blocks' commits, for tokens that nothing moves: under the watcher's lease and the
- * cursor's lock, as in those. Code of before a person accepted another stops nothing.
+ * cursor's lock, as in those. What a watcher saw before another one took over stops nothing: a person may
+ * have accepted other code since.
  * @throws WATCH_LEASE_LOST
  */
 export function observeCodesNow(
