@@ -26,6 +26,15 @@ const NODE_FLAGS = [
 const FORWARDED = ["SIGTERM", "SIGINT"];
 
 /**
+ * This process's, but for a list of certificates: every Node reads it as it starts, for longer than the rest of
+ * its start, and tests start thousands and ask nobody outside.
+ */
+function environmentOfTests() {
+  const { NODE_EXTRA_CA_CERTS: _certificates, ...environment } = process.env;
+  return environment;
+}
+
+/**
  * Runs jest to its end.
  * @param words its own flags and patterns
  * @param options.environment variables beside those of this process
@@ -39,7 +48,7 @@ export async function runJest(words, { environment, isShown = false }) {
     {
       cwd: ROOT,
       stdio: ["inherit", isShown ? "inherit" : "ignore", "inherit"],
-      env: { ...process.env, ...environment },
+      env: { ...environmentOfTests(), ...environment },
     },
   );
   const forward = (signal) => child.kill(signal);
