@@ -91,8 +91,10 @@ export interface ConsensusRunParts {
 export async function runConsensus(parts: ConsensusRunParts): Promise<void> {
   const { network, consensus, log, signal } = parts;
   try {
-    do await network.catchUp({ signal, mayBeFirst: consensus.decidesAlone() });
-    while (await takePart(parts));
+    do {
+      const [mayBeFirst, provenHeight] = [consensus.decidesAlone(), consensus.provenHeight()];
+      await network.catchUp({ signal, mayBeFirst, provenHeight });
+    } while (await takePart(parts));
   } catch (error) {
     if (signal.aborted) return;
     log.error({ err: error }, "block production halted");

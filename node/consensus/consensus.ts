@@ -409,6 +409,11 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     return validators.isQuorum(power);
   }
 
+  /** Newest height that the own signatures prove decided: a key signs at none before the one below it is. */
+  provenHeight(): Height {
+    return Math.max(0, (this.options.signer?.lastPlace.height ?? 0) - 1);
+  }
+
   /** Power of this node's key in the height after the newest; 0 without a vote. */
   private ownVote() {
     const address = this.ownAddress();

@@ -290,7 +290,8 @@ export class ConsensusDriver implements ConsensusInbox {
     return new ConsensusError(
       "WAL_AHEAD_OF_STORE",
       `the log of consensus has height ${endHeight}, the store only ${height}: an older copy of it ` +
-        "was put back, or its disk lost what was written. Put data/chain, data/cs.wal and " +
+        "was put back, or its disk lost what was written. Where another node has the blocks, name it in " +
+        "p2p.persistent_peers and start again; else put data/chain, data/cs.wal and " +
         `${stateFile} back as they were together, the newest that there is. Only where no node has ` +
         `the blocks from ${height + 1} to ${endHeight} and they are given up for lost: move ` +
         `data/cs.wal away and write ${UNSIGNED_STATE} into ${stateFile}`,

@@ -186,10 +186,13 @@ export class Network implements NetworkView {
 
   /**
    * Brings the node to the height of its peers, while the driver does not run. A node that may be
-   * the first and knows nobody who could be ahead has nothing to wait for.
+   * the first and knows nobody who could be ahead has nothing to wait for, unless blocks are known to
+   * be missing here: whoever has them may know this node.
    */
   catchUp(options: CatchUpOptions): Promise<void> {
-    const isAlone = options.mayBeFirst && !this.knowsAnybody && this.peers().length === 0;
+    const { mayBeFirst, provenHeight = 0 } = options;
+    const isWhole = this.ports.blocks.height() >= provenHeight;
+    const isAlone = mayBeFirst && isWhole && !this.knowsAnybody && this.peers().length === 0;
     return isAlone ? this.sync.skip() : this.sync.run(options);
   }
 

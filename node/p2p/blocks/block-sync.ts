@@ -37,6 +37,8 @@ export interface BlockSyncLimits {
   readonly settleMs: number;
   /** How long who need not waits for the first peer. */
   readonly lonelyMs: number;
+  /** The same while blocks are known to be missing: who has them may be the one that dials this node. */
+  readonly lackingMs: number;
   /** A peer that does not say within this how far it is does not hold up the others. */
   readonly silentMs: number;
   /** A peer from which nothing comes for so long, on none of its requests, is silent. */
@@ -60,6 +62,8 @@ export interface BlockSyncLimits {
 const USUAL_LIMITS: BlockSyncLimits = {
   settleMs: 1_000,
   lonelyMs: 5_000,
+  // Three times the longest pause between two dials of whoever names this node.
+  lackingMs: 15_000,
   silentMs: 1_000,
   stallMs: 5_000,
   answerMs: 20_000,
@@ -79,6 +83,8 @@ export interface CatchUpOptions {
    * for. All others wait for ever.
    */
   readonly mayBeFirst: boolean;
+  /** A height that is known to be decided, whoever is connected; absent: none. */
+  readonly provenHeight?: Height;
 }
 
 /** A peer's range is asked for again: while there is work, and when there seems to be none left. */
@@ -153,7 +159,8 @@ export class BlockSync {
     return Promise.resolve();
   }
 
-  private async loop({ signal, mayBeFirst }: CatchUpOptions): Promise<void> {
+  private async loop(options: CatchUpOptions): Promise<void> {
+    const { signal } = options;
     const { target, clock, log } = this.ports;
     const startMs = clock.monotonicMs();
     let [loggedAtMs, loggedHeight] = [startMs, target.height()];
@@ -163,7 +170,7 @@ export class BlockSync {
       signal.throwIfAborted();
       this.lookAround(signal);
       this.expire();
-      if (this.isDone(startMs, mayBeFirst)) break;
+      if (this.isDone(startMs, options)) break;
       this.ask(signal);
       if (!(await this.applyNext())) await this.wakeup.wait({ signal, timeoutMs: TICK_MS });
       this.warnOfPrunedPeers(clock.monotonicMs());
@@ -255,11 +262,14 @@ export class BlockSync {
     return new HeightClaims(this.ports.clock, { patienceMs, ...others });
   }
 
-  private isDone(startMs: number, mayBeFirst: boolean): boolean {
+  private isDone(startMs: number, { mayBeFirst, provenHeight = 0 }: CatchUpOptions): boolean {
     const nowMs = this.ports.clock.monotonicMs();
+    const { settleMs, lonelyMs, lackingMs } = this.limits;
+    const isLacking = this.ports.target.height() < provenHeight;
+    if (isLacking && nowMs - startMs < lackingMs) return false;
     const ranges = [...this.states.values()].filter(({ range }) => range !== undefined);
-    if (ranges.length === 0) return mayBeFirst && nowMs - startMs >= this.limits.lonelyMs;
-    if (nowMs - startMs < this.limits.settleMs) return false;
+    if (ranges.length === 0) return mayBeFirst && nowMs - startMs >= lonelyMs;
+    if (nowMs - startMs < settleMs) return false;
     // Whoever is frozen has nothing to give; it gets its turn when it answers again.
     const speaking = ranges.filter((state) => !this.isSilent(state, nowMs));
     const mostMs = freshMs(this.limits.silentMs);

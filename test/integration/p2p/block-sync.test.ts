@@ -84,6 +84,16 @@ describe("block sync", () => {
     expect(alone.network.isCatchingUp()).toBe(false);
   });
 
+  it("lets one that knows nobody, and lacks blocks that it signed, wait for who dials in", async () => {
+    const lacking = await startNode();
+    const done = lacking.network.catchUp({ signal, mayBeFirst: true, provenHeight: 3 });
+    expect(lacking.network.isCatchingUp()).toBe(true);
+    const chain = new FakeChain(4);
+    await startNode({ chain, persistentPeers: [lacking.address] });
+    await done;
+    expect(lacking.chain.height()).toBe(4);
+  });
+
   it("lets the first validators of a chain begin, at the same height", async () => {
     const first = await startNode();
     const second = await startNode({ persistentPeers: [first.address] });

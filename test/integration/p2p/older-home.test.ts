@@ -2,13 +2,21 @@
  * A validator whose home came back older: its state file no longer tells what it has signed since. The
  * network does, so it must hear of the network first.
  */
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { Vote } from "../../../chain/consensus/vote.js";
 import { runConsensus } from "../../../node/compose/network.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
+import type { CatchUpOptions } from "../../../node/p2p/blocks/block-sync.js";
 import { SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
+import {
+  validatorGenesis,
+  ValidatorNode,
+  writeValidatorHome,
+} from "../../helpers/chains/validator-node.js";
 import { testLog as log } from "./support.js";
 
 /** Where the backup was taken, and where the network is. */
@@ -22,12 +30,13 @@ afterEach(() => node.stop());
 
 /** A network that can be reached only once it is waited for. */
 function networkOf(catchUp: () => Promise<void>, said: ConsensusMessage[]) {
-  const asked: boolean[] = [];
+  const asked: Pick<CatchUpOptions, "mayBeFirst" | "provenHeight">[] = [];
   return {
     asked,
-    catchUp: ({ mayBeFirst }: { readonly mayBeFirst: boolean }) => {
-      asked.push(mayBeFirst);
-      return mayBeFirst ? Promise.resolve() : catchUp();
+    catchUp: ({ mayBeFirst, provenHeight = 0 }: CatchUpOptions) => {
+      asked.push({ mayBeFirst, provenHeight });
+      const isWaitedFor = !mayBeFirst || provenHeight > BACKUP;
+      return isWaitedFor ? catchUp() : Promise.resolve();
     },
     attach: () => undefined,
     detach: () => undefined,
@@ -40,9 +49,17 @@ function networkOf(catchUp: () => Promise<void>, said: ConsensusMessage[]) {
   };
 }
 
-async function run(count: number) {
+/** @param signed height in the state file */
+async function run(count: number, signed = 0) {
   const { genesis, seeds } = validatorGenesis(count);
-  node = await ValidatorNode.open({ genesis, seed: seeds[OWN % count] });
+  const [home, seed] = [
+    fs.mkdtempSync(path.join(os.tmpdir(), "causeway-older-")),
+    seeds[OWN % count],
+  ];
+  writeValidatorHome(home, seed ?? Buffer.of());
+  const state = JSON.stringify({ height: String(signed), round: 0, step: 3 });
+  fs.writeFileSync(path.join(home, "data", "priv_validator_state.json"), state);
+  node = await ValidatorNode.open({ genesis, seed, home });
   const chain = new SignedChain(genesis, seeds, node.view.head().hash);
   const next = async () => {
     const decided = chain.decide(chain.makeBlock());
@@ -75,13 +92,19 @@ async function run(count: number) {
 describe("a validator with an older home", () => {
   it("votes only behind what the network has decided", async () => {
     const { asked, heights } = await run(4);
-    expect(asked).toEqual([false]);
+    expect(asked).toEqual([{ mayBeFirst: false, provenHeight: 0 }]);
     expect([...heights]).toEqual([NETWORK + 1]);
   });
 
   it("goes on by itself where nobody else could have decided anything", async () => {
     const { asked, heights } = await run(1);
-    expect(asked).toEqual([true]);
+    expect(asked).toEqual([{ mayBeFirst: true, provenHeight: 0 }]);
     expect(heights.has(BACKUP + 1)).toBe(true);
+  });
+
+  it("waits for somebody who has them where its own key proves that blocks are missing", async () => {
+    const { asked, heights } = await run(1, NETWORK);
+    expect(asked).toEqual([{ mayBeFirst: true, provenHeight: NETWORK - 1 }]);
+    expect(heights.has(NETWORK + 1)).toBe(true);
   });
 });

@@ -110,8 +110,8 @@ function stage(
       ...limits,
     },
   });
-  const run = (mayBeFirst = false, signal = new AbortController().signal) =>
-    sync.run({ signal, mayBeFirst });
+  const run = (mayBeFirst = false, signal = new AbortController().signal, provenHeight = 0) =>
+    sync.run({ signal, mayBeFirst, provenHeight });
   return { sync, chain, reports, connected, run };
 }
 
@@ -350,6 +350,29 @@ describe("catching up", () => {
       follower.connected.add(late);
       await run;
       expect(follower.chain.height()).toBe(5);
+    }));
+
+  it("waits longer for somebody who has them while blocks are known to be missing", () =>
+    inVirtualTime(async () => {
+      const { signal } = new AbortController();
+      const limits = { lackingMs: 1_000 };
+      const alone = stage([], new FakeChain(2), limits);
+      const startMs = performance.now();
+      await alone.run(true, signal, 5);
+      expect(performance.now() - startMs).toBeGreaterThanOrEqual(1_000);
+      // Neither nobody nor a peer that lacks them as well ends it before the one comes that has them.
+      for (const others of [[], [new FakePeer("as far", { height: 2 })]]) {
+        const { chain, connected, run } = stage(others, new FakeChain(2), limits);
+        const done = run(true, signal, 5);
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        connected.add(new FakePeer("whole", { height: 6 }));
+        await done;
+        expect(chain.height()).toBe(6);
+      }
+      const whole = stage([], new FakeChain(5), limits);
+      const againMs = performance.now();
+      await whole.run(true, signal, 5);
+      expect(performance.now() - againMs).toBeLessThan(500);
     }));
 
   it("stops with the node's own fault", () =>
