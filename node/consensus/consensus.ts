@@ -76,6 +76,9 @@ const REFUSAL_CODES: ReadonlySet<string> = new Set([
   "SUPPLY_MISMATCH",
 ]);
 
+/** So long behind its genesis time a chain without blocks is taken for one that begins. */
+const BEGINNING_MS = 3_600_000;
+
 /** What consensus is opened with. */
 export interface ConsensusOptions {
   /** The node's home; the log lies in `data/cs.wal`. */
@@ -435,15 +438,16 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
 
   /** A key whose past is unknown, or that another process may be using, must not sign. */
   private assertMaySign(): void {
-    const { signer } = this.options;
-    // At the very beginning nobody can have signed anything.
-    const isPastUnknown = signer?.isStateMissing === true && this.height() > 0;
+    const { signer, clock, genesis } = this.options;
+    // At the very beginning nobody can have signed anything; later the blocks are lost with the file.
+    const isBeginning = this.height() === 0 && clock.nowMs() - genesis.genesisTimeMs < BEGINNING_MS;
+    const isPastUnknown = signer?.isStateMissing === true && !isBeginning;
     if (isPastUnknown && this.ownVote().power > 0n) {
       throw new ConsensusError(
         "VALIDATOR_STATE_MISSING",
         `${signer.stateFile} is missing, so that nobody knows what this validator's key has ` +
-          "signed: restore it. Only if the key has signed nothing since at least the newest block " +
-          `and is used nowhere else, write ${UNSIGNED_STATE} into it`,
+          `signed: restore it. Only if the key has signed nothing above height ${this.height()}, the ` +
+          `newest block here, and is used nowhere else, write ${UNSIGNED_STATE} into it`,
       );
     }
     this.assertNotSignedElsewhere();

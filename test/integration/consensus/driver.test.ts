@@ -1,5 +1,6 @@
 /** The driver among signed messages of the test: what it takes, says, and refuses to go on from. */
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
@@ -18,7 +19,11 @@ import type { BlockChoice, SignedChain } from "../../helpers/chains/signed-chain
 import { signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { until } from "../../helpers/until.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
+import {
+  validatorGenesis,
+  ValidatorNode,
+  writeValidatorHome,
+} from "../../helpers/chains/validator-node.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
 
@@ -426,10 +431,11 @@ describe("double signing", () => {
 
 describe("a key whose state file is gone", () => {
   it("does not sign where it may have signed, and the file's remedy is taken", async () => {
-    const { genesis, seeds } = validatorGenesis(1);
+    const { genesis: older, seeds } = validatorGenesis(1);
+    const genesis = { ...older, genesisTimeMs: Date.now() - 60_000 };
     const node = await ValidatorNode.open({ genesis, seed: seeds[0] });
     const stateFile = path.join(node.home, "data", "priv_validator_state.json");
-    // Nobody has signed anything on a chain without blocks.
+    // Nobody has signed anything on a chain without blocks that has only just begun.
     fs.rmSync(stateFile);
     node.start(() => undefined);
     await until(() => node.height >= 2, { timeoutMs: 20_000 });
@@ -447,6 +453,32 @@ describe("a key whose state file is gone", () => {
     cleanUp.push(() => told.stop());
     told.start(() => undefined);
     await until(() => told.height > node.height, { timeoutMs: 20_000 });
+  });
+
+  it("does not sign the first block of a chain that began long ago: its blocks may be lost as well", async () => {
+    const { genesis, seeds } = validatorGenesis(1);
+    const home = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-lost-state-"));
+    cleanUp.push(async () => fs.rmSync(home, { recursive: true, force: true }));
+    writeValidatorHome(home, seeds[0] ?? Buffer.of());
+    const stateFile = path.join(home, "data", "priv_validator_state.json");
+    fs.rmSync(stateFile);
+    const options = { genesis, seed: seeds[0], home };
+    const lost = await ValidatorNode.open(options);
+    const said: ConsensusMessage[] = [];
+    lost.start((message) => said.push(message));
+    let fault: unknown;
+    lost.ended().catch((error: unknown) => (fault = error));
+    await until(() => fault !== undefined || lost.height > 0, { timeoutMs: 20_000 });
+    await lost.stop({ keep: true });
+    expect(fault).toMatchObject({ code: "VALIDATOR_STATE_MISSING" });
+    expect([said, fs.existsSync(stateFile)]).toEqual([[], false]);
+
+    const [remedy = ""] = /\{.*\}/.exec(String(fault)) ?? [];
+    fs.writeFileSync(stateFile, remedy);
+    const told = await ValidatorNode.open(options);
+    cleanUp.push(() => told.stop());
+    told.start(() => undefined);
+    await until(() => told.height > 0, { timeoutMs: 20_000, what: "the first block" });
   });
 });
 
