@@ -49,15 +49,15 @@ function networkOf(catchUp: () => Promise<void>, said: ConsensusMessage[]) {
   };
 }
 
-/** @param signed height in the state file */
-async function run(count: number, signed = 0) {
+/** @param signed height and step in the state file */
+async function run(count: number, signed = { height: 0, step: 0 }) {
   const { genesis, seeds } = validatorGenesis(count);
   const [home, seed] = [
     fs.mkdtempSync(path.join(os.tmpdir(), "causeway-older-")),
     seeds[OWN % count],
   ];
   writeValidatorHome(home, seed ?? Buffer.of());
-  const state = JSON.stringify({ height: String(signed), round: 0, step: 3 });
+  const state = JSON.stringify({ height: String(signed.height), round: 0, step: signed.step });
   fs.writeFileSync(path.join(home, "data", "priv_validator_state.json"), state);
   node = await ValidatorNode.open({ genesis, seed, home });
   const chain = new SignedChain(genesis, seeds, node.view.head().hash);
@@ -103,8 +103,14 @@ describe("a validator with an older home", () => {
   });
 
   it("waits for somebody who has them where its own key proves that blocks are missing", async () => {
-    const { asked, heights } = await run(1, NETWORK);
+    const { asked, heights } = await run(1, { height: NETWORK, step: 3 });
     expect(asked).toEqual([{ mayBeFirst: true, provenHeight: NETWORK - 1 }]);
-    expect(heights.has(NETWORK + 1)).toBe(true);
+    expect(Math.min(...heights)).toBe(NETWORK + 1);
+  });
+
+  it("votes at the height that a person wrote above the network's newest block, and at none below", async () => {
+    const { asked, heights } = await run(1, { height: NETWORK + 1, step: 0 });
+    expect(asked).toEqual([{ mayBeFirst: true, provenHeight: NETWORK }]);
+    expect(Math.min(...heights)).toBe(NETWORK + 1);
   });
 });
