@@ -2,6 +2,7 @@
 import { EMPTY_RECEIVER_GAS } from "../chain/evm/erc20.js";
 import { replacementPriceAtoken } from "../chain/transaction-rules.js";
 import type { Atoken } from "../chain/units.js";
+import { feeOf } from "../ledger/withdrawals/slot-choice.js";
 
 /** Settings of gas. */
 export interface GasSettings {
@@ -34,6 +35,20 @@ export const CANCEL_GAS_MAX = 10n * TRANSFER_GAS;
 export interface AttemptGas {
   readonly gasLimit: bigint;
   readonly gasPriceAtoken: Atoken;
+}
+
+/**
+ * Whether a payment with this gas may cost more in fees than is allowed of one. What costs no more than
+ * was signed for its nonce may go on: that may be mined already, and the settings were lowered since.
+ * @param signedAtoken most that what was signed for its nonce costs in fees
+ */
+export function isTooDear(
+  gas: AttemptGas,
+  { feePerPayoutAtoken }: Pick<GasSettings, "feePerPayoutAtoken">,
+  signedAtoken: Atoken = 0n,
+): boolean {
+  const feeAtoken = feeOf(gas);
+  return feeAtoken > feePerPayoutAtoken && feeAtoken > signedAtoken;
 }
 
 /** Estimate plus margin, rounded up. May exceed the settings' limit: the caller decides. */
@@ -86,6 +101,11 @@ export function lower(wanted: bigint, limit: bigint): bigint {
  */
 export function cancelPriceCap(priceCapAtoken: Atoken): bigint {
   return replacementPriceAtoken(priceCapAtoken);
+}
+
+/** Most gas of such a transfer, within the settings' limit. */
+export function cancelGasMax(limitMax: bigint): bigint {
+  return lower(limitMax, CANCEL_GAS_MAX);
 }
 
 /** Price of an attempt that replaces or follows others; undefined when the cap forbids it. */

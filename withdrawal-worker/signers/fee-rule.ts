@@ -9,7 +9,7 @@ import { type Hex, hexToBytes } from "../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../chain/transaction.js";
 import type { Atoken } from "../../chain/units.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
-import { CANCEL_GAS_MAX } from "../gas.js";
+import { CANCEL_GAS_MAX, isTooDear } from "../gas.js";
 import type { SigningLimits } from "./check-signed.js";
 import type { SigningIntent } from "./signer-port.js";
 
@@ -22,19 +22,18 @@ export interface PaymentLimits extends SigningLimits {
 /** Why a wallet does not pay so much for a transaction, in words; undefined where it does. */
 export function feeRefusal(
   intent: Omit<SigningIntent, "approvals">,
-  { feePerPayoutAtoken: most, signer }: PaymentLimits & { readonly signer: Address },
+  { signer, ...limits }: PaymentLimits & { readonly signer: Address },
 ): string | undefined {
   const { kind, gasLimit, signedBefore } = intent;
   if (kind === "cancel") {
     if (gasLimit <= CANCEL_GAS_MAX) return undefined;
     return `a transfer of nothing gets no more than ${CANCEL_GAS_MAX} gas`;
   }
-  const feeAtoken = feeOf(intent);
-  if (feeAtoken <= most) return undefined;
-  // The settings may have been lowered since: with less gas it costs less than what may be mined already.
-  const isNoDearer =
-    signedBefore !== undefined && signedFeeAtoken(signedBefore, intent, signer) >= feeAtoken;
-  return isNoDearer ? undefined : `its fee (${feeAtoken}) is above that of one payment (${most})`;
+  if (!isTooDear(intent, limits)) return undefined;
+  const signedAtoken =
+    signedBefore === undefined ? 0n : signedFeeAtoken(signedBefore, intent, signer);
+  if (!isTooDear(intent, limits, signedAtoken)) return undefined;
+  return `its fee (${feeOf(intent)}) is above that of one payment (${limits.feePerPayoutAtoken})`;
 }
 
 /** The most that a transaction costs which a wallet has signed for the nonce; 0 for all others. */

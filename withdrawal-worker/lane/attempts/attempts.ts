@@ -9,7 +9,6 @@ import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type {
   SigningIntent,
   SigningOutcome,
-  SigningRefusalCode,
   TransactionIntent,
 } from "../../signers/signer-port.js";
 import type { NewAttempt } from "../../../ledger/withdrawals/nonce-slots.js";
@@ -23,6 +22,7 @@ import {
   type AttemptGas,
   estimateCeiling,
   type GasSettings,
+  isTooDear,
   lower,
   TRANSFER_GAS,
 } from "../../gas.js";
@@ -52,7 +52,7 @@ export interface Signed {
   readonly hasMore: boolean;
   /** No slot below this nonce waits for its first signature. */
   readonly nextNonce: bigint;
-  /** Who signs said nothing, or may sign nothing now: slots that are taken would wait with these. */
+  /** Another worker may be able to sign: slots that are taken would wait with these until it has. */
   readonly isSilent: boolean;
   /** Who signs had no time for all of them: slots that are taken would only wait behind these. */
   readonly isPostponed: boolean;
@@ -96,7 +96,7 @@ export async function signSlots(
   // Slots are taken by the settings of then; what is signed keeps to those of now.
   await giveUp(context, round, slots);
   const planned = slots.flatMap((slot) => {
-    if (whyUnsigned(context, slot) !== undefined) return [];
+    if (whyGivenUp(context, slot) !== undefined) return [];
     return [planPayment(context, slot, firstGas(context, slot))];
   });
   const { isComplete, isPostponed, isSilent } = await signAndStore(context, round, planned, {
@@ -108,21 +108,20 @@ export async function signSlots(
   return { ...none, hasMore, nextNonce: last.nonce + 1n, isSilent };
 }
 
-/** Why the payment of a slot is not signed for; undefined where it is. */
-function whyUnsigned(context: LaneContext, slot: LiveSlot): string | undefined {
-  const { limitMax, feePerPayoutAtoken: most } = context.settings.gas;
+/** Why the payment of a slot is given up at once; undefined where it is not. */
+function whyGivenUp(context: LaneContext, slot: LiveSlot): string | undefined {
+  const { limitMax } = context.settings.gas;
   const { gasLimit } = slot;
   if (isOfStoppedToken(slot)) return TOKEN_PAUSED;
-  if (gasLimit > limitMax) {
-    return `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`;
-  }
-  const feeAtoken = feeOf(firstGas(context, slot));
-  if (feeAtoken <= most) return undefined;
-  return `its payment may cost more in fees than is allowed now (${feeAtoken} above ${most})`;
+  if (gasLimit <= limitMax) return undefined;
+  return `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`;
 }
 
 /** Gas and price of a slot's first attempt. */
-function firstGas({ settings }: LaneContext, { gasLimit, gasPriceAtoken }: LiveSlot): AttemptGas {
+export function firstGas(
+  { settings }: Pick<LaneContext, "settings">,
+  { gasLimit, gasPriceAtoken }: LiveSlot,
+): AttemptGas {
   return { gasLimit, gasPriceAtoken: lower(gasPriceAtoken, settings.gas.priceCapAtoken) };
 }
 
@@ -141,7 +140,7 @@ async function giveUp(
   slots: readonly LiveSlot[],
 ): Promise<void> {
   const given = slots.flatMap((slot) => {
-    const reason = slot.attempts.length === 0 ? whyUnsigned(context, slot) : undefined;
+    const reason = slot.attempts.length === 0 ? whyGivenUp(context, slot) : undefined;
     return reason === undefined ? [] : [{ slot, reason }];
   });
   if (given.length === 0) return;
@@ -256,14 +255,14 @@ async function signAndStore(
   };
 }
 
-/** Whether the signer would say the same about any other payment. */
+/**
+ * Whether slots that are taken would wait, too: the signer would say the same about any other payment, or
+ * another home's is to sign this one, which allows more in fees: it has taken the nonce.
+ */
 function saysNothing(outcome: SigningOutcome): boolean {
   if (outcome.kind === "unanswered") return true;
-  return outcome.kind === "refused" && !outcome.isLasting && !OF_ONE_PAYMENT.has(outcome.code);
+  return outcome.kind === "refused" && !outcome.isLasting && outcome.code !== "DAY_TOTAL";
 }
-
-/** Refusals that pass, and say nothing about other payments. */
-const OF_ONE_PAYMENT: ReadonlySet<SigningRefusalCode> = new Set(["DAY_TOTAL", "FEE_ABOVE_MAXIMUM"]);
 
 /** Signed approvals of withdrawals, where the policy knows who could have signed any. */
 export async function approvalsOf(
@@ -330,13 +329,12 @@ export class FeeRoom {
 
   /** Takes what an attempt costs beyond the slot's dearest one; false when it may not be signed. */
   take(slot: LiveSlot, gas: AttemptGas): boolean {
-    const feeAtoken = feeOf(gas);
     const dearest = dearestOf(slot);
     const signedAtoken = dearest === undefined ? 0n : feeOf(dearest);
-    // Nothing is left where a budget was lowered or cancelling went beyond it: what costs no more may go on.
-    if (feeAtoken > this.#gas.feePerPayoutAtoken && feeAtoken > signedAtoken) return false;
+    if (isTooDear(gas, this.#gas, signedAtoken)) return false;
     const slotAtoken = feeOf(slot);
-    const moreAtoken = feeAtoken - (signedAtoken > slotAtoken ? signedAtoken : slotAtoken);
+    // Nothing is left where a budget was lowered or cancelling went beyond it: what costs no more may go on.
+    const moreAtoken = feeOf(gas) - (signedAtoken > slotAtoken ? signedAtoken : slotAtoken);
     if (moreAtoken <= 0n) return true;
     if (moreAtoken > this.#leftAtoken) return false;
     this.#leftAtoken -= moreAtoken;
@@ -358,7 +356,10 @@ function plan(
 function dearestOf({ attempts }: LiveSlot): Attempt | undefined {
   return attempts
     .filter(({ raw }) => raw !== undefined)
-    .toSorted((left, right) => (feeOf(left) < feeOf(right) ? 1 : -1))[0];
+    .reduce<Attempt | undefined>(
+      (dearest, next) => (dearest === undefined || feeOf(next) > feeOf(dearest) ? next : dearest),
+      undefined,
+    );
 }
 
 /** Highest price that was signed for a slot; what its first attempt will pay before there is one. */

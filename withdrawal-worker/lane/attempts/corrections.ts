@@ -15,7 +15,7 @@ import {
 import { giveUpTogether, stoppedExit } from "./joint-exits.js";
 import {
   type AttemptGas,
-  CANCEL_GAS_MAX,
+  cancelGasMax,
   cancelPriceCap,
   estimateCeiling,
   lower,
@@ -63,7 +63,7 @@ function correctCancel(
   const latest = slot.attempts.at(-1);
   if (latest === undefined || slot.attempts.length >= MAX_ATTEMPTS) return [];
   const gas = gasOf(context, round);
-  const settings = { ...gas, limitMax: lower(gas.limitMax, CANCEL_GAS_MAX) };
+  const settings = { ...gas, limitMax: cancelGasMax(gas.limitMax) };
   const cap = cancelPriceCap(gas.priceCapAtoken);
   // Both limits may have been lowered since.
   const gasLimit = lower(latest.gasLimit, settings.limitMax);

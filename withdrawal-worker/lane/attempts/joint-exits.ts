@@ -2,12 +2,13 @@
  * Nonces that are given up together: of payments for which nothing more is signed, and which do not go on
  * by themselves. They would hold up everybody behind them one after the other, each for as long as the first.
  */
-import { choosePrice } from "../../gas.js";
+import { choosePrice, isTooDear } from "../../gas.js";
 import type { CancelIntent } from "../../../ledger/withdrawals/cancellation.js";
+import { feeOf } from "../../../ledger/withdrawals/slot-choice.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { SigningRefusal } from "../../signers/signer-port.js";
 import type { LaneContext, Round } from "../lane-context.js";
-import { approvalsOf, isOfStoppedToken, priceOf } from "./attempts.js";
+import { approvalsOf, firstGas, isOfStoppedToken, priceOf } from "./attempts.js";
 
 /** A slot that is to be given up, and why. */
 export interface Exit extends Omit<CancelIntent, "id"> {
@@ -29,9 +30,10 @@ export function stoppedExit(slot: LiveSlot): Exit {
 }
 
 /**
- * From the lowest nonce on the payments whose next signature the signer's rules refuse, and go on refusing:
- * the first one, or a dearer one of those that are cheaper than the chain's price now. What was signed
- * behind a payment that was not may be mined at its price still. All are judged together: they share a day.
+ * From the lowest nonce on the payments whose next signature is refused, and goes on being refused, by the
+ * signer's rules or for its fee: the first one, or a dearer one of those that are cheaper than the chain's
+ * price now. What was signed behind a payment that was not may be mined at its price still. All are judged
+ * together: they share a day.
  */
 export async function refusedExits(
   context: LaneContext,
@@ -52,8 +54,19 @@ export async function refusedExits(
   );
   return slots.flatMap((slot, index) => {
     const refusal = refusals[index];
-    return refusal === undefined || !staysRefused(refusal) ? [] : [refusedExit(slot, refusal)];
+    if (refusal !== undefined && staysRefused(refusal)) return [refusedExit(slot, refusal)];
+    return tooDearExit(context, slot) ?? [];
   });
+}
+
+/** Of a payment that was not signed yet and is too dear for this home. No customer is to blame. */
+function tooDearExit(context: LaneContext, slot: LiveSlot): Exit | undefined {
+  const { gas } = context.settings;
+  const first = firstGas(context, slot);
+  if (slot.attempts.length > 0 || !isTooDear(first, gas)) return undefined;
+  const figures = `${feeOf(first)} above ${gas.feePerPayoutAtoken}`;
+  const reason = `its payment may cost more in fees than is allowed now (${figures})`;
+  return { slot, cause: "not-mined", reason };
 }
 
 /** Whatever else keeps a payment unsigned passes sooner than others can wait, or is a person's matter. */

@@ -18,7 +18,7 @@ import {
 } from "./attempts.js";
 import {
   type AttemptGas,
-  CANCEL_GAS_MAX,
+  cancelGasMax,
   cancelPriceCap,
   choosePrice,
   lower,
@@ -122,6 +122,7 @@ export class WayOut {
   /**
    * The lowest one, with those behind it that would be waited for in their turn. Another payment may have
    * used up what the signer's day allowed when a nonce was taken: everybody behind it would wait for a day.
+   * The worker of another home may have taken it that allows more in fees, and has had its time to sign.
    * Whatever else keeps the lowest unsigned passes, or is a person's matter.
    */
   async #giveUp(lowest: LiveSlot, round: Round): Promise<void> {
@@ -253,8 +254,7 @@ function cancelGas(context: LaneContext, round: Round, slot: LiveSlot): AttemptG
   const cap = cancelPriceCap(gas.priceCapAtoken);
   const price = raisePrice(former, { suggestedAtoken }, cap);
   const cancel = slot.attempts.findLast(({ kind }) => kind === "cancel");
-  const most = lower(gas.limitMax, CANCEL_GAS_MAX);
-  const gasLimit = lower(cancel?.gasLimit ?? TRANSFER_GAS, most);
+  const gasLimit = lower(cancel?.gasLimit ?? TRANSFER_GAS, cancelGasMax(gas.limitMax));
   if (price !== undefined && price > former) return { gasLimit, gasPriceAtoken: price };
   // The cap was lowered since: what it still allows takes the nonce wherever a pool has lost the payment.
   return cancel === undefined ? { gasLimit, gasPriceAtoken: cap } : undefined;

@@ -16,6 +16,7 @@ import {
   affordableGas,
   choosePrice,
   estimateCeiling,
+  isTooDear,
   TRANSFER_GAS,
   withMargin,
   withTokenMargin,
@@ -376,7 +377,7 @@ function sortOne(
         sorted.failing.push({ id, reason: `the destination needs more gas than ${gas.limitMax}` });
         return;
       }
-      if (feeOf({ gasLimit, gasPriceAtoken: price }) > gas.feePerPayoutAtoken) {
+      if (isTooDear({ gasLimit, gasPriceAtoken: price }, gas)) {
         sorted.waiting.push({ id, reason: TOO_DEAR });
         return;
       }

@@ -94,7 +94,7 @@ describe("a nonce that has no signature yet", () => {
 
 describe("a nonce whose payment may cost more in fees than is allowed of one", () => {
   it.each(["the setting was lowered", "its row says more than was allowed"])(
-    "is given up unsigned, and no customer is blamed (%s)",
+    "is given up unsigned once it was waited for, and no customer is blamed (%s)",
     async (why) => {
       const dear = await acceptTo();
       await takeOnly();
@@ -104,13 +104,21 @@ describe("a nonce whose payment may cost more in fees than is allowed of one", (
           gas_price_atoken = 1000000001`);
       }
       const lane = await laneWith({ feePerPayoutAtoken });
+      await pass(lane, { rounds: 4, stepMs: 140_000 });
+      expect((await house.read(dear.id)).status).toBe("slotted");
+      // What comes behind it is not made to wait with it.
+      const behind = await acceptTo();
+      await pass(lane, { rounds: 1, stepMs: 2_000 });
+      expect((await house.read(behind.id)).status).toBe("accepted");
+      house.clock.ms += 40_000;
       await pass(lane, { rounds: 3, stepMs: 2_000 });
       expect(await house.read(dear.id)).toMatchObject({
         status: "failed",
         reason: expect.stringContaining("may cost more in fees than is allowed now"),
       });
-      expect(sent().map(({ to, gasLimit }) => [to, gasLimit])).toEqual([[WALLET, 21_000n]]);
-      expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
+      expect(sent()[0]).toMatchObject({ to: WALLET, gasLimit: 21_000n });
+      expect(sent().map(({ to }) => to)).not.toContain(dear.to);
+      expect((await house.balance("alice")).available).toBe(99n * TOKEN);
       expect(await house.database.query(`SELECT * FROM payout_failure`)).toEqual([]);
       // Those behind it go on.
       const plain = await acceptTo();
@@ -118,6 +126,30 @@ describe("a nonce whose payment may cost more in fees than is allowed of one", (
       expect((await house.read(plain.id)).status).toBe("settled");
     },
   );
+
+  it("is signed by the worker of a home that allows more: this one gives the wallet up to it", async () => {
+    const dear = await acceptTo();
+    await takeOnly();
+    const generous = await laneWith({});
+    const strict = await laneWith({ feePerPayoutAtoken: 25_200n });
+    await pass(strict, { rounds: 1, stepMs: 2_000 });
+    expect((await house.read(dear.id)).status).toBe("slotted");
+    expect(strict.status()).toMatchObject({
+      holdsLease: true,
+      blockedReason: expect.stringContaining("above that of one payment"),
+    });
+    await pass(generous, { rounds: 2, stepMs: 2_000 });
+    expect((await house.read(dear.id)).status).toBe("settled");
+    expect(sent()).toHaveLength(1);
+  });
+
+  it("goes with all others of that kind behind it", async () => {
+    const dear = [await acceptTo(), await acceptTo(), await acceptTo()];
+    await takeOnly();
+    const lane = await laneWith({ feePerPayoutAtoken: 25_200n });
+    await pass(lane, { rounds: 6, stepMs: 190_000 });
+    for (const { id } of dear) expect((await house.read(id)).status).toBe("failed");
+  });
 });
 
 describe("a payment that is in the pool", () => {
