@@ -3,6 +3,9 @@ import { type HeldLock, LockHeldError, takeLockFile } from "../../runtime/files/
 import { CliError } from "../errors.js";
 import { inHome } from "./home.js";
 
+/** Why nothing is started on a home whose lock is lost. */
+export const HOME_ELSEWHERE = "another kit has the home";
+
 /** What a person is told whose kit has lost the lock of its home. */
 export function homeLost(home: string): CliError {
   const message =

@@ -17,7 +17,7 @@ import type { ProcessContext, Service } from "../../runtime/process/lifecycle.js
 import { sidecarConfig } from "../../sidecar/config.js";
 import { CliError } from "../errors.js";
 import { createHomeFolders, homePaths, type HomePaths } from "../home/home.js";
-import { homeLost, lockHome } from "../home/home-lock.js";
+import { HOME_ELSEWHERE, homeLost, lockHome } from "../home/home-lock.js";
 import { type ChainPlan, isLocalHome, planChain, planEnvironment } from "../home/network/attach.js";
 import { initAttachedHome, initHome } from "../home/init.js";
 import { runOf } from "../home/network/kit-nodes.js";
@@ -174,7 +174,11 @@ async function makeLocalChain(paths: HomePaths, context: ProcessContext): Promis
   );
 }
 
-async function startPart(
+/**
+ * Starts one part and has it stopped with the services; on a home that was lost before it is refused.
+ * @throws CHILD_FAILED
+ */
+export async function startPart(
   part: KitPart,
   settings: MeshSettings,
   { home, portOffset, env, signal, fatal, lost }: ProcessContext & { readonly lost?: AbortSignal },
@@ -199,6 +203,8 @@ async function startPart(
         finished: (name, reason) => process.stderr.write(`${name}: its work is done (${reason})\n`),
       },
       clock: systemClock,
+      // It may have been lost before anybody listens.
+      startFault: () => (lost?.aborted === true ? HOME_ELSEWHERE : undefined),
     },
   );
   lost?.addEventListener("abort", () => void child.stop({ graceMs: 0 }), { once: true });

@@ -11,6 +11,7 @@ import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
 import type { CliError } from "../errors.js";
 import { STOP_GRACE_MS } from "../postgres/survivor.js";
 import type { HomePaths } from "../home/home.js";
+import { HOME_ELSEWHERE } from "../home/home-lock.js";
 import { OPTIONAL_PARTS } from "../home/kit-config.js";
 import { nodeEnvironment } from "../home/network/kit-network.js";
 import type { KitNode } from "../home/network/kit-nodes.js";
@@ -308,7 +309,7 @@ class KitRun implements Kit {
    * under them.
    */
   private startFault(): string | undefined {
-    if (this.options.lost.aborted) return "another kit has the home";
+    if (this.options.lost.aborted) return HOME_ELSEWHERE;
     if (this.stamp === undefined || readStamp(this.stampFile) === this.stamp) return undefined;
     const folder = dirname(this.stampFile);
     return `${folder} was built anew while this kit runs: start the kit again, as for another release`;

@@ -5,7 +5,12 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { homePaths } from "../../../../cli/home/home.js";
 import { initHome } from "../../../../cli/home/init.js";
-import { parseMeshSettings, partEnvironment, startMesh } from "../../../../cli/image/mesh-run.js";
+import {
+  parseMeshSettings,
+  partEnvironment,
+  startMesh,
+  startPart,
+} from "../../../../cli/image/mesh-run.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 
@@ -69,14 +74,17 @@ describe("an online container of mainnet", () => {
     for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
   });
 
-  async function start(env: Record<string, string>, home: string): Promise<string> {
+  function contextOf(env: Record<string, string>, home: string) {
     const ended = new AbortController();
     const log = createLogger({ component: "test", level: "silent" });
     const nothing = () => undefined;
     const handlers = { fatal: nothing, finish: nothing, busy: nothing };
-    const context = { home, portOffset: 0, env, log, signal: ended.signal, ...handlers };
+    return { home, portOffset: 0, env, log, signal: ended.signal, ...handlers };
+  }
+
+  async function start(env: Record<string, string>, home: string): Promise<string> {
     try {
-      await startMesh(context);
+      await startMesh(contextOf(env, home));
       return "started";
     } catch (error) {
       return error instanceof Error ? error.message : "";
@@ -105,6 +113,14 @@ describe("an online container of mainnet", () => {
     await initHome({ ...options, paths: homePaths(home), clock: systemClock });
     const message = await start({ MODE: "ONLINE", NETWORK: "mainnet" }, home);
     expect(message).toMatch(/is a private one with the id of mainnet.* use another volume/);
+  });
+
+  it("starts nothing on a home that it has lost before", async () => {
+    const env = { MODE: "ONLINE", NETWORK: "mainnet" };
+    const lost = AbortSignal.abort();
+    const context = { ...contextOf(env, newHome()), lost };
+    const started = startPart("node", parseMeshSettings(env), context, []);
+    await expect(started).rejects.toThrow(/another kit has the home/);
   });
 });
 
