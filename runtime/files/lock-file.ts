@@ -18,7 +18,14 @@ import {
 } from "../process/process-identity.js";
 import { sleep } from "../process/task.js";
 import { createFileOnce, PLAIN_MODE, replaceFile } from "./durable-file.js";
-import { isBeating, isLifeShown, processSpace, showLife, startBeat } from "./sign-of-life.js";
+import {
+  type BeatOwner,
+  isBeating,
+  isLifeShown,
+  processSpace,
+  showLife,
+  startBeat,
+} from "./sign-of-life.js";
 
 /**
  * A live process holds the lock; `details.pid` is its id, where that is known, and
@@ -81,8 +88,12 @@ export async function takeLockFile(
     throw error;
   }
   const losing = new AbortController();
-  const owner = {
-    isOwn: (text: string) => parseLock(text).id === id,
+  const owner: BeatOwner = {
+    whose: (text: string) => {
+      const { id: found } = parseLock(text);
+      if (found === id) return "own";
+      return found === UNREADABLE ? "unreadable" : "other";
+    },
     onLost: () => losing.abort(),
   };
   const beat = isLong ? startBeat(path, owner) : undefined;
@@ -125,6 +136,9 @@ export async function awaitLockFile(
   }
 }
 
+/** The id of a lock of which nothing can be read. */
+const UNREADABLE = "unreadable";
+
 function parseLock(text: string): LockRecord {
   try {
     const value: unknown = JSON.parse(text);
@@ -137,7 +151,7 @@ function parseLock(text: string): LockRecord {
   } catch {
     // Not JSON: a lock from a crash or a foreign hand, held by nobody; handled below.
   }
-  return { holder: undefined, space: undefined, beats: false, id: "unreadable" };
+  return { holder: undefined, space: undefined, beats: false, id: UNREADABLE };
 }
 
 /** The sign of life of whoever holds a lock, or claims its replacement. */

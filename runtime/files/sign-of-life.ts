@@ -20,6 +20,9 @@ const LOOKS = 24;
 
 const LOOK_MS = 250;
 
+/** Beats in a row that find no file, or nothing to read in it: one does while a tool writes it anew. */
+const MAX_DOUBTS = 2;
+
 /** Names the container whose process ids this process counts in; undefined where there is no telling. */
 export function processSpace(): string | undefined {
   try {
@@ -76,9 +79,12 @@ export async function isLifeShown(file: string): Promise<boolean> {
 
 /** Whose file it is that beats. */
 export interface BeatOwner {
-  /** Whether a content of the file is the owner's. */
-  readonly isOwn: (content: string) => boolean;
-  /** Called once, at a beat that finds another content, or no file; there is no further beat then. */
+  /** Whose a content of the file is. */
+  readonly whose: (content: string) => "own" | "other" | "unreadable";
+  /**
+   * Called once, at a beat that finds the file another's, or at a second one in a row that cannot read it or
+   * finds none; there is no further beat then.
+   */
   readonly onLost: () => void;
 }
 
@@ -89,6 +95,7 @@ export interface BeatOwner {
 export function startBeat(file: string, owner?: BeatOwner): { end(): void } {
   let isEnded = false;
   let isBusy = false;
+  let doubts = 0;
   const end = (): void => {
     isEnded = true;
     clearInterval(timer);
@@ -96,9 +103,12 @@ export function startBeat(file: string, owner?: BeatOwner): { end(): void } {
   const beat = async (): Promise<void> => {
     isBusy = true;
     // One that is missed is told by the next one.
-    const state = await beatOnce(file, owner?.isOwn).catch(() => "missed" as const);
+    const state = await beatOnce(file, owner?.whose).catch(() => "missed" as const);
     isBusy = false;
-    if (state !== "lost" || isEnded) return;
+    if (state === "own") doubts = 0;
+    if (state === "unreadable") doubts += 1;
+    const isLost = state === "other" || doubts >= MAX_DOUBTS;
+    if (!isLost || isEnded) return;
     end();
     owner?.onLost();
   };
@@ -107,23 +117,24 @@ export function startBeat(file: string, owner?: BeatOwner): { end(): void } {
   return { end };
 }
 
-/** Of the open file, so that the time of what has taken its place is not moved. */
+/** Of the open file, so that the time of what has taken its place is not moved. @returns whose it is */
 async function beatOnce(
   file: string,
-  isOwn: (content: string) => boolean = () => true,
-): Promise<"beaten" | "lost"> {
+  whose: BeatOwner["whose"] = () => "own",
+): Promise<ReturnType<BeatOwner["whose"]>> {
   let handle: FileHandle;
   try {
     handle = await open(file, "r");
   } catch (error) {
-    if (errorCode(error) === "ENOENT") return "lost";
+    if (errorCode(error) === "ENOENT") return "unreadable";
     throw error;
   }
   try {
-    if (!isOwn(await handle.readFile("utf8"))) return "lost";
+    const found = whose(await handle.readFile("utf8"));
+    if (found !== "own") return found;
     const seconds = systemClock.nowMs() / 1_000;
     await handle.utimes(seconds, seconds);
-    return "beaten";
+    return found;
   } finally {
     await handle.close();
   }

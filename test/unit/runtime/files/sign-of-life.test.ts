@@ -1,6 +1,6 @@
 /** Signs that the holder of a lock lives, as others see them. */
 import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import {
   showLife,
   startBeat,
 } from "../../../../runtime/files/sign-of-life.js";
+import { sleep } from "../../../../runtime/process/task.js";
 import { until } from "../../../helpers/until.js";
 
 let folder: string;
@@ -36,11 +37,56 @@ it("a file that beats is seen to, also by who stood still for longer than it loo
   }
 });
 
+const whose = (content: string) => {
+  if (content === "own") return "own";
+  return content === "" ? "unreadable" : "other";
+};
+
+it("a file that cannot be read once, or is gone for a moment, is not lost to its owner", async () => {
+  const file = join(folder, "lock");
+  writeFileSync(file, "own");
+  const timers = jest.spyOn(globalThis, "setInterval");
+  timers.mockReturnValue(setTimeout(() => undefined));
+  const onLost = jest.fn();
+  const beat = startBeat(file, { whose, onLost });
+  const [[next] = []] = timers.mock.calls;
+  const beatNow = async () => {
+    next?.();
+    await sleep(100, { signal: new AbortController().signal });
+  };
+  // As a tool that writes the same bytes in their place: it cuts off what is there first.
+  for (const content of ["", "own", "", "own"]) {
+    writeFileSync(file, content);
+    await beatNow();
+  }
+  renameSync(file, `${file}.aside`);
+  await beatNow();
+  renameSync(`${file}.aside`, file);
+  await beatNow();
+  expect(onLost).not.toHaveBeenCalled();
+  beat.end();
+});
+
+it("a file that is another's is lost at the first look, one that stays unreadable at the second", async () => {
+  const looks = async (content: string): Promise<number> => {
+    const file = join(folder, "lock");
+    writeFileSync(file, content);
+    const looked = jest.fn(whose);
+    const onLost = jest.fn();
+    const beat = startBeat(file, { whose: looked, onLost });
+    await until(() => onLost.mock.calls.length > 0, { timeoutMs: 10_000 });
+    beat.end();
+    return looked.mock.calls.length;
+  };
+  expect(await looks("another's")).toBe(1);
+  expect(await looks("")).toBe(2);
+});
+
 it("a file that is deleted is lost to its owner, who is told once, and is not made anew", async () => {
   const file = join(folder, "lock");
   writeFileSync(file, "own");
   const onLost = jest.fn();
-  const beat = startBeat(file, { isOwn: (content) => content === "own", onLost });
+  const beat = startBeat(file, { whose, onLost });
   try {
     expect(await isBeating(file)).toBe(true);
     expect(onLost).not.toHaveBeenCalled();
