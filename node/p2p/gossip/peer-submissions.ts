@@ -67,7 +67,7 @@ export class PeerSubmissions {
 
   /**
    * Whether a peer's batch is looked at now, by its first transaction: what nodes send by gossip is of
-   * one kind.
+   * one kind. It holds no place: of one packet more may be heard than finds room behind it.
    */
   isHeard(from: NodeId, batch: Uint8Array): boolean {
     const budget = this.budgets.get(from);
