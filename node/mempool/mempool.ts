@@ -71,7 +71,8 @@ interface Staged extends Judgement {
 
 /** The node's only pool. Reads are synchronous and show durable transactions only. */
 export class Mempool implements TransactionPool, NetworkPool, BlockPool {
-  private readonly limits: PoolLimits;
+  /** See `NetworkPool`. */
+  readonly limits: PoolLimits;
   private readonly contents = new PoolContents();
   private readonly history: OutcomeHistory;
   private readonly intakes: Intakes;

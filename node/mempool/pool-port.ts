@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { TransactionFaultCode } from "../../chain/transaction-rules.js";
 import type { PendingTransaction } from "../view/event-bus.js";
+import type { PoolLimits } from "./pool-limits.js";
 
 /** What became of a transaction hash, as far as the node knows. */
 export type TransactionStatus =
@@ -75,6 +76,8 @@ export interface TransactionPool {
 
 /** The mempool as the network sees it. */
 export interface NetworkPool extends Pick<TransactionPool, "submit" | "senders" | "status"> {
+  /** How much it holds, and how much of what peers send may wait for it. */
+  readonly limits: PoolLimits;
   /**
    * Executable transactions that clients sent to this node before a time, one sender after the other as
    * `senders` has them: this node alone answers for them.

@@ -8,7 +8,7 @@ import { errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { Turns } from "../../../runtime/turns/turns.js";
 import { amountOf, roomOn, type Way } from "../../mempool/admission/ways.js";
-import { DEFAULT_POOL_LIMITS } from "../../mempool/pool-limits.js";
+import type { PoolLimits } from "../../mempool/pool-limits.js";
 import type { NetworkPool, PoolErrorCode } from "../../mempool/pool-port.js";
 import type { NodeId } from "../node-key.js";
 import { firstOfBatch, MAX_BATCH_COUNT } from "../peers/peer-codec.js";
@@ -57,13 +57,16 @@ interface Kind {
 /** The way of peers' transactions to the pool. */
 export class PeerSubmissions {
   private readonly budgets = new LRUCache<NodeId, TokenBucket>({ max: MAX_JUDGED });
-  private readonly evm = kindOf("peer-evm", EVM_CALLS);
-  private readonly cosmos = kindOf("peer-cosmos", COSMOS_CALLS);
+  private readonly evm: Kind;
+  private readonly cosmos: Kind;
 
   constructor(
-    private readonly pool: Pick<NetworkPool, "submit">,
+    private readonly pool: Pick<NetworkPool, "limits" | "submit">,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.evm = kindOf("peer-evm", EVM_CALLS, pool.limits);
+    this.cosmos = kindOf("peer-cosmos", COSMOS_CALLS, pool.limits);
+  }
 
   /**
    * Whether a peer's batch is looked at now, by its first transaction: what nodes send by gossip is of
@@ -141,8 +144,8 @@ export class PeerSubmissions {
 }
 
 /** A peers' way into the pool, where so many calls are under way at once. */
-function kindOf(way: Way, maxRunning: number): Kind {
-  const room = new PeerRoom(roomOn(way, DEFAULT_POOL_LIMITS), overRoom);
+function kindOf(way: Way, maxRunning: number, limits: PoolLimits): Kind {
+  const room = new PeerRoom(roomOn(way, limits), overRoom);
   // What waits is bounded by the room.
   const maxWaiting = Number.POSITIVE_INFINITY;
   return { room, turns: new Turns({ maxRunning, maxWaiting, full: () => overRoom }) };

@@ -25,6 +25,7 @@ import type {
   TransactionStatus,
 } from "../../../node/mempool/pool-port.js";
 import { PoolError } from "../../../node/mempool/pool-error.js";
+import { DEFAULT_POOL_LIMITS, type PoolLimits } from "../../../node/mempool/pool-limits.js";
 import { encodeConsensusMessage } from "../../../node/p2p/peers/peer-codec.js";
 
 /** A hash that is a function of the text. */
@@ -238,6 +239,7 @@ export class FakeDriver implements ConsensusInbox {
 
 /** A pool whose transactions are any bytes; those that begin with 0 are invalid. */
 export class FakePool implements NetworkPool {
+  limits: PoolLimits = DEFAULT_POOL_LIMITS;
   readonly admitted = new Map<Hash32, Uint8Array>();
   submitCount = 0;
   onAdmitted: (transactions: readonly PendingTransaction[]) => void = () => undefined;

@@ -14,6 +14,7 @@ import { sdkRefusal } from "../../../node/mempool/admission/cosmos-admission.js"
 import { PoolError } from "../../../node/mempool/pool-error.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
+import { PeerSubmissions } from "../../../node/p2p/gossip/peer-submissions.js";
 import { PeerRoom } from "../../../node/p2p/gossip/peer-room.js";
 import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import { until } from "../../helpers/until.js";
@@ -354,6 +355,17 @@ describe("transactions of peers that are not judged yet", () => {
       expect(isHeard(peer, kind)).toBe(true);
     }
     expect(reports).toEqual([]);
+  });
+
+  it("have the room that the pool has for them", () => {
+    const { limits } = pool;
+    const batch = encodeTransactions(batchOf("evm", "one", 1));
+    const isHeard = (waitingCount: number) =>
+      new PeerSubmissions(
+        { limits: { ...limits, waitingCount }, submit: (raws) => pool.submit(raws) },
+        clock,
+      ).isHeard(peer, batch);
+    expect([limits.waitingCount, 1_000].map(isHeard)).toEqual([true, false]);
   });
 
   it("count by their bytes where those come to more", () => {
