@@ -1,6 +1,6 @@
 /** What one node says about itself on its consensus RPC, which every node has. */
 import { z } from "zod";
-import { blockAgeSeconds } from "../../chain/consensus/block-age.js";
+import { blockAgeSeconds, blockAgeText } from "../../chain/consensus/block-age.js";
 import { APP_FILE, CONFIG_FILE } from "../../node/settings/config.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../runtime/config/config.js";
@@ -108,7 +108,7 @@ export function formatNodeStatus(status: NodeStatus): readonly string[] {
   const rows: readonly (readonly [string, string])[] = [
     ["node", `${status.moniker} ${status.nodeId} on ${status.network}`],
     ["height", `${status.height}, blocks from ${status.oldestHeight} on`],
-    ["block age", `${status.blockAgeSeconds.toFixed(1)} s`],
+    ["block age", blockAgeText(status.blockAgeSeconds)],
     ["catching up", status.catching_up ? "yes" : "no"],
     ["peers", String(status.peers)],
     ["validator", `${role}, key ${validator.address}`],

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
+import { formatNodeStatus } from "../../../../cli/probe/node-status.js";
 import { startFakeNode } from "../../../helpers/chains/fake-node.js";
 import { runCommand } from "../../../helpers/command-line.js";
 
@@ -95,4 +96,23 @@ describe("a home whose ports another home's node has", () => {
     await runCommand(home, ["query", "block", "--node", consensusUrl]);
     expect(asked.length).toBeGreaterThan(0);
   });
+});
+
+it("a block ahead of the clock is told in words, as everywhere", () => {
+  const status = {
+    nodeId: "aa",
+    moniker: "node0",
+    network: "causeway_6940-1",
+    height: 7,
+    oldestHeight: 1,
+    catching_up: false,
+    peers: 3,
+    validator: { address: "BB", votingPower: "0" },
+  };
+  const ageIn = (blockAgeSeconds: number) =>
+    formatNodeStatus({ ...status, blockAgeSeconds })[2]?.trim();
+  expect([1.2, -95].map(ageIn)).toEqual([
+    "block age    1 s old",
+    "block age    95 s ahead of this machine's clock",
+  ]);
 });
