@@ -87,7 +87,8 @@ export class ReceiptWaits {
       const giveUp = () => end("aborted");
       const timer = setTimeout(() => end("waited"), waitMs);
       signal.addEventListener("abort", giveUp, { once: true });
-      this.waiting.add(tell, hashes);
+      // Whoever has it: what is sent is waited for.
+      this.waiting.add(tell, hashes, "");
     });
   }
 }

@@ -20,7 +20,7 @@ export class WaitingHashes<Waiter> {
    * @param client who waits, as of `CallContext`
    * @throws LIMIT_EXCEEDED
    */
-  add(waiter: Waiter, hashes: ReadonlySet<Hash32>, client = ""): void {
+  add(waiter: Waiter, hashes: ReadonlySet<Hash32>, client: string): void {
     if (!this.places.hasRoom(client, hashes.size)) {
       throw new RpcFault("LIMIT_EXCEEDED", "too many transaction hashes are waited for");
     }
