@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { errorCode } from "../../chain/errors.js";
-import { clientOf } from "../../runtime/http/connections/client-address.js";
+import { clientOf } from "../../runtime/turns/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/connections/pipeline.js";

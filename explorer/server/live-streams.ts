@@ -3,10 +3,7 @@
  * to be kept up to date. They only say that there is something new; the page is fetched as always.
  */
 import type { ServerResponse } from "node:http";
-import {
-  ClientPlaces,
-  type ClientPlacesOptions,
-} from "../../runtime/http/connections/client-places.js";
+import { ClientPlaces, type ClientPlacesOptions } from "../../runtime/turns/client-places.js";
 import { PageError } from "../../web/errors.js";
 
 /** What readers are told of a head. */

@@ -4,7 +4,7 @@
  * that says so.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { clientOf, isLoopback } from "../../runtime/http/connections/client-address.js";
+import { clientOf, isLoopback } from "../../runtime/turns/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/connections/pipeline.js";

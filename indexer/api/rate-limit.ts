@@ -1,6 +1,6 @@
 /** Requests of one client address in a minute, where a limit is set. */
 import type { Clock } from "../../runtime/process/clock.js";
-import { clientOf, isLoopback } from "../../runtime/http/connections/client-address.js";
+import { clientOf, isLoopback } from "../../runtime/turns/client-address.js";
 import type { HttpRequest, HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
 

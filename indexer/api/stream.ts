@@ -4,7 +4,7 @@
  * anew of a chain that has lost blocks may end below the last one that a reader has, or have another block
  * there: he is told so, once, and goes on from its end.
  */
-import { ClientPlaces } from "../../runtime/http/connections/client-places.js";
+import { ClientPlaces } from "../../runtime/turns/client-places.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
 import { createWakeup, type Wakeup } from "../../runtime/process/task.js";

@@ -1,6 +1,6 @@
 /** How often one client may ask: a bucket of requests for each of them, filled at a steady rate. */
 import { LRUCache } from "lru-cache";
-import { clientOf } from "../../runtime/http/connections/client-address.js";
+import { clientOf } from "../../runtime/turns/client-address.js";
 import type { Clock } from "../../runtime/process/clock.js";
 
 /** Clients that are remembered; who was forgotten begins with a full bucket. */

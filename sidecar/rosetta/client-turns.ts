@@ -3,7 +3,7 @@
  * time-out: so few of a kind run at once that they leave connections to the node, and turns of the
  * event loop, to others.
  */
-import { clientOf } from "../../runtime/http/connections/client-address.js";
+import { clientOf } from "../../runtime/turns/client-address.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
 import { Turns } from "../../runtime/turns/turns.js";
 import { SidecarError } from "./errors.js";

@@ -3,7 +3,7 @@
  * read the chain when they are polled: nothing queues up, and nothing can be lost in between.
  */
 import type { Hash32, Hex, Height } from "../../../chain/hex.js";
-import type { ClientPlaces } from "../../../runtime/http/connections/client-places.js";
+import type { ClientPlaces } from "../../../runtime/turns/client-places.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
 import { sharedPlaces } from "../shared-places.js";

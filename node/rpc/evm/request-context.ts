@@ -1,5 +1,5 @@
 /** What one request (a call or a whole batch) carries while it is answered. */
-import { clientOf } from "../../../runtime/http/connections/client-address.js";
+import { clientOf } from "../../../runtime/turns/client-address.js";
 import { RpcFault } from "./errors.js";
 import { type LargeLane, LargePlace } from "./large-lane.js";
 import type { CallContext, Subscriber } from "./method.js";

@@ -1,6 +1,6 @@
 /** Connections of a server that strangers reach: so many at all, and of them a part for each client. */
 import type { IncomingMessage } from "node:http";
-import { ClientPlaces } from "./client-places.js";
+import { ClientPlaces } from "../../turns/client-places.js";
 
 /**
  * Of all connections, the part that one client may have. A proxy on another machine, or the gateway

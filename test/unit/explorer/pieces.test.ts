@@ -8,7 +8,7 @@ import { decodeCall, decodeLog, decodeText } from "../../../explorer/decode/abi.
 import { readIdentifier } from "../../../explorer/decode/identifiers.js";
 import { nodeUrl } from "../../../explorer/html/node-url.js";
 import { textBlock } from "../../../explorer/html/text-block.js";
-import { clientOf, isLoopback } from "../../../runtime/http/connections/client-address.js";
+import { clientOf, isLoopback } from "../../../runtime/turns/client-address.js";
 import { candleChart, lineChart } from "../../../web/html/chart.js";
 import { el, renderDocument } from "../../../web/html/element.js";
 import { foreignName, unitsAmount } from "../../../web/html/format.js";

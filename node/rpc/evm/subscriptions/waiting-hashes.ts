@@ -1,6 +1,6 @@
 /** Who waits for which transactions: what a block means to them costs one look for each of its own. */
 import type { Hash32 } from "../../../../chain/hex.js";
-import type { ClientPlaces } from "../../../../runtime/http/connections/client-places.js";
+import type { ClientPlaces } from "../../../../runtime/turns/client-places.js";
 import { sharedPlaces } from "../../shared-places.js";
 import { RpcFault } from "../errors.js";
 
