@@ -1,17 +1,10 @@
-/**
- * `npm run test:faults`: shows that no fault loses or doubles money, and prints what was tried.
- *   --only N,...  only these numbers of the list
- *   --seed S      the decisions of an earlier run again (times are the machine's, and never repeat)
- *   --all         also the long lists on whole kits: every failpoint of every process under load,
- *                 frozen and killed processes, Redis that comes and goes
- * Ends in a table; exits 1 when anything of it failed.
- */
+/** `npm run test:faults`: shows that no fault loses or doubles money, and prints what was tried. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { SHOWN_ELSEWHERE } from "./testing/fault-list.mjs";
 import { runJest } from "./testing/jest.mjs";
+import { readFlags } from "./testing/program-flags.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
 
@@ -19,13 +12,25 @@ import { runSetup } from "./setup/setup-error.mjs";
 const ON_KITS = ["test/faults/watcher-crash"];
 const ON_KITS_LONG = ["test/faults/(failpoints|strikes|redis|consensus-crash)"];
 
-const { values } = parseArgs({
-  options: {
+const USAGE = `Usage: npm run test:faults -- [OPTIONS]
+
+Shows that no fault loses or doubles money. Ends in a table of what was tried; exits 1 when any of it failed.
+
+  --only N,...  only these numbers of the list
+  --seed N      the decisions of an earlier run again; times are the machine's, and never repeat
+  --all         also the long lists on whole kits: every failpoint of every process under load, frozen
+                and killed processes, Redis that comes and goes
+  --help        show this text`;
+
+const values = readFlags(
+  USAGE,
+  {
     only: { type: "string" },
     seed: { type: "string" },
     all: { type: "boolean", default: false },
   },
-});
+  ["only", "seed"],
+);
 const only = (values.only ?? "").split(",").filter(Boolean).map(Number);
 const seed = values.seed ?? String(Date.now() % 1_000_000_007);
 const isWanted = (number) => only.length === 0 || only.includes(number);

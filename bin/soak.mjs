@@ -1,22 +1,28 @@
-/**
- * `npm run test:soak`: rounds of random faults over real processes, each judged.
- *   --rounds N    how many (3)
- *   --seed S      the decisions of an earlier run again
- *   --at-once N   exchanges at a time (3)
- * The last line says how many payouts were paid once, doubled, missing or stuck; exits 1 for any.
- */
-import { parseArgs } from "node:util";
+/** `npm run test:soak`: rounds of random faults over real processes, each judged. */
 import { runJest } from "./testing/jest.mjs";
+import { readFlags } from "./testing/program-flags.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
 
-const { values } = parseArgs({
-  options: {
+const USAGE = `Usage: npm run test:soak -- [OPTIONS]
+
+Rounds of random faults over real processes, each judged. The last line says how many payouts were paid
+once, doubled, missing or stuck; exits 1 for any of the last three.
+
+  --rounds N    how many; default: 3
+  --seed N      the decisions of an earlier run again
+  --at-once N   exchanges at a time; default: 3
+  --help        show this text`;
+
+const values = readFlags(
+  USAGE,
+  {
     rounds: { type: "string", default: "3" },
     seed: { type: "string", default: String(Date.now() % 1_000_000_007) },
     "at-once": { type: "string", default: "3" },
   },
-});
+  ["rounds", "seed", "at-once"],
+);
 
 await runSetup(() =>
   prepare({ isDevWanted: true, say: (text) => console.log(`causeway: ${text}`) }),

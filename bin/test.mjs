@@ -1,22 +1,4 @@
-/**
- * `npm test`: installs and builds what is missing, then runs the tests.
- *   (no flag)    everything below test/ except test/browser, test/faults, test/soak, test/mesh
- *                and test/network
- *   --unit       test/unit, test/architecture and test/sim: no database, no process of the kit
- *   --services   what touches SQL or the queue, on a private PostgreSQL and Redis
- *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
- *   --network    test/network: networks of processes, followed by CometBFT's light client and asked
- *                by its Go client where Go is there to build them. With --long, also 500 blocks
- *                at 200 ms, 100 at 2 s, nodes that are killed, frozen, cut off, run twice or come
- *                back, what outsiders ask of a network, and a chain of 10,000 mixed transactions
- *                (CAUSEWAY_RECORDED) that the other engine executes again
- *   --browser    test/browser: explorer and console in a real Chromium, with axe-core
- *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run), and
- *                3,000 transactions built as other clients build them (300)
- *   --sim        the simulations at length: an economy of 10,000 blocks, 6,000 interleavings of the
- *                worker (1,000 and 600 in the usual run)
- * Further arguments go to jest. The last line is "N passed, N failed".
- */
+/** `npm test`: installs and builds what is missing, then runs the tests. */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -34,6 +16,29 @@ import { startPrivateServices } from "./testing/private-services.mjs";
 import { openTestFolder } from "./testing/test-folder.mjs";
 import { HALVES, MODES } from "./testing/test-modes.mjs";
 
+const USAGE = `Usage: npm test [-- OPTIONS]
+
+Installs and builds what is missing, then runs the tests. The last line is "N passed, N failed".
+
+  (no flag)    everything below test/ except test/browser, test/faults, test/soak, test/mesh
+               and test/network
+  --unit       test/unit, test/architecture and test/sim: no database, no process of the kit
+  --services   what touches SQL or the queue, on a private PostgreSQL and Redis
+  --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
+  --network    test/network: networks of processes, followed by CometBFT's light client and asked
+               by its Go client where Go is there to build them. With --long, also 500 blocks
+               at 200 ms, 100 at 2 s, nodes that are killed, frozen, cut off, run twice or come
+               back, what outsiders ask of a network, and a chain of 10,000 mixed transactions
+               (CAUSEWAY_RECORDED) that the other engine executes again
+  --browser    test/browser: explorer and console in a real Chromium, with axe-core
+  --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run), and
+               3,000 transactions built as other clients build them (300)
+  --sim        the simulations at length: an economy of 10,000 blocks, 6,000 interleavings of the
+               worker (1,000 and 600 in the usual run)
+  --help       show this text
+
+Further arguments go to jest.`;
+
 /** Progress lines; the longest files alone take minutes on a busy machine. */
 const REPORT_MS = 25_000;
 
@@ -42,6 +47,10 @@ const FLAGS = [...Object.keys(MODES).map((name) => `--${name}`), "--long"];
 
 const say = (text) => console.log(`causeway: ${text}`);
 const given = process.argv.slice(2);
+if (given.some((word) => word === "--help" || word === "-h")) {
+  console.log(USAGE);
+  process.exit(0);
+}
 const jestArguments = given.filter((word) => !FLAGS.includes(word));
 const hasOwnPaths = jestArguments.some((word) => !word.startsWith("-") && /[/.]/.test(word));
 const modes = Object.keys(MODES).filter((name) => given.includes(`--${name}`));

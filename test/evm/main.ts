@@ -31,18 +31,18 @@ Runs Ethereum's state tests (ethereum/tests, GeneralStateTests) for the fork Can
   --threads N      threads for them; default: one for each core
   --help           show this text`;
 
-const { values } = parseArgs({
-  options: {
-    fixtures: { type: "string", default: "test/evm/fixtures" },
-    engine: { type: "string", default: "causeway" },
-    only: { type: "string", default: "" },
-    programs: { type: "string" },
-    kind: { type: "string", default: "both" },
-    seed: { type: "string", default: "1" },
-    threads: { type: "string", default: String(availableParallelism()) },
-    help: { type: "boolean", default: false },
-  },
-});
+const OPTIONS = {
+  fixtures: { type: "string", default: "test/evm/fixtures" },
+  engine: { type: "string", default: "causeway" },
+  only: { type: "string", default: "" },
+  programs: { type: "string" },
+  kind: { type: "string", default: "both" },
+  seed: { type: "string", default: "1" },
+  threads: { type: "string", default: String(availableParallelism()) },
+  help: { type: "boolean", default: false },
+} as const;
+
+const values = readFlags();
 const create = ENGINES[values.engine];
 const [count, firstSeed, threads] = [values.programs ?? "1", values.seed, values.threads].map(
   (text) => (/^[1-9][0-9]{0,9}$/.test(text) ? Number(text) : 0),
@@ -67,6 +67,16 @@ if (values.help) {
   process.exitCode = 2;
 } else {
   process.exitCode = (await runAll(create)) ? 0 : 1;
+}
+
+/** What it does not know is told with what there is. */
+function readFlags() {
+  try {
+    return parseArgs({ options: OPTIONS }).values;
+  } catch (error) {
+    console.error(`causeway: ${errorMessage(error)}\n\n${USAGE}`);
+    return process.exit(2);
+  }
 }
 
 /** An archive has to be unpacked first. */

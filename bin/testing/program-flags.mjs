@@ -1,0 +1,37 @@
+/** Flags of the programs beside `npm test`: what one does not know is told with what there is, not by a stack. */
+import { parseArgs } from "node:util";
+
+/**
+ * Reads the words behind a program's name. `--help` shows the usage and ends the process with 0; what is not
+ * known, or cannot be meant, ends it with 2.
+ * @param usage what there is, as text
+ * @param options as `parseArgs` of node:util takes them
+ * @param wholeNumbers names of those that are whole numbers from 1 on, or lists of them with commas between
+ * @returns the values by their names
+ */
+export function readFlags(usage, options, wholeNumbers = []) {
+  const refuse = (text) => {
+    console.error(`causeway: ${text}\n\n${usage}`);
+    process.exit(2);
+  };
+  const values = parsed(options, refuse);
+  if (values.help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  for (const name of wholeNumbers) {
+    const numbers = values[name]?.split(",") ?? [];
+    if (numbers.every((text) => /^[1-9][0-9]{0,9}$/.test(text))) continue;
+    refuse(`--${name} is made of whole numbers from 1 on, not "${values[name]}"`);
+  }
+  return values;
+}
+
+function parsed(options, refuse) {
+  try {
+    return parseArgs({ options: { ...options, help: { type: "boolean", short: "h" } } }).values;
+  } catch (error) {
+    // In words that name the flag, and how to write what was meant.
+    return refuse(error.message);
+  }
+}
