@@ -236,8 +236,10 @@ export function metaKey(name: string): Buffer {
 export function storeDamaged(folder: string, reason: string, cause?: unknown): StoreError {
   return new StoreError(
     "STORE_CORRUPT",
-    `the store in ${folder} is damaged (${reason}): delete this folder and the node syncs again ` +
-      "from the network or a snapshot, or put a backup in its place; a validator keeps its " +
+    `the store in ${folder} is damaged (${reason}): move this folder away and the node syncs ` +
+      "again from the network or a snapshot, or put a backup in its place; a chain with a single " +
+      "validator has no other copy: there put data/chain, data/cs.wal and " +
+      "data/priv_validator_state.json of one moment back; a validator of several keeps its " +
       "data/priv_validator_state.json whatever happens",
     { details: { folder, reason }, cause },
   );

@@ -65,6 +65,6 @@ it("a node ends when it reads a record with a flipped bit, and says which and wh
   expect(await second.ended).toBe(1);
   const words = second.output() + second.errors();
   expect(words).toContain("a record of account");
-  expect(words).toContain("delete this folder and the node syncs again");
+  expect(words).toContain("move this folder away and the node syncs again");
   fs.rmSync(path.dirname(out), { recursive: true });
 });

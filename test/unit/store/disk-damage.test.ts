@@ -98,7 +98,9 @@ describe("a flipped bit", () => {
         expect(fault).toMatchObject({ code: "STORE_CORRUPT" });
         expect(String(fault)).toContain(folder);
         expect(String(fault)).toContain(`a record of ${space}, key 0x`);
-        expect(String(fault)).toContain("delete this folder and the node syncs again");
+        expect(String(fault)).toContain("move this folder away and the node syncs again");
+        expect(String(fault)).toContain("a chain with a single validator has no other copy");
+        expect(String(fault)).not.toContain("delete");
         expect(String(fault)).toContain("priv_validator_state.json");
       }
       expect([space, told.length]).toEqual([space, 1]);
