@@ -3,11 +3,11 @@
  * changed by a person, and one that is the same was not, whatever came into force since by other homes.
  */
 import { readFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { errorCode } from "../chain/errors.js";
 import type { NextPolicy } from "../ledger/policy/policy-store.js";
 import { replaceFile, SECRET_MODE } from "../runtime/files/durable-file.js";
+import { makeFolders } from "../runtime/files/folder.js";
 import { WorkerError } from "./errors.js";
 
 /** A policy by its hash, and the activation by which it is in force. */
@@ -48,7 +48,7 @@ export function readPolicyMark(file: string): PolicyMark | undefined {
 
 /** Remembers durably. Throws the system's fault. */
 export async function writePolicyMark(file: string, { hash, id, next }: PolicyMark): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolders(dirname(file));
   await replaceFile(file, `${JSON.stringify({ hash, id, next })}\n`, SECRET_MODE);
 }
 

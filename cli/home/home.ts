@@ -5,6 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { killSwitchPath, policyPath } from "../../ledger/policy/policy-paths.js";
 import type { Environment } from "../../runtime/config/config.js";
+import { giveFolder } from "../../runtime/files/owner.js";
 import { cannotWrite, CliError, fileCause, systemCode } from "../errors.js";
 import { LOGS_MODE } from "./append-log.js";
 
@@ -113,12 +114,13 @@ export function resolveHome(flag: string | undefined, env: Environment): string 
  */
 export async function createHomeFolders(paths: HomePaths): Promise<void> {
   const passable = process.getuid?.() === 0 ? 0o711 : 0o700;
-  await createFolders([
-    [paths.home, passable],
+  await createFolders([[paths.home, passable]]);
+  const inside = [
     [paths.config, 0o700],
     [paths.data, passable],
     [paths.logs, LOGS_MODE],
-  ]);
+  ] as const;
+  await createFolders(inside, giveFolder);
 }
 
 /**
@@ -126,7 +128,11 @@ export async function createHomeFolders(paths: HomePaths): Promise<void> {
  * @throws HOME_UNUSABLE naming folder and cause
  */
 export async function createNodeFolders(paths: HomePaths): Promise<void> {
-  await createFolders([paths.home, paths.config, paths.data].map((folder) => [folder, 0o700]));
+  await createFolders([[paths.home, 0o700]]);
+  await createFolders(
+    [paths.config, paths.data].map((folder) => [folder, 0o700]),
+    giveFolder,
+  );
 }
 
 /**
@@ -138,17 +144,23 @@ export async function createOpenFolder(folder: string): Promise<void> {
 }
 
 /**
- * Creates a folder below a home that only its owner may enter.
+ * Creates a folder below a home that only its owner may enter, whoever types the command as root.
  * @throws HOME_UNUSABLE naming folder and cause
  */
 export async function createSecretFolder(folder: string): Promise<void> {
-  await createFolders([[folder, 0o700]]);
+  await createFolders([[folder, 0o700]], giveFolder);
 }
 
-async function createFolders(folders: readonly (readonly [string, number])[]): Promise<void> {
+/** @param whose what gives a folder that was made to somebody else: what lies in a home is its owner's */
+async function createFolders(
+  folders: readonly (readonly [string, number])[],
+  whose: (folder: string) => void = () => undefined,
+): Promise<void> {
   for (const [folder, mode] of folders) {
     try {
-      if (await createFolder(folder)) await chmod(folder, mode);
+      if (!(await createFolder(folder))) continue;
+      await chmod(folder, mode);
+      whose(folder);
     } catch (cause) {
       if (cause instanceof CliError) throw cause;
       throw new CliError(

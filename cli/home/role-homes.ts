@@ -15,6 +15,7 @@ import {
 } from "../../ledger/roles.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { EMBEDDED_POSTGRES_DATABASE } from "../../runtime/config/service-urls.js";
+import { makeFolders } from "../../runtime/files/folder.js";
 import { readChainOrigin } from "./network/chain-origin.js";
 import { CliError, fileCause } from "../errors.js";
 import { createFileOnce, SECRET_MODE } from "./home-file.js";
@@ -207,7 +208,7 @@ export const ROLE_NAMES: readonly string[] = Object.keys(ROLE_FILES);
  */
 export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<readonly string[]> {
   await inHome(paths.home, async () => {
-    await mkdir(join(paths.home, ROLE_PASSWORDS), { recursive: true, mode: 0o700 });
+    makeFolders(join(paths.home, ROLE_PASSWORDS));
     for (const name of SHARED_SECRETS) {
       await createFileOnce(join(paths.home, name), createSecretLine(), SECRET_MODE);
     }

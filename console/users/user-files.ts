@@ -3,13 +3,13 @@
  * may do is the ledger's to say: it has the user's API key, and revoking that ends the user. The file
  * only says how the key is opened.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { AppError, errorCode } from "../../chain/errors.js";
 import { createFileOnce, replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
-import { syncFolder } from "../../runtime/files/folder.js";
+import { makeFolders, syncFolder } from "../../runtime/files/folder.js";
 import { CONSOLE_ROLES } from "./roles.js";
 
 /** A file that cannot be used. */
@@ -122,7 +122,7 @@ function unreadable(file: string, cause?: unknown): UserFileError {
 
 /** Writes a new user. @returns false where the name is taken; throws the system's fault */
 export function createUser(home: string, user: ConsoleUser): boolean {
-  mkdirSync(folderOf(home), { recursive: true, mode: 0o700 });
+  makeFolders(folderOf(home));
   return createFileOnce(fileOf(home, user.name), encode(user), SECRET_MODE);
 }
 

@@ -2,11 +2,12 @@
  * What a home remembers of its ledger: which one it is and how far it was told to others. The
  * database may come back from an older backup, or not at all; this file beside it does not follow.
  */
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
+import { makeFolders } from "../../runtime/files/folder.js";
 import { awaitLockFile, type HeldLock, LockHeldError } from "../../runtime/files/lock-file.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import { limitedSignal } from "../../runtime/process/task.js";
@@ -127,7 +128,7 @@ export class HomeMark {
     const { signal } = new AbortController();
     try {
       await this.#dropLock();
-      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+      makeFolders(dirname(this.#path));
       this.#lock = await awaitLockFile(`${this.#path}.lock`, { patience, signal });
     } catch (cause) {
       throw unusable(this.#path, "written", cause);

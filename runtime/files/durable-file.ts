@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import {
   closeSync,
   fchmodSync,
+  fchownSync,
   fsyncSync,
   linkSync,
   openSync,
@@ -17,6 +18,7 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { errorCode } from "../../chain/errors.js";
 import { syncFolder, syncFolderSync } from "./folder.js";
+import { give, heirOf } from "./owner.js";
 
 /** Mode of every file with a secret: only the owner reads it. */
 export const SECRET_MODE = 0o600;
@@ -28,9 +30,9 @@ export const PLAIN_MODE = 0o644;
 const WRITE_CHARACTERS = 262_144;
 
 /**
- * Replaces a file's content; a crash leaves the former content or the new one, never a part, and
- * the new one is on disk when the promise resolves. Throws the system's fault, with nothing left
- * beside the file.
+ * Replaces a file's content, and leaves it whose it was; a crash leaves the former content or the new one,
+ * never a part, and the new one is on disk when the promise resolves. Throws the system's fault, with nothing
+ * left beside the file.
  */
 export async function replaceFile(
   file: string,
@@ -40,6 +42,7 @@ export async function replaceFile(
   const draft = draftOf(file);
   try {
     await fill(await open(draft, "wx", mode), async (handle) => {
+      give(heirOf(file), ({ uid, gid }) => fchownSync(handle.fd, uid, gid));
       // The process' mask may have taken bits away.
       await handle.chmod(mode);
       await handle.writeFile(content);
@@ -65,19 +68,21 @@ export async function writeNewFile(file: string, content: Uint8Array): Promise<v
  * touched, and of two processes at once one wins. What pieces throw is thrown, with nothing left. In a
  * folder that may not be listed its name cannot be forced to disk, and is there all the same.
  * @param options `isPassing`: not forced to disk, for what says nothing after a power cut, as a
- *   lock; after one it may be gone or empty
+ *   lock; after one it may be gone or empty. `former`: what it takes the place of, under the name that this
+ *   has by now; the file is given to the same owner
  * @returns false where a file was there already; throws the system's fault otherwise
  */
 export function createFileOnce(
   file: string,
   content: string | Iterable<string>,
   mode: number,
-  { isPassing = false }: { readonly isPassing?: boolean } = {},
+  { isPassing = false, former }: { readonly isPassing?: boolean; readonly former?: string } = {},
 ): boolean {
   const draft = draftOf(file);
   try {
     const handle = openSync(draft, "wx", mode);
     try {
+      give(heirOf(file, former), ({ uid, gid }) => fchownSync(handle, uid, gid));
       fchmodSync(handle, mode);
       for (const piece of typeof content === "string" ? [content] : gathered(content)) {
         writeFileSync(handle, piece);
@@ -129,7 +134,7 @@ export async function exchangeFile(
   }
   let isDone = false;
   try {
-    isDone = isSame(taken) && createFileOnce(file, content, mode);
+    isDone = isSame(taken) && createFileOnce(file, content, mode, { former: taken });
     return isDone;
   } finally {
     if (!isDone) giveBack(taken, file);

@@ -3,27 +3,41 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
+import { giveFolder } from "./owner.js";
 
 /** A folder is not there and cannot be made; the message names it and the cause. */
 export class FolderError extends AppError<"FOLDER_UNUSABLE"> {}
 
 /**
- * Makes a folder, and those above it, where they are missing; only the owner may enter, and they
- * are on disk afterwards. Step by step, because Node's recursive mkdir calls a read-only file
- * system ENOENT, and never returns where a file system itself refuses with ENOENT, such as /proc.
+ * Makes a folder, and those above it, where they are missing, as `makeFolders` does.
  * @throws FOLDER_UNUSABLE
  */
 export function ensureFolder(folder: string): void {
-  if (existsSync(folder)) return;
-  if (dirname(folder) !== folder) ensureFolder(dirname(folder));
   try {
-    mkdirSync(folder, { mode: 0o700 });
-    syncFolderSync(dirname(folder));
+    makeFolders(folder);
   } catch (cause) {
-    if (errorCode(cause) === "EEXIST") return;
     const message = `cannot create the folder ${folder}: ${errorMessage(cause)}`;
     throw new FolderError("FOLDER_UNUSABLE", message, { cause, details: { folder } });
   }
+}
+
+/**
+ * Makes a folder, and those above it, where they are missing; only the owner may enter, who is that of the
+ * folder above where root makes them, and they are on disk afterwards. Step by step, because Node's
+ * recursive mkdir calls a read-only file system ENOENT, and never returns where a file system itself refuses
+ * with ENOENT, such as /proc. Throws the system's fault.
+ */
+export function makeFolders(folder: string): void {
+  if (existsSync(folder)) return;
+  if (dirname(folder) !== folder) makeFolders(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if (errorCode(error) === "EEXIST") return;
+    throw error;
+  }
+  giveFolder(folder);
+  syncFolderSync(dirname(folder));
 }
 
 /**
