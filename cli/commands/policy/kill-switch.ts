@@ -102,7 +102,7 @@ export async function runSetSwitch(
   const told = await tellLedger(command, state, { how: isLowered ? AT_ONCE : TO_STOP });
   if ("sentence" in told) {
     const untold = `The ledger could not be told (${told.sentence})`;
-    if (homeFault !== undefined) throw alsoUntold(homeFault, untold);
+    if (homeFault !== undefined) throw withMore(homeFault, untold);
     const obeyed = stops(level, "stop-sign") ? OBEYED_BY : `this home alone is at ${level}`;
     const kept = isLowered ? "this home stays as it was" : obeyed;
     return refuse(command, `${untold}: ${kept}.${told.isPassing ? " Try again." : ""}`);
@@ -140,7 +140,11 @@ export async function runLiftSwitch(
   return lowerHome(command, looked, { state, homeBefore, ledgerBefore: told.before });
 }
 
-/** The file, where it is what was looked at. @returns 0, or 1 where somebody has set it meanwhile */
+/**
+ * The file, where it is what was looked at, behind the ledger.
+ * @returns 0, or 1 where somebody has set it meanwhile
+ * @throws HOME_UNUSABLE where it cannot be written and stops more; it says that the ledger is lowered already
+ */
 async function lowerHome(
   command: LedgerCommand,
   looked: string,
@@ -153,11 +157,19 @@ async function lowerHome(
     homeFault = cannotWrite(file, cause);
     // One that stops no more than this need not be written.
     const now = readHome(command);
-    if ("fault" in now || stricter(state, now.state) !== state) throw homeFault;
+    if ("fault" in now || stricter(state, now.state) !== state) {
+      const kept = `this home still stops: ${placeLine(now)}`;
+      throw withMore(homeFault, `${loweredAlready(state)}; ${kept}`);
+    }
     return lookAtKillSwitchFile(file) === looked;
   });
   if (isLowered) return report(command, change, homeFault);
-  return refuse(command, setMeanwhile(readHome(command)));
+  return refuse(command, `${setMeanwhile(readHome(command))} ${loweredAlready(state)}.`);
+}
+
+/** What must not be missed where only half of it could be done. */
+function loweredAlready({ level }: KillSwitchState): string {
+  return `The ledger is at ${level} already, and workers of other homes go by it`;
 }
 
 function setMeanwhile(now: Place): string {
@@ -205,9 +217,9 @@ async function raiseHome(
   }
 }
 
-/** What was to be told in two places, and could be in neither. */
-function alsoUntold({ code, message, retriable, cause }: CliError, untold: string): CliError {
-  return new CliError(code, `${message} ${untold}.`, { retriable, cause });
+/** A fault of the home with what became of the ledger. */
+function withMore({ code, message, retriable, cause }: CliError, more: string): CliError {
+  return new CliError(code, `${message} ${more}.`, { retriable, cause });
 }
 
 /** What was set, and what both places said before. */

@@ -397,6 +397,28 @@ describe("causeway killswitch", () => {
     rmSync(base, { recursive: true });
   });
 
+  it("says of a home that cannot be written, and still stops, that the ledger is lowered already", async () => {
+    const base = home;
+    home = readOnlyHome(base);
+    const stopped = { level: "stop-broadcast", reason: "drill", by: "ann", at: undefined } as const;
+    writeFileSync(killSwitchPath(home), encodeKillSwitch(stopped));
+    const words = (at: string, place: string) =>
+      new RegExp(
+        `Cannot write .*kill-switch.json.* ${at}, .*other homes .* this home still stops: ${place}`,
+      );
+    const lowered = runSetSwitch(owner(), { ...terms, level: "stop-new" });
+    await expect(lowered).rejects.toMatchObject({
+      code: "HOME_UNUSABLE",
+      message: expect.stringMatching(words("The ledger is at stop-new already", "stop-broadcast")),
+    });
+    expect((await readKillSwitch(house.database)).level).toBe("stop-new");
+    await expect(runLiftSwitch(owner(), terms)).rejects.toMatchObject({
+      message: expect.stringMatching(words("The ledger is at none already", "stop-broadcast")),
+    });
+    expect((await readKillSwitch(house.database)).level).toBe("none");
+    rmSync(base, { recursive: true });
+  });
+
   it("is lifted in a home that was stopped through its API by a word there, of which all tell", async () => {
     const worker = makeHome();
     const file = killSwitchPath(worker);
