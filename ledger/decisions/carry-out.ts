@@ -385,6 +385,7 @@ export async function assertBooked(tx: Sql, terms: DecisionTerms): Promise<void>
   if (known.length === 0) {
     throw new LedgerError("INVALID_DECISION", `no asset of this ledger is called ${asset}`);
   }
+  await assertOfItsAsset(tx, terms);
   await assertOfNoMove(tx, terms);
   if (terms.height === undefined) return;
   const { height } = await readCursor(tx);
@@ -392,6 +393,30 @@ export async function assertBooked(tx: Sql, terms: DecisionTerms): Promise<void>
   throw new LedgerError(
     "INVALID_DECISION",
     `block ${terms.height} is not booked yet: the ledger is at block ${height}`,
+  );
+}
+
+/** Keys by which the runbooks make a withdrawal good, with its id (docs/rotation.md, docs/restore.md). */
+const MAKES_GOOD = /^(?:lost-key|found-key|by-hand):(.+)$/;
+
+/**
+ * A token is named by an option that is easily left out, and as many units of coins are worth something else.
+ * @throws INVALID_DECISION where the key names a withdrawal that is of another asset
+ */
+async function assertOfItsAsset(
+  tx: Sql,
+  { key, asset = NATIVE_ASSET }: Terms<"adjust">,
+): Promise<void> {
+  const [, id] = MAKES_GOOD.exec(key) ?? [];
+  if (id === undefined) return;
+  const [row] = await tx.query<{ readonly asset: string }>(
+    `SELECT asset FROM withdrawal WHERE id = $1`,
+    [id],
+  );
+  if (row === undefined || row.asset === asset) return;
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `${id} is a withdrawal of ${row.asset}, not of ${asset}: say --asset ${row.asset}`,
   );
 }
 

@@ -230,6 +230,35 @@ describe("decisions about the books", () => {
     },
   );
 
+  it.each(["false", "true"])(
+    "make a withdrawal good in what it was of, with two persons: %s",
+    async (twoPersons) => {
+      const token = parseAddress(testAddress(0x70c3));
+      desk.chain.token = token;
+      desk.tokens = [{ contractAddress: token, symbol: "PLAIN", decimals: 18 }];
+      await desk.watch();
+      await desk.register("alice");
+      const sides = ["--debit", "expense:write_off", "--credit", "liability:customer:alice"];
+      const adjust = (key: string, ...asset: string[]) => {
+        const terms = ["--key", key, "--amount-atoken", "5", ...asset, ...sides];
+        return desk.causeway("ledger", "adjust", ...terms, ...REASON);
+      };
+      await adjust("opening", "--asset", "PLAIN");
+      const wish = { key: "w", customer: "alice", to: STRANGER, amountAtoken: 5n };
+      const { id } = await desk.request({ ...wish, asset: "PLAIN" });
+      desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = twoPersons;
+      for (const kind of ["lost-key", "found-key", "by-hand"]) {
+        await expect(adjust(`${kind}:${id}`)).rejects.toMatchObject({
+          code: "INVALID_DECISION",
+          message: `${id} is a withdrawal of PLAIN, not of TOKEN: say --asset PLAIN`,
+        });
+      }
+      // What names no withdrawal of this ledger is the person's own word.
+      expect((await adjust("lost-key:of-the-HSM")).code).toBe(0);
+      expect((await adjust(`lost-key:${id}`, "--asset", "PLAIN")).code).toBe(0);
+    },
+  );
+
   it("are shown to the second person as they are, whatever is in their reasons", async () => {
     desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
     await desk.watch();
