@@ -16,7 +16,7 @@ import { badOption, readGenesisOption } from "../audit/options.js";
 import type { AuditBalanceOptions, VerifyBalanceOptions } from "../audit/words.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
-import { createFileOnce } from "../home/home-file.js";
+import { createNamedFile } from "../home/home-file.js";
 import { shellWord } from "../where-next.js";
 
 /** The file holds nothing secret. */
@@ -83,7 +83,7 @@ async function writeProof(
   const file = resolve(
     options.out ?? `balance-${toChecksumAddress(address)}-${bundle.height}.json`,
   );
-  if (!(await createFileOnce(file, text, FILE_MODE))) {
+  if (!(await createNamedFile(file, text, FILE_MODE))) {
     throw new AuditError("BAD_OPTION", `${file} is there already: choose another with --out.`);
   }
   return { file, proven };

@@ -26,7 +26,7 @@ import { createApiKey, revokeApiKey } from "../../ledger/access/api-keys.js";
 import { LedgerError } from "../../ledger/errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { cannotWrite, CliError, sentenceOf, systemCode } from "../errors.js";
-import { createFileOnce } from "../home/home-file.js";
+import { createNamedFile } from "../home/home-file.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 
@@ -242,7 +242,7 @@ async function writePassword(
   { name, password }: { readonly name: string; readonly password: string },
 ): Promise<void> {
   const again = `causeway console user reset ${name} --out FILE`;
-  const isNew = await createFileOnce(out, `${password}\n`, SECRET_MODE).catch((cause: unknown) => {
+  const isNew = await createNamedFile(out, `${password}\n`, SECRET_MODE).catch((cause: unknown) => {
     const lost = "The user is made, and nobody has the password";
     throw new CliError("HOME_UNUSABLE", `${sentenceOf(cause)} ${lost}: ${again}.`, { cause });
   });

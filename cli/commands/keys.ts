@@ -16,7 +16,7 @@ import { KEY_LIFE_MS } from "../../ledger/access/key-ring.js";
 import { parseScopes } from "../../ledger/access/scopes.js";
 import type { RequestVerifier } from "../../runtime/http/signed-request.js";
 import { CliError } from "../errors.js";
-import { createFileOnce } from "../home/home-file.js";
+import { createNamedFile } from "../home/home-file.js";
 import { lastIfFull, type PageOptions, readPage } from "../list-page.js";
 import { causewayCommand } from "../where-next.js";
 import { readWholeNumber } from "../whole-number.js";
@@ -112,7 +112,7 @@ export async function runCreateKey(
 }
 
 async function writeKeyFile(out: string, secrets: readonly string[]): Promise<void> {
-  if (await createFileOnce(out, `${secrets.join("\n")}\n`, SECRET_MODE)) return;
+  if (await createNamedFile(out, `${secrets.join("\n")}\n`, SECRET_MODE)) return;
   throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
 }
 

@@ -35,6 +35,23 @@ export async function createFileOnce(
   }
 }
 
+/**
+ * Creates a file whole that a person has named, as with `--out`; it is that person's, whoever has the folder.
+ * @returns false where a file was there already
+ * @throws HOME_UNUSABLE naming folder and cause
+ */
+export async function createNamedFile(
+  path: string,
+  content: string,
+  mode: number,
+): Promise<boolean> {
+  try {
+    return durable.createFileOnce(path, content, mode, { isMakers: true });
+  } catch (cause) {
+    throw cannotWrite(path, cause);
+  }
+}
+
 /** A file that is created with others. */
 export interface NewFile {
   readonly path: string;

@@ -234,13 +234,14 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
     );
     leftOut.push(...left.map(({ name }) => `${role}/${name}`));
     await inHome(home, async () => {
+      await mkdir(folder, { recursive: true });
       for (const part of [".", "config", "data", "logs"]) {
-        await mkdir(join(home, part), { recursive: true });
+        makeFolders(join(home, part));
         await chmod(join(home, part), 0o700);
       }
       const made = isMade ? [] : initial.filter((file) => !left.includes(file));
       for (const { name, content } of [...made, ...others]) {
-        await mkdir(dirname(join(home, name)), { recursive: true, mode: 0o700 });
+        makeFolders(dirname(join(home, name)));
         await createFileOnce(join(home, name), await content(paths), SECRET_MODE);
       }
     });

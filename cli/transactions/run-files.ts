@@ -2,7 +2,7 @@
 import { decodeMessage, encodeMessage } from "../../chain/protobuf/codec.js";
 import { MessageReader } from "../../chain/protobuf/values.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
-import { createFileOnce } from "../home/home-file.js";
+import { createNamedFile } from "../home/home-file.js";
 import { print } from "../queries/run.js";
 import { readText } from "./commands/staking.js";
 import {
@@ -49,7 +49,7 @@ export async function runSign(context: TxContext, file: string, flags: Flags): P
   const json = signedJson(types, bytes);
   const out = flagText(flags, "outputDocument");
   if (out === undefined) context.print(json);
-  else if (!(await createFileOnce(out, `${json}\n`, FILE_MODE))) {
+  else if (!(await createNamedFile(out, `${json}\n`, FILE_MODE))) {
     throw usage(`${out} is there already: choose another file for --output-document.`);
   }
   return 0;

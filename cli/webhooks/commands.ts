@@ -23,7 +23,7 @@ import { parseTarget } from "../../runtime/http/outgoing/guarded-post.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 import { CliError } from "../errors.js";
-import { createFileOnce } from "../home/home-file.js";
+import { createNamedFile } from "../home/home-file.js";
 import { lastIfFull, type PageOptions, readPage } from "../list-page.js";
 import { causewayCommand } from "../where-next.js";
 import { readWholeNumber } from "../whole-number.js";
@@ -190,7 +190,7 @@ async function showSecret(
 }
 
 async function writeSecretFile(out: string, secret: string): Promise<void> {
-  if (await createFileOnce(out, `${secret}\n`, SECRET_MODE)) return;
+  if (await createNamedFile(out, `${secret}\n`, SECRET_MODE)) return;
   throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
 }
 

@@ -6,7 +6,6 @@ import { randomUUID } from "node:crypto";
 import {
   closeSync,
   fchmodSync,
-  fchownSync,
   fsyncSync,
   linkSync,
   openSync,
@@ -18,7 +17,7 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { errorCode } from "../../chain/errors.js";
 import { syncFolder, syncFolderSync } from "./folder.js";
-import { give, heirOf } from "./owner.js";
+import { giveFile, heirOf } from "./owner.js";
 
 /** Mode of every file with a secret: only the owner reads it. */
 export const SECRET_MODE = 0o600;
@@ -42,10 +41,10 @@ export async function replaceFile(
   const draft = draftOf(file);
   try {
     await fill(await open(draft, "wx", mode), async (handle) => {
-      give(heirOf(file), ({ uid, gid }) => fchownSync(handle.fd, uid, gid));
       // The process' mask may have taken bits away.
       await handle.chmod(mode);
       await handle.writeFile(content);
+      giveFile(handle.fd, heirOf(file));
     });
     await rename(draft, file);
     await syncFolder(dirname(file));
@@ -63,36 +62,45 @@ export async function writeNewFile(file: string, content: Uint8Array): Promise<v
   await fill(await open(file, "wx", SECRET_MODE), (handle) => handle.writeFile(content));
 }
 
+/** How a file is created. */
+interface CreateOptions {
+  readonly isPassing?: boolean;
+  readonly former?: string;
+  readonly isMakers?: boolean;
+}
+
 /**
  * Creates a file whole if the name is free, on disk when it returns; an existing file is never
  * touched, and of two processes at once one wins. What pieces throw is thrown, with nothing left. In a
  * folder that may not be listed its name cannot be forced to disk, and is there all the same.
  * @param options `isPassing`: not forced to disk, for what says nothing after a power cut, as a
  *   lock; after one it may be gone or empty. `former`: what it takes the place of, under the name that this
- *   has by now; the file is given to the same owner
+ *   has by now; the file is given to the same owner. `isMakers`: it stays whose process this is, whoever has
+ *   the folder
  * @returns false where a file was there already; throws the system's fault otherwise
  */
 export function createFileOnce(
   file: string,
   content: string | Iterable<string>,
   mode: number,
-  { isPassing = false, former }: { readonly isPassing?: boolean; readonly former?: string } = {},
+  { isPassing = false, former, isMakers = false }: CreateOptions = {},
 ): boolean {
   const draft = draftOf(file);
+  const heir = isMakers ? undefined : heirOf(file, former);
   try {
     const handle = openSync(draft, "wx", mode);
     try {
-      give(heirOf(file, former), ({ uid, gid }) => fchownSync(handle, uid, gid));
       fchmodSync(handle, mode);
       for (const piece of typeof content === "string" ? [content] : gathered(content)) {
         writeFileSync(handle, piece);
       }
       if (!isPassing) fsyncSync(handle);
+      // A hard link fails when the target exists, so two starts at once cannot overwrite a key.
+      linkSync(draft, file);
+      giveFile(handle, heir);
     } finally {
       closeSync(handle);
     }
-    // A hard link fails when the target exists, so two starts at once cannot overwrite a key.
-    linkSync(draft, file);
     if (!isPassing) forceName(file);
     return true;
   } catch (error) {

@@ -2,7 +2,16 @@
  * Whose a file or a folder is that root makes in what is somebody else's. A command that is typed as root in
  * a home of another user must leave nothing there that this user's processes cannot read or replace.
  */
-import { lchownSync, lstatSync, type Stats, statSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fchownSync,
+  lstatSync,
+  openSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 import { dirname } from "node:path";
 
 /** User and group, by their numbers. */
@@ -23,23 +32,48 @@ export function heirOf(file: string, former = file): Owner | undefined {
   return heirAfter(ownerBy(lstatSync, former) ?? ownerBy(statSync, dirname(file)));
 }
 
-/** Gives a folder that this process has just made to whoever has the one above it. */
-export function giveFolder(folder: string): void {
-  if (process.getuid?.() !== 0) return;
-  const owner = heirAfter(ownerBy(statSync, dirname(folder)));
-  give(owner, ({ uid, gid }) => lchownSync(folder, uid, gid));
+/**
+ * Gives a file away, the last that is done with it: a root without all of root's rights may do nothing more
+ * with what is another's. Where it may not even give, the file stays its own, which is better than none.
+ * @param handle of the open file: its name may be another's by now
+ */
+export function giveFile(handle: number, owner: Owner | undefined): void {
+  if (owner === undefined) return;
+  try {
+    fchownSync(handle, owner.uid, owner.gid);
+  } catch {
+    // See above.
+  }
 }
 
 /**
- * Gives what was just made away. Where the system does not let root do that, as in a container without the
- * right, it stays root's: that is still better than nothing written.
+ * Gives a folder that this process has just made to whoever has the one above it; not where this process
+ * could not use it any more then.
  */
-export function give(owner: Owner | undefined, change: (owner: Owner) => void): void {
+export function giveFolder(folder: string): void {
+  const owner =
+    process.getuid?.() === 0 ? heirAfter(ownerBy(statSync, dirname(folder))) : undefined;
   if (owner === undefined) return;
+  let handle: number | undefined;
   try {
-    change(owner);
+    // What has taken its name since, such as a link, is not given away.
+    const { O_DIRECTORY, O_NOFOLLOW, R_OK, W_OK, X_OK } = constants;
+    handle = openSync(folder, O_DIRECTORY | O_NOFOLLOW);
+    fchownSync(handle, owner.uid, owner.gid);
+    if (!isOpenTo(folder, R_OK | W_OK | X_OK)) fchownSync(handle, 0, process.getgid?.() ?? 0);
   } catch {
-    // See above; a fault of the disk is told by what is written next.
+    // It stays root's, as files do; a fault of the disk is told by what is written next.
+  } finally {
+    if (handle !== undefined) closeSync(handle);
+  }
+}
+
+function isOpenTo(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
   }
 }
 

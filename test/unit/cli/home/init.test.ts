@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import {
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -16,10 +17,13 @@ import { homePaths, type HomePaths, resolveHome } from "../../../../cli/home/hom
 import { KIT_CONFIG_FILES } from "../../../../cli/home/kit-config.js";
 import { initHome, type InitOptions, isInitialised } from "../../../../cli/home/init.js";
 import { writeRoleHomes } from "../../../../cli/home/role-homes.js";
+import { itForRoot } from "../../../helpers/for-root.js";
 import { loadNodeId } from "../../../../node/consensus/signing/validator-key.js";
 import { parseGenesis } from "../../../../node/settings/genesis.js";
 import { firstModuleParams, parseModuleParams } from "../../../../node/settings/module-params.js";
 import { defineConfigFile, field, readPortOffset } from "../../../../runtime/config/config.js";
+
+const forRoot = itForRoot();
 
 const folders: string[] = [];
 
@@ -240,6 +244,23 @@ describe("init", () => {
     expect(readdirSync(config).filter((name) => name.startsWith("hot-wallet"))).toEqual([
       "hot-wallet.json",
     ]);
+  });
+
+  forRoot("gives what is new in a role's home to whoever has the folder", async () => {
+    const paths = newPaths();
+    await initHome({ ...optionsFor(paths), configFiles: KIT_CONFIG_FILES });
+    const folder = join(paths.home, "roles");
+    await writeRoleHomes(paths, folder);
+    const config = join(folder, "withdrawal-worker", "config");
+    chownSync(config, 1_234_567, 1_234_567);
+    mkdirSync(join(paths.config, "wallets"));
+    const further = JSON.stringify({ address: `0x${"0f".repeat(20)}` });
+    writeFileSync(join(paths.config, "wallets", "further.json"), further);
+    await writeRoleHomes(paths, folder);
+    const owners = ["wallets", "wallets/further.json"].map(
+      (name) => statSync(join(config, name)).uid,
+    );
+    expect(owners).toEqual([1_234_567, 1_234_567]);
   });
 
   it("puts no copy of the first day in the place of what stood in a role's home later", async () => {

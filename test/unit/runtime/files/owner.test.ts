@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "@jest/globals";
 import { createHomeFolders, createSecretFolder, homePaths } from "../../../../cli/home/home.js";
+import { createNamedFile } from "../../../../cli/home/home-file.js";
 import {
   createFileOnce,
   exchangeFile,
@@ -65,6 +66,12 @@ forRoot("files and folders are given to whoever has the file before, or the fold
   expect(ownerOf("config/wallets")).toEqual(folder);
   expect(ownerOf("logs")).toEqual(folder);
   expect(ownerOf("config/wallets/hot.json")).toEqual(secret);
+});
+
+forRoot("what a person names is that person's, whoever has the folder", async () => {
+  chownSync(home, HOME_UID, HOME_UID);
+  expect(await createNamedFile(at("key"), "x", SECRET_MODE)).toBe(true);
+  expect(ownerOf("key")).toEqual([0, 0, "600"]);
 });
 
 forRoot("a home of root's stays root's, and so does a file of root's in another home", async () => {
