@@ -187,6 +187,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
       tip,
       lastCommit,
       params: options.genesis.params,
+      assertMaySign: () => this.assertMaySign(),
       broadcast,
       onMoment: (moment) => this.moments.emit(moment),
       onVote: (vote) => this.votes.emit(vote),

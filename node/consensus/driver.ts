@@ -91,6 +91,8 @@ export interface DriverParts extends BlockMakerParts {
   readonly onReport: (report: ConsensusReport) => void;
   /** Told once when consensus stops because an invariant broke; the process stays up for reading. */
   readonly onHalt: (reason: string) => void;
+  /** Throws where this node's key must not sign: looked at once more where the clock was set since the start. */
+  readonly assertMaySign?: () => void;
   /** Dies at named places; the runtime's own by default. */
   readonly failpoint?: (name: ConsensusFailpoint) => void;
 }
@@ -275,9 +277,11 @@ export class ConsensusDriver implements ConsensusInbox {
     const { clock, log } = this.parts;
     const { height, timeNs } = this.tip;
     const waitMs = () => (height > 0 ? 0 : nsToMs(timeNs) - clock.nowMs());
-    if (waitMs() > 0) log.info({ genesisTime: formatTime(timeNs) }, "the genesis time is to come");
+    if (waitMs() <= 0) return;
+    log.info({ genesisTime: formatTime(timeNs) }, "the genesis time is to come");
     // In short turns, because a clock that is wrong is set right, and others begin by theirs.
     while (waitMs() > 0) await sleep(Math.min(waitMs(), GENESIS_LOOK_MS), { signal });
+    this.parts.assertMaySign?.();
   }
 
   /**

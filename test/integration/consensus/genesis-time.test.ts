@@ -1,9 +1,16 @@
 /** A chain whose genesis time is to come: nobody decides anything before. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { ConsensusEnd, ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
+import {
+  validatorGenesis,
+  ValidatorNode,
+  writeValidatorHome,
+} from "../../helpers/chains/validator-node.js";
 
 const { genesis, seeds } = validatorGenesis(1);
 
@@ -15,9 +22,12 @@ let node: ValidatorNode;
 afterEach(() => node.stop());
 
 /** Starts the only validator so long before the genesis time; its clock stands still. */
-async function start(earlyMs: number) {
+async function start(earlyMs: number, { isStateLost = false } = {}) {
   const clock = { ...systemClock, nowMs: () => genesis.genesisTimeMs - earlyMs };
-  node = await ValidatorNode.open({ genesis, seed: seeds[0], clock });
+  const home = mkdtempSync(join(tmpdir(), "causeway-genesis-time-"));
+  writeValidatorHome(home, seeds[0] ?? Buffer.of());
+  if (isStateLost) rmSync(join(home, "data", "priv_validator_state.json"));
+  node = await ValidatorNode.open({ genesis, seed: seeds[0], home, clock });
   const said: ConsensusMessage[] = [];
   const leaving = new AbortController();
   const broadcast = (message: ConsensusMessage) => said.push(message);
@@ -47,6 +57,16 @@ describe("before the genesis time", () => {
     clock.nowMs = () => systemClock.nowMs();
     await until(() => node.height >= 1, { timeoutMs: 20_000, what: "the first block" });
     expect([await stop(), node.halts]).toEqual(["stopped", []]);
+  });
+
+  it("a key whose state file is lost signs nothing where the clock comes to be long behind it", async () => {
+    const { clock, said, stop } = await start(FAR_MS, { isStateLost: true });
+    await pause(200);
+    clock.nowMs = () => genesis.genesisTimeMs + FAR_MS;
+    await until(() => node.halts.length > 0 || node.height > 0, { timeoutMs: 20_000 });
+    expect([node.height, said.length]).toEqual([0, 0]);
+    expect(node.halts).toEqual([expect.stringContaining("priv_validator_state.json is missing")]);
+    await stop();
   });
 
   it("a node ends when it is told, however far away that time is", async () => {
