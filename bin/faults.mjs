@@ -29,7 +29,7 @@ const values = readFlags(
     seed: { type: "string" },
     all: { type: "boolean", default: false },
   },
-  ["only", "seed"],
+  { numbers: ["seed"], lists: ["only"] },
 );
 const only = (values.only ?? "").split(",").filter(Boolean).map(Number);
 const seed = values.seed ?? String(Date.now() % 1_000_000_007);

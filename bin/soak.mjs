@@ -21,7 +21,7 @@ const values = readFlags(
     seed: { type: "string", default: String(Date.now() % 1_000_000_007) },
     "at-once": { type: "string", default: "3" },
   },
-  ["rounds", "seed", "at-once"],
+  { numbers: ["rounds", "seed", "at-once"] },
 );
 
 await runSetup(() =>

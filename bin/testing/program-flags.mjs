@@ -6,10 +6,11 @@ import { parseArgs } from "node:util";
  * known, or cannot be meant, ends it with 2.
  * @param usage what there is, as text
  * @param options as `parseArgs` of node:util takes them
- * @param wholeNumbers names of those that are whole numbers from 1 on, or lists of them with commas between
+ * @param numbers names of those that are a whole number from 1 on
+ * @param lists names of those that are several of them, with commas between
  * @returns the values by their names
  */
-export function readFlags(usage, options, wholeNumbers = []) {
+export function readFlags(usage, options, { numbers = [], lists = [] }) {
   const refuse = (text) => {
     console.error(`causeway: ${text}\n\n${usage}`);
     process.exit(2);
@@ -19,10 +20,13 @@ export function readFlags(usage, options, wholeNumbers = []) {
     console.log(usage);
     process.exit(0);
   }
-  for (const name of wholeNumbers) {
-    const numbers = values[name]?.split(",") ?? [];
-    if (numbers.every((text) => /^[1-9][0-9]{0,9}$/.test(text))) continue;
-    refuse(`--${name} is made of whole numbers from 1 on, not "${values[name]}"`);
+  const isNumber = (text) => /^[1-9][0-9]{0,9}$/.test(text);
+  for (const name of [...numbers, ...lists]) {
+    const value = values[name];
+    const given = value === undefined ? [] : lists.includes(name) ? value.split(",") : [value];
+    if (given.every(isNumber)) continue;
+    const what = lists.includes(name) ? "is made of whole numbers" : "is a whole number";
+    refuse(`--${name} ${what} from 1 on, not "${value}"`);
   }
   return values;
 }

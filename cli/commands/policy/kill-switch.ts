@@ -164,7 +164,9 @@ async function lowerHome(
     return lookAtKillSwitchFile(file) === looked;
   });
   if (isLowered) return report(command, change, homeFault);
-  return refuse(command, `${setMeanwhile(readHome(command))} ${loweredAlready(state)}.`);
+  // Whoever has set it tells the ledger behind the home, so that it may be anywhere by now.
+  const lowered = `The ledger had been lowered to ${state.level} before`;
+  return refuse(command, `${setMeanwhile(readHome(command))} ${lowered}.`);
 }
 
 /** What must not be missed where only half of it could be done. */

@@ -15,7 +15,7 @@ function run(program: string, ...words: string[]) {
 describe.each(["soak.mjs", "faults.mjs"])("bin/%s", (program) => {
   it.each([
     [["--bogus"], "causeway: Unknown option '--bogus'"],
-    [["--seed", "x"], 'causeway: --seed is made of whole numbers from 1 on, not "x"'],
+    [["--seed", "x"], 'causeway: --seed is a whole number from 1 on, not "x"'],
   ])("tells of %j what there is, and runs nothing", async (words, sentence) => {
     const { code, stdout, stderr } = await run(program, ...words);
     expect([code, stdout]).toEqual([2, ""]);
