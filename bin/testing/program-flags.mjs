@@ -1,4 +1,4 @@
-/** Flags of the programs beside `npm test`: what one does not know is told with what there is, not by a stack. */
+/** Flags of the programs beside `npm test`: a word that is not known is told with what there is. */
 import { parseArgs } from "node:util";
 
 /**

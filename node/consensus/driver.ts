@@ -91,7 +91,7 @@ export interface DriverParts extends BlockMakerParts {
   readonly onReport: (report: ConsensusReport) => void;
   /** Told once when consensus stops because an invariant broke; the process stays up for reading. */
   readonly onHalt: (reason: string) => void;
-  /** Throws where this node's key must not sign: looked at once more where the clock was set since the start. */
+  /** Throws where this node's key must not sign; asked once more where the clock was set since the start. */
   readonly assertMaySign?: () => void;
   /** Dies at named places; the runtime's own by default. */
   readonly failpoint?: (name: ConsensusFailpoint) => void;
