@@ -101,9 +101,10 @@ async function pair(context: PageContext, request: PageRequest): Promise<Page> {
   return {
     title: t("pair"),
     content: [
-      isNoIndex(indexed) || known?.isConfirmed === true
+      // A contract vouches for itself: only the indexer can take the warning away.
+      known?.isConfirmed === true
         ? undefined
-        : note("warning", t("unconfirmedPairText")),
+        : note("warning", t(isNoIndex(indexed) ? "unaskedPairText" : "unconfirmedPairText")),
       facts([
         [t("contract"), addressLink(address, t, false)],
         [`${t("token")} 0`, tokenLink(context, token0, t)],

@@ -331,6 +331,9 @@ export const ENGLISH = {
     "Height and hash of a header that you trust. It proves blocks above it while it is at most " +
     "a week old, and the 10,000 blocks below it at any age. Your own node says them:",
   tryAgain: "Try again",
+  unaskedPairText:
+    "Without the indexer it is not known whether a factory has this contract as its pair. Anyone " +
+    "can write a contract that says that it is one.",
   unavailableText:
     "The node does not answer just now. Nothing is lost; please load the page again.",
   unavailableTitle: "A part behind this page does not answer",

@@ -339,6 +339,9 @@ export const GERMAN: Catalogue = {
     "höchstens eine Woche alt ist, und die 10.000 Blöcke darunter in jedem Alter. Ihr eigener " +
     "Knoten nennt sie:",
   tryAgain: "Noch einmal versuchen",
+  unaskedPairText:
+    "Ohne den Indexer ist nicht bekannt, ob eine Fabrik diesen Vertrag als ihr Paar hat. Jeder " +
+    "kann einen Vertrag schreiben, der das von sich sagt.",
   unavailableText:
     "Der Knoten antwortet gerade nicht. Nichts ist verloren; bitte laden Sie die Seite neu.",
   unavailableTitle: "Ein Teil hinter dieser Seite antwortet nicht",

@@ -20,6 +20,8 @@ const DECIMALS = [18, 6] as const;
 let server: Server;
 let context: PageContext;
 let decimals: readonly (number | null)[] = DECIMALS;
+/** Of the indexer's newest block, where it says so. */
+let indexedHash: string | undefined;
 
 function pairJson(address: string | undefined, isConfirmed: boolean) {
   const side = (token: string | undefined, index: number) => ({
@@ -55,7 +57,7 @@ const CANDLE = {
 beforeAll(async () => {
   server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? "/", "http://indexer");
-    const meta = { indexedHeight: 9 };
+    const meta = { indexedHeight: 9, indexedHash };
     const answers: Record<string, unknown> = {
       "/v1/dex/pairs": { meta, items: [pairJson(GOOD, true), pairJson(FALSE, false)], next: null },
       [`/v1/dex/pairs/${GOOD}`]: { meta, pair: pairJson(GOOD, true) },
@@ -87,8 +89,8 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-async function open(path: string, parameter = "") {
-  const route = pairRoutes(context).find((one) => one.path === path);
+async function open(path: string, parameter = "", asked = context) {
+  const route = pairRoutes(asked).find((one) => one.path === path);
   const page = await openPage(route, { parameter });
   const { root } = shownContent(page.content);
   return { root, text: textOf(root) };
@@ -103,6 +105,29 @@ describe("pairs", () => {
     for (const other of [FALSE, TOKEN0]) {
       expect((await open("/pair", other)).text).toContain("No factory has this contract");
     }
+  });
+
+  it("are vouched for by nobody where the indexer does not answer or has another chain", async () => {
+    const gone = createServer();
+    await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(gone.address() as AddressInfo).port}`;
+    await new Promise((resolve) => gone.close(resolve));
+    const silent = { ...context, indexer: new IndexerSource({ url, timeoutMs: 10_000 }) };
+    const hashAt = () => Promise.resolve(`0x${"02".repeat(32)}`);
+    const chain = { evm: context.chain.evm, hashAt };
+    const other = { ...context, chain } as unknown as PageContext;
+    for (const [asked, why] of [
+      [silent, "The indexer does not answer"],
+      [other, "The indexer has other blocks than the node"],
+    ] as const) {
+      indexedHash = `0x${"01".repeat(32)}`;
+      const { text } = await open("/pair", GOOD, asked);
+      indexedHash = undefined;
+      expect(text).toContain(why);
+      expect(text).toContain("Without the indexer it is not known");
+      expect(text).not.toContain("No factory has this contract");
+    }
+    expect((await open("/pair", GOOD)).text).not.toContain("Without the indexer");
   });
 
   it("have candles in whole tokens, exactly, where the decimals are known", async () => {
