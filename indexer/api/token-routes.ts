@@ -100,19 +100,17 @@ const HOLDERS: ListKind<HolderRow> = {
       );
     }
     const order = "ORDER BY p.amount DESC, p.address DESC, p.token_id DESC";
-    // Balances as they are, but for those that changed since: these as they were.
+    // Balances as they are, but for those that changed since: these as they were. Which ones these are the
+    // balances say themselves; the history of a few holders can be as long as the chain.
     return snapshot.sql.query(
       `SELECT * FROM (
          (SELECT p.address, p.token_id, p.amount, p.method, p.verified_at FROM ${s}.balance p
           ${where.text()} AND p.asset = ${token} AND p.asset <> ''::bytea AND p.updated_at <= ${height}
           ${order} LIMIT ${limit})
          UNION ALL
-         (SELECT p.address, p.token_id, p.amount, (
-            SELECT b.method FROM ${s}.balance b
-            WHERE b.address = p.address AND b.asset = ${token} AND b.token_id = p.token_id) AS method,
-            NULL AS verified_at
-          FROM (SELECT DISTINCT address, token_id FROM ${s}.balance_history
-                WHERE asset = ${token} AND asset <> ''::bytea AND height > ${height}) c
+         (SELECT p.address, p.token_id, p.amount, c.method, NULL AS verified_at
+          FROM (SELECT address, token_id, method FROM ${s}.balance
+                WHERE asset = ${token} AND asset <> ''::bytea AND updated_at > ${height}) c
           CROSS JOIN LATERAL (
             SELECT h.address, h.token_id, h.amount FROM ${s}.balance_history h
             WHERE h.address = c.address AND h.asset = ${token} AND h.token_id = c.token_id

@@ -122,6 +122,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       token_id numeric NOT NULL,
       amount numeric NOT NULL,
       method text NOT NULL CHECK (method IN ('journal', 'logs', 'balanceOf')),
+      -- Height of the newest row of its history.
       updated_at integer NOT NULL,
       verified_at integer,
       -- From here the usual pause until the next look counts: behind the last one where that is longer.
@@ -246,6 +247,8 @@ export function indexStatements(s: IndexSchema): readonly string[] {
     // Read backwards: the list of holders has every part of it the other way round.
     `CREATE INDEX IF NOT EXISTS balance_ranking
       ON ${s}.balance (asset, amount, address, token_id) WHERE asset <> ''::bytea`,
+    `CREATE INDEX IF NOT EXISTS balance_changed
+      ON ${s}.balance (asset, updated_at) WHERE asset <> ''::bytea`,
     `DROP INDEX IF EXISTS ${s}.balance_holders`,
     `DROP INDEX IF EXISTS ${s}.balance_unchecked`,
     `CREATE INDEX IF NOT EXISTS balance_waiting

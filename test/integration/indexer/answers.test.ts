@@ -242,6 +242,21 @@ describe("the indexer's answers", () => {
     expect(old.amount).toBe(String(await provider.getBalance(sender(), 2)));
     const first = await stage.all(`/tokens/${places.Coin}/holders?at=2`);
     expect(first.map(({ amount }) => amount)).toEqual(["1000"]);
+    for (const token of Object.values(places)) {
+      for (let height = 0; height <= stage.height; height++) {
+        const held = await stage.all(`/tokens/${token}/holders?at=${height}`, 2);
+        const { rows } = await stage.sql.query(
+          `SELECT '0x' || encode(address, 'hex') AS address, nullif(token_id, -1)::text AS "tokenId",
+             amount::text AS amount
+           FROM (SELECT DISTINCT ON (address, token_id) * FROM indexer.balance_history
+             WHERE asset = $1 AND height <= $2 ORDER BY address, token_id, height DESC) h
+           WHERE h.amount > 0 ORDER BY h.amount DESC, h.address DESC, h.token_id DESC`,
+          [Buffer.from(token.slice(2), "hex"), height],
+        );
+        const shown = held.map(({ address, tokenId, amount }) => ({ address, tokenId, amount }));
+        expect({ token, height, shown }).toEqual({ token, height, shown: rows });
+      }
+    }
     expect(await stage.refusal(`/supply?at=${stage.height + 1}`)).toMatchObject({ status: 404 });
 
     const history = await stage.all(`/addresses/${sender()}/balance-history?interval=1m`, 1);

@@ -160,3 +160,17 @@ it("counts an account once whose balance is corrected, too", async () => {
   };
   expect([await say(0n), await say(6n)]).toEqual([1, 1]);
 });
+
+it("has each balance at the height of the newest row of its history", async () => {
+  for (const { session: one } of opened) {
+    const [found] = await one.query<{ balances: string; astray: string }>(
+      `SELECT count(*) AS balances,
+         count(*) FILTER (WHERE b.updated_at IS DISTINCT FROM (
+           SELECT max(h.height) FROM ${LIVE_SCHEMA}.balance_history h
+           WHERE (h.address, h.asset, h.token_id) = (b.address, b.asset, b.token_id))) AS astray
+       FROM ${LIVE_SCHEMA}.balance b`,
+    );
+    expect(Number(found?.balances)).toBeGreaterThan(0);
+    expect(found?.astray).toBe("0");
+  }
+});

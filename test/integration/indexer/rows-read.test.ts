@@ -8,6 +8,7 @@ import { BURN_ADDRESS, parseAddress } from "../../../chain/address.js";
 import { hexToBytes, parseHash32 } from "../../../chain/hex.js";
 import { blockRoutes } from "../../../indexer/api/block-routes.js";
 import { dexRoutes } from "../../../indexer/api/dex-routes.js";
+import { tokenRoutes } from "../../../indexer/api/token-routes.js";
 import { checkBalances } from "../../../indexer/ingest/balance-check.js";
 import type { BatchTarget } from "../../../indexer/ingest/batch-write.js";
 import { confirmPairs, readTokenFacts } from "../../../indexer/ingest/token-facts.js";
@@ -140,12 +141,13 @@ async function ask(
   path: string,
   query: Readonly<Record<string, unknown>>,
   context = contextWithoutNode(sql, HEIGHTS),
+  params: Readonly<Record<string, string>> = {},
 ) {
-  const routes = [...blockRoutes(context), ...dexRoutes(context)];
+  const routes = [...blockRoutes(context), ...dexRoutes(context), ...tokenRoutes(context)];
   const route = routes.find((one) => one.path === path);
   if (route === undefined) throw new Error(`no route ${path}`);
   const { signal } = new AbortController();
-  const request = { method: "GET", path, params: {}, query, headers: {}, body: undefined };
+  const request = { method: "GET", path, params, query, headers: {}, body: undefined };
   rowsRead = 0;
   const reply = await route.handler({ ...request, rawBody: new Uint8Array(), signal });
   return "body" in reply ? reply.body : undefined;
@@ -256,4 +258,38 @@ it("are few for which balances are asked, of however many that wait", async () =
   await expect(checkBalances(target, tip, node, options)).rejects.toThrow("enough");
   expect(asked).not.toEqual([]);
   expect({ isFew: rowsRead < 200, rowsRead }).toMatchObject({ isFew: true });
+});
+
+it("are few for the holders of a token at any height, however often its few have moved since", async () => {
+  // Three ids of one account by turns, so that the last three heights have the newest row of each.
+  const moved = `SELECT $1::bytea, $2::bytea, h % 3, h`;
+  const values = [hexToBytes(TRADER), hexToBytes(RARE)];
+  await client.query(
+    `INSERT INTO indexer.balance_history ${moved}, h, 1, 0, 0 FROM generate_series(1, ${HEIGHTS}) h`,
+    values,
+  );
+  await client.query(
+    `INSERT INTO indexer.balance (address, asset, token_id, updated_at, amount, method)
+     ${moved}, h, 'logs' FROM generate_series(${HEIGHTS - 2}, ${HEIGHTS}) h`,
+    values,
+  );
+  await client.query(
+    `INSERT INTO indexer.balance
+     SELECT substr(sha256(int8send(h)), 1, 20), substr(sha256(int8send(-h)), 1, 20), -1, 1, 'logs', h, h, h
+     FROM generate_series(1, ${HEIGHTS}) h`,
+  );
+  await client.query("ANALYZE indexer.balance, indexer.balance_history");
+  const context = contextWithoutNode(sql, HEIGHTS);
+  for (const at of [2, 5_000, HEIGHTS - 1, HEIGHTS]) {
+    const body = await ask("/v1/tokens/{token}/holders", { at }, context, { token: RARE });
+    const heights = [at, at - 1, at - 2].filter((height) => height > 0);
+    expect(body).toMatchObject({
+      items: heights.map((height) => ({
+        address: TRADER,
+        tokenId: String(height % 3),
+        amount: String(height),
+      })),
+    });
+    expect({ at, isFew: rowsRead < 100, rowsRead }).toMatchObject({ at, isFew: true });
+  }
 });
