@@ -73,6 +73,7 @@ export class Sweeper {
   readonly #context: TreasuryContext;
   readonly #followed: FollowedRules;
   #lastHeight = 0;
+  #rewinds = 0;
   /** Bounded by `remembered`: when bytes were last sent, and since when a receipt is missing. */
   #sentMs = new Map<number, number>();
   #missingSinceMs = new Map<number, number>();
@@ -115,11 +116,13 @@ export class Sweeper {
     const wallets = await payableWallets(this.#context);
     const booked = await readCursor(database);
     const { rewinds } = booked;
+    // A chain that came back shorter, and that the watcher went back on between two rounds, is no late node.
+    if (rewinds !== this.#rewinds) this.#lastHeight = 0;
+    this.#rewinds = rewinds;
     const view = await this.#view(wallets, signal);
     if (view === undefined) return false;
     const allowed = { maySign: !stops(level, "stop-sign"), isStopped: stops(level, "stop-new") };
-    const isAsBooked = view.height >= booked.height;
-    const looked = { view, booked, rewinds, isAsBooked };
+    const looked = { view, booked, rewinds, isAsBooked: view.height >= booked.height };
     const round: Round = { policy: current, rules, ...looked, wallets, ...allowed, signal };
     await this.#followed.follow(rules);
     const moving = (await this.#advance(round)).filter(
