@@ -20,6 +20,9 @@ export type SweepState = (typeof SWEEP_STATES)[number];
 /** States of sweeps that go on by themselves; a frozen one waits for a person, or for the watcher. */
 export const MOVING_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 4);
 
+/** Minutes behind its last step after which a sweep that is signed, and not booked, is late. */
+export const LATE_MINUTES = 10;
+
 const TOP_UP_STATES = ["open", "stranded", "arrived", "void"] as const;
 
 /** The gas that a sweep was given; stranded waits for a nonce of a retired wallet. */

@@ -26,6 +26,7 @@ import { lockPayable } from "../wallets/payable-wallets.js";
 import { arrivalsOf } from "../requests/lost-gas.js";
 import { IS_LOST, MINED_IN } from "./lost-sweeps.js";
 import {
+  LATE_MINUTES,
   MOVING_STATES,
   type SweepState,
   type TopUpState,
@@ -98,13 +99,13 @@ export interface Sweep {
   readonly createdAt: string;
   /** Since its last step. */
   readonly ageMs: number;
-  /** It was signed so long ago that no block may take it at its price: it waits, and keeps no place. */
+  /** Signed long ago and not booked: no block takes its price, or the watcher is behind. Keeps no place. */
   readonly isLate: boolean;
 }
 
 /** SQL: whether a sweep `s` is late. */
 const IS_LATE = `(s.state IN ('signed', 'sent')
-  AND s.changed_at < clock_timestamp() - interval '10 minutes')`;
+  AND s.changed_at < clock_timestamp() - interval '${LATE_MINUTES} minutes')`;
 
 /**
  * Addresses that failed within a day after which an asset is left alone until the day is over, and

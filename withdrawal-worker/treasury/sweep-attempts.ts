@@ -42,6 +42,14 @@ export interface SeenSweep {
 }
 
 /**
+ * Whether no block takes it at its price: it is late, and its nonce the address' next. One whose nonce is
+ * used is mined, and waits for the watcher; one behind a lower nonce waits for that.
+ */
+export function isUntaken({ sweep: { isLate, gas }, state }: SeenSweep): boolean {
+  return isLate && state.nonce === gas?.nonce;
+}
+
+/**
  * What was intended: the same bytes after a crash, unless its wallet may be given nothing any more. What
  * was not stored was never sent, so that another wallet in its place is no second sweep.
  */

@@ -9,7 +9,7 @@ import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, lower, raisePrice } from "../gas.js";
 import { unlisted } from "../signers/signer-port.js";
-import type { SeenSweep, SigningRound } from "./sweep-attempts.js";
+import { isUntaken, type SeenSweep, type SigningRound } from "./sweep-attempts.js";
 import { missingGas, topUpOf } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
@@ -149,10 +149,10 @@ function moreGas(
   round: GasRound,
 ): bigint {
   const { rules, view } = round;
-  const { asset, gas, gasLimit, contract, attempts, isLate, topUp, givenAtoken } = sweep;
+  const { asset, gas, gasLimit, contract, attempts, topUp, givenAtoken } = sweep;
   const formerAtoken = attempts.at(-1)?.gasPriceAtoken;
   if (gas === undefined || contract === undefined || formerAtoken === undefined) return 0n;
-  if (!isLate || topUp === "open" || state.nonce !== gas.nonce) return 0n;
+  if (!isUntaken({ sweep, state }) || topUp === "open") return 0n;
   if (sweep.isPaused || !signer.isListed(asset, contract) || isUnseen(sweep, round)) return 0n;
   const { suggestedPriceAtoken: suggestedAtoken } = view;
   if (suggestedAtoken <= formerAtoken) return 0n;

@@ -24,7 +24,6 @@ import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
-import { unlisted } from "../signers/signer-port.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
 import { FollowedRules } from "./followed-rules.js";
@@ -35,6 +34,7 @@ import { firstAttempt, nextAttempt, type SeenSweep, storeAttempts } from "./swee
 import { attendGas, gasPlaces, giveMore, GIVEN_UP_DELAY_MS, PATIENCE_MS } from "./sweep-gas.js";
 import { readAddressStates } from "./sweep-node.js";
 import { decideSweep } from "./sweep-plan.js";
+import { SweepWarnings } from "./sweep-warnings.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
 /** A token whose gas has to wait for that of others is looked at again after it. */
@@ -42,9 +42,6 @@ const GAS_QUEUE_DELAY_MS = 60_000;
 
 /** Addresses that are looked at in one round, beside those under way. */
 const LOOKED_AT_ONCE = 200;
-
-/** Addresses that one line of the log names. */
-const MAX_NAMED = 5;
 
 /** Tokens' estimates asked for at once. */
 const ESTIMATES_AT_ONCE = 8;
@@ -72,6 +69,7 @@ interface Round {
 export class Sweeper {
   readonly #context: TreasuryContext;
   readonly #followed: FollowedRules;
+  readonly #warnings: SweepWarnings;
   #lastHeight = 0;
   #rewinds = 0;
   /** Bounded by `remembered`: when bytes were last sent, and since when a receipt is missing. */
@@ -79,18 +77,13 @@ export class Sweeper {
   #missingSinceMs = new Map<number, number>();
   /** Bounded likewise: how many attempts each has, and the height at which the newest was first seen. */
   #newest = new Map<number, { readonly count: number; readonly height: Height }>();
-  /** Of the last round. */
-  #lateCount = 0;
   /** Moves that could not end in the last round. */
   #refused: ReadonlySet<number> = new Set();
-  /** It was told that there are addresses of another seed. */
-  #isOtherSeedTold = false;
-  /** Tokens of which it was told that they are not listed: as many as the ledger has at most. */
-  readonly #unlistedTold = new Set<string>();
 
   constructor(context: TreasuryContext) {
     this.#context = context;
     this.#followed = new FollowedRules(context.database);
+    this.#warnings = new SweepWarnings(context.log);
   }
 
   /**
@@ -204,37 +197,8 @@ export class Sweeper {
     }
     const signed = await readMovingSweeps(database, window);
     await this.#send(signed, round);
-    this.#tellLate(signed.filter(({ isLate }) => isLate));
+    this.#warnings.tellUntaken(seen);
     return signed;
-  }
-
-  /** When there are more of them than in the round before. */
-  #tellLate(late: readonly Sweep[]): void {
-    if (late.length > this.#lateCount) {
-      const addresses = late.slice(0, MAX_NAMED).map(({ address }) => address);
-      const what = "no block takes sweeps at their price: they wait for it to fall, or for coins";
-      this.#context.log.warn({ count: late.length, addresses }, what);
-    }
-    this.#lateCount = late.length;
-  }
-
-  /** Once: they are looked at for as long as anybody pays to them. */
-  #tellOtherSeed(others: readonly { readonly entry: Pick<DueSweep, "address"> }[]): void {
-    if (others.length === 0 || this.#isOtherSeedTold) return;
-    this.#isOtherSeedTold = true;
-    const addresses = others.slice(0, MAX_NAMED).map(({ entry }) => entry.address);
-    const what = "addresses of another seed than config/deposit.seed are not swept";
-    this.#context.log.warn({ count: others.length, addresses }, what);
-  }
-
-  /** Once of each, as above; of what the policy has swept alone. */
-  #tellUnlisted(others: readonly { readonly entry: Pick<DueSweep, "asset"> }[]): void {
-    for (const { entry } of others) {
-      const { asset } = entry;
-      if (this.#unlistedTold.has(asset)) continue;
-      this.#unlistedTold.add(asset);
-      this.#context.log.warn({ asset, reason: unlisted(asset) }, "a token is not swept");
-    }
   }
 
   async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<SeenSweep[]> {
@@ -378,8 +342,10 @@ export class Sweeper {
     const begun = new Map<Address, NewSweep>();
     const later: (DueSweep & { readonly delayMs: number })[] = [];
     const looked = await this.#look(due, wallet, round);
-    this.#tellOtherSeed(looked.filter(({ facts: { hasKey } }) => !hasKey));
-    this.#tellUnlisted(looked.filter(({ facts }) => facts.rules !== undefined && !facts.isListed));
+    this.#warnings.tellOtherSeed(looked.filter(({ facts: { hasKey } }) => !hasKey));
+    this.#warnings.tellUnlisted(
+      looked.filter(({ facts }) => facts.rules !== undefined && !facts.isListed),
+    );
     const vanished = await sendVanished(
       this.#context,
       looked.map(({ entry: { address, nextNonce }, facts: { state } }) => {

@@ -6,7 +6,7 @@ import {
   listSweeps,
   type Sweep,
 } from "../../../ledger/treasury/sweeps.js";
-import { asSweepState, SWEEP_STATES } from "../../../ledger/treasury/sweep-states.js";
+import { asSweepState, LATE_MINUTES, SWEEP_STATES } from "../../../ledger/treasury/sweep-states.js";
 import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/treasury-figures.js";
 import { decideSweepRelease } from "../../../ledger/decisions/sweep-release.js";
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
@@ -90,7 +90,10 @@ export async function runListSweeps(
 function rowOf(sweep: Sweep): string {
   const { id, address, asset, wallet, state, reason, minedHash, isLate } = sweep;
   const price = sweep.attempts.at(-1)?.gasPriceAtoken;
-  const late = isLate ? `no block takes it at ${price} atoken per gas` : undefined;
+  // Whether a block took it only the chain says: the watcher may be behind.
+  const late = isLate
+    ? `not booked within ${LATE_MINUTES} minutes, last signed at ${price} atoken per gas`
+    : undefined;
   const row =
     `${id}  ${state}  ${amountText(asset, broughtUnits(sweep))}  ` +
     `${toChecksumAddress(address)} -> ${toChecksumAddress(wallet)}`;

@@ -361,6 +361,24 @@ it("shows a sweep of a block that is lost as one that is sent, until it is mined
   expect((await sweeps()).map(({ state }) => state)).toEqual(["sent"]);
 });
 
+it("shows one that is not booked for long as that, whether or not a block has it", async () => {
+  const { address } = await desk.register("alice");
+  desk.pay([address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const treasury = await sweeper();
+  for (let round = 0; round < 2; round += 1) await treasury.round(desk.signal);
+  desk.chain.mine();
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  await desk.database.transaction(async (tx) => {
+    await tx.query(`ALTER TABLE sweep DISABLE TRIGGER sweep_guard`);
+    await tx.query(`UPDATE sweep SET changed_at = changed_at - interval '1 hour'`);
+    await tx.query(`ALTER TABLE sweep ENABLE TRIGGER sweep_guard`);
+  });
+  const { text } = await desk.causeway("sweeps", "list");
+  expect(text).toMatch(/ {2}not booked within 10 minutes, last signed at \d+ atoken per gas$/);
+});
+
 it("is not taken for one that moved nothing where blocks are booked that the chain has lost", async () => {
   const { address } = await desk.register("alice");
   desk.pay([address, TOKEN]);

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { storeSweepAttempts, type Sweep, voidSweep } from "../../../ledger/treasury/sweeps.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
@@ -134,6 +135,33 @@ it("that no block takes for long takes no other's place, and still arrives when 
   expect(late?.isLate).toBe(true);
   await bench.rounds(3, bench.sweeper(oneAtOnce()));
   expect([await statesOf(left), await bench.units(left)]).toEqual([["settled"], 0n]);
+});
+
+it("is named as one that no block takes only while its nonce is not used", async () => {
+  const left = await coins();
+  const quiet = withoutBytesOf(left);
+  for (let round = 0; round < 2; round += 1) await quiet.round(signal);
+  await anHourLater();
+  const told: unknown[] = [];
+  const write = (line: string) => told.push(JSON.parse(line).addresses);
+  const log = createLogger({ component: "test", level: "warn", destination: { write } });
+  const node = { ...bench.node, send: async () => [] };
+  const { rpc } = bench.bench;
+  /** A block has it, and the watcher has not come there. */
+  const batch: typeof rpc.batch = async (calls, options) => {
+    const answers = await rpc.batch(calls, options);
+    return answers.map((answer, index) => {
+      const call = calls[index];
+      const isNonce = call?.method === "eth_getTransactionCount" && call.params[0] === left;
+      return isNonce ? { ok: true as const, result: "0x1" } : answer;
+    });
+  };
+  await bench.sweeper({ node, log, rpc: { ...rpc, batch } }).round(signal);
+  expect([told, (await sweepsOf(left))[0]?.isLate]).toEqual([[], true]);
+  await bench.sweeper({ node, log }).round(signal);
+  expect(told).toEqual([[left]]);
+  await bench.rounds(3);
+  expect(await statesOf(left)).toEqual(["settled"]);
 });
 
 it("whose gas rose above the policy's before it was given ends, and comes again later", async () => {
