@@ -20,6 +20,7 @@ export async function replaceFile(path: string, content: string, mode: number): 
 
 /**
  * Creates the file whole if the name is free; an existing file is never touched.
+ * @param options as `durable-file.ts` has them
  * @returns false where a file was there already
  * @throws HOME_UNUSABLE naming folder and cause
  */
@@ -27,29 +28,18 @@ export async function createFileOnce(
   path: string,
   content: string | Iterable<string>,
   mode: number,
+  options: { readonly isMakers?: boolean } = {},
 ): Promise<boolean> {
   try {
-    return durable.createFileOnce(path, content, mode);
+    return durable.createFileOnce(path, content, mode, options);
   } catch (cause) {
     throw cannotWrite(path, cause);
   }
 }
 
-/**
- * Creates a file whole that a person has named, as with `--out`; it is that person's, whoever has the folder.
- * @returns false where a file was there already
- * @throws HOME_UNUSABLE naming folder and cause
- */
-export async function createNamedFile(
-  path: string,
-  content: string,
-  mode: number,
-): Promise<boolean> {
-  try {
-    return durable.createFileOnce(path, content, mode, { isMakers: true });
-  } catch (cause) {
-    throw cannotWrite(path, cause);
-  }
+/** Likewise a file that a person has named, as with `--out`: it is that person's, whoever has the folder. */
+export function createNamedFile(path: string, content: string, mode: number): Promise<boolean> {
+  return createFileOnce(path, content, mode, { isMakers: true });
 }
 
 /** A file that is created with others. */
