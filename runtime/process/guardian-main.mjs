@@ -1,7 +1,7 @@
 /**
  * The guardian's own process: it holds a pipe from the supervisor. When the pipe closes, the
  * supervisor is gone, and every process it had named is asked to end and then killed.
- * Lines on stdin: "watch <pid> <signal> <startTicks|->", "forget <pid>", "quit".
+ * Its arguments, and after them lines on stdin: "watch <pid> <signal> <startTicks|->", "forget <pid>", "quit".
  * Plain JavaScript, because it must run from the sources and from dist/ alike.
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -17,6 +17,7 @@ let rest = "";
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]) {
   process.on(signal, () => {});
 }
+process.argv.slice(2).forEach(obey);
 process.stdin.setEncoding("utf8");
 process.stdin.on("data", (text) => {
   const lines = (rest + text).split("\n");

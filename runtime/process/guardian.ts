@@ -49,11 +49,21 @@ export function startGuardian(options: {
   return new GuardianProcess(options.log, options.retryDelays ?? USUAL_DELAYS);
 }
 
+/** A child and how it is asked to end. */
+interface Watched {
+  readonly identity: ProcessIdentity;
+  readonly stopSignal: string;
+}
+
+/** The guardian's word for a child. */
+const toWatch = ({ identity, stopSignal }: Watched): string =>
+  `watch ${identity.pid} ${stopSignal} ${identity.startTicks ?? "-"}`;
+
 /** The supervisor's end of the pipe. */
 class GuardianProcess implements Guardian {
   readonly #log: Logger;
   readonly #delays: RetryDelays;
-  readonly #children = new Map<number, { identity: ProcessIdentity; stopSignal: string }>();
+  readonly #children = new Map<number, Watched>();
   /** Undefined while there is no guardian. */
   #pipe: Writable | undefined;
   #retry: NodeJS.Timeout | undefined;
@@ -74,7 +84,7 @@ class GuardianProcess implements Guardian {
     }
     const entry = { identity, stopSignal: child.stopSignal ?? "SIGTERM" };
     this.#children.set(child.pid, entry);
-    this.#tell(entry);
+    this.#write(`${toWatch(entry)}\n`);
   }
 
   forget(pid: number): void {
@@ -108,19 +118,24 @@ class GuardianProcess implements Guardian {
       lose(error);
       return;
     }
-    for (const entry of this.#children.values()) {
-      this.#tell(entry);
-    }
   }
 
-  /** @throws what the system has against it, where Node does not tell it by an "error" */
+  /**
+   * Its first words name the children: one that heard of them only later would know none where this process
+   * is killed in between.
+   * @throws what the system has against it, where Node does not tell it by an "error"
+   */
   #spawn(): ChildProcess {
-    const child = spawn(process.execPath, [SCRIPT_PATH], {
-      detached: true,
-      cwd: "/",
-      env: {},
-      stdio: ["pipe", "ignore", "ignore"],
-    });
+    const child = spawn(
+      process.execPath,
+      [SCRIPT_PATH, ...[...this.#children.values()].map(toWatch)],
+      {
+        detached: true,
+        cwd: "/",
+        env: {},
+        stdio: ["pipe", "ignore", "ignore"],
+      },
+    );
     child.unref();
     const { stdin } = child;
     // The pipe must not keep this process alive either; its close is the whole message.
@@ -141,11 +156,6 @@ class GuardianProcess implements Guardian {
     this.#log.warn({ ...(error === undefined ? {} : { err: error }), delayMs }, words);
     this.#retry = setTimeout(() => this.#start(), delayMs);
     this.#retry.unref();
-  }
-
-  #tell(entry: { identity: ProcessIdentity; stopSignal: string }): void {
-    const { pid, startTicks } = entry.identity;
-    this.#write(`watch ${pid} ${entry.stopSignal} ${startTicks ?? "-"}\n`);
   }
 
   #write(line: string): void {

@@ -392,7 +392,7 @@ describe("guardian", () => {
   /** A supervisor whose guardian cannot be started until it is told so; prints its child's process id. */
   const supervisorWithout = (begin: string, end: string) => `
     import { spawn } from "node:child_process";
-    import { closeSync, openSync } from "node:fs";
+    import { closeSync, openSync, writeSync } from "node:fs";
     import { startGuardian } from ${JSON.stringify(`${folder}/runtime/process/guardian.js`)};
     import { createLogger } from ${JSON.stringify(`${folder}/runtime/process/logger.js`)};
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"],
@@ -440,6 +440,25 @@ describe("guardian", () => {
     const identity = await childOf(parent);
     parent.child.stdin?.write("go on\n");
     await until(() => guardiansOf(parent, identity).length === 1, { timeoutMs: 10_000 });
+    parent.child.kill("SIGKILL");
+    await until(() => !isRunning(identity), { timeoutMs: ORPHAN_LIMIT_MS });
+  });
+
+  it("knows the children however soon behind its start the supervisor is killed", async () => {
+    const diesAtTheFirstWord = [
+      "stdin.constructor.prototype._writeGeneric = () => process.kill(process.pid, 'SIGKILL');",
+      "writeSync(1, 'silent');",
+    ];
+    const parent = run(supervisorWithout("", diesAtTheFirstWord.join("\n")));
+    const identity = await childOf(parent);
+    await until(() => guardiansOf(parent, identity).length === 1, { timeoutMs: 10_000 });
+    const [former] = guardiansOf(parent, identity);
+    parent.child.stdin?.write("go on\n");
+    await until(() => parent.output().endsWith("silent"), { timeoutMs: 10_000 });
+    expect(former !== undefined && signalProcess(former, "SIGKILL")).toBe(true);
+    const isDead = () => parent.child.signalCode === "SIGKILL";
+    const isBack = () => guardiansOf(parent, identity).some(({ pid }) => pid !== former?.pid);
+    await until(() => isDead() || isBack(), { timeoutMs: 10_000 });
     parent.child.kill("SIGKILL");
     await until(() => !isRunning(identity), { timeoutMs: ORPHAN_LIMIT_MS });
   });
