@@ -43,10 +43,17 @@ const EVM_CALLS = 16;
  */
 const COSMOS_CALLS = 4;
 
-/** Stand for the answer to what was not even looked at. */
-const overBudget = new Error("too many useless transactions");
-const overRoom = new Error("too many transactions of this peer are not judged yet");
-const unwanted = new Error("the peer was banned");
+/** Stands for the answer to what was not even looked at. */
+class Unseen extends Error {}
+
+const overBudget = new Unseen("too many useless transactions");
+const overRoom = new Unseen("too many transactions of this peer are not judged yet");
+const unwanted = new Unseen("the peer was banned");
+
+/** Whether an answer says only that nobody looked at the transaction. */
+export function isUnseen(answer: unknown): boolean {
+  return answer instanceof Unseen;
+}
 
 /** One kind of transactions: what of it is not judged yet, and the turns of those who sent it. */
 interface Kind {
@@ -79,7 +86,7 @@ export class PeerSubmissions {
     return room.fits(from, { count: MAX_BATCH_COUNT, sizeBytes: batch.length });
   }
 
-  /** The pool's answer for each; an error without a code where it was not looked at. */
+  /** The pool's answer for each; one that `isUnseen` is true of where it was not looked at. */
   async submit(raws: readonly Uint8Array[], from: NodeId): Promise<readonly unknown[]> {
     const ofEvm = raws.filter((raw) => !isCosmosBytes(raw));
     const ofCosmos = raws.filter(isCosmosBytes);
@@ -153,6 +160,6 @@ function kindOf(way: Way, maxRunning: number, limits: PoolLimits): Kind {
 
 /** What nobody looked at cost nothing. */
 function isUseless(answer: unknown): boolean {
-  if (answer === overRoom || answer === unwanted) return false;
+  if (isUnseen(answer)) return false;
   return answer instanceof Error && !NOBODYS_FAULT.has(errorCode(answer) ?? "");
 }

@@ -22,7 +22,7 @@ import type { NodeId } from "../node-key.js";
 import { decodeTransactions, encodeTransactions, MAX_BATCH_COUNT } from "../peers/peer-codec.js";
 import { MS_PER_BYTE, type PeerLoad } from "../peers/peer-load.js";
 import type { Offence } from "../peers/peer-scores.js";
-import { PeerSubmissions } from "./peer-submissions.js";
+import { isUnseen, PeerSubmissions } from "./peer-submissions.js";
 
 /** A peer as this part sees it. */
 export interface TransactionNeighbour {
@@ -102,12 +102,15 @@ const STATE_CODES: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Refusals that come before the signature is looked at. Who has another head or other prices looks at it,
- * and holds a false one against whoever passed it on: such a transaction goes no further from here.
+ * Refusals that may come before the signature is looked at. Who has another head, other prices or more
+ * room looks at it, and holds a false one against whoever passed it on: such a transaction goes no further
+ * from here.
  */
 const UNJUDGED: ReadonlySet<string> = new Set<PoolErrorCode>([
   "GAS_PRICE_BELOW_MINIMUM",
   "UNDERPRICED",
+  "POOL_FULL",
+  "NODE_HALTED",
 ]);
 
 /** The same of Cosmos transactions, codes of the SDK. */
@@ -386,6 +389,7 @@ function greetingOf(pool: Pick<NetworkPool, "senders">): Uint8Array[][] {
 }
 
 function isUnjudged(answer: unknown): boolean {
+  if (isUnseen(answer)) return true;
   if (answer instanceof AppError && answer.code === "SDK_FAULT") {
     return UNJUDGED_SDK_CODES.has(answer.details["sdkCode"]);
   }

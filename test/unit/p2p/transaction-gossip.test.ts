@@ -381,6 +381,64 @@ describe("transactions of peers that are not judged yet", () => {
     expect(place.fits(peer, { count: 49, sizeBytes: 100 })).toBe(true);
   });
 
+  describe("go no further, whatever came with them,", () => {
+    const payment = batchOf("evm", "payment", 1);
+    const send = (cosmosCount: number) => {
+      const mixed = [...payment, ...batchOf("cosmos", "dear", cosmosCount)];
+      return gossip.onGossip(encodeTransactions(mixed), peer);
+    };
+    const flood = (from: NodeId, batchCount: number) => {
+      for (let count = 0; count < batchCount; count++) {
+        void gossip.onDirect(batchOf("cosmos", `flood ${count}`, 1_024), from);
+      }
+    };
+
+    /** The payment alone: neighbours would hold a false one against this node. */
+    async function expectPaymentOnly(verdict: Promise<string>): Promise<void> {
+      await settled();
+      calls.find(({ first }) => first === String(payment[0]))?.answer();
+      expect(await verdict).toBe("used");
+      expect(published).toEqual([payment]);
+    }
+
+    it("where there is no room for them", async () => {
+      flood(peer, 16);
+      await expectPaymentOnly(send(1));
+    });
+
+    it("where too much before them was useless", async () => {
+      const held = pool.submit.bind(pool);
+      const unfunded = new PoolError("INSUFFICIENT_FUNDS", "no funds");
+      pool.submit = async (raws) => raws.map(() => unfunded);
+      const useless = batchOf("cosmos", "useless", 1_000);
+      for (let count = 0; count < 29; count++) await gossip.onDirect(useless, peer);
+      pool.submit = held;
+      await expectPaymentOnly(send(1_000));
+    });
+
+    it("where another took their place", async () => {
+      flood(peer, 15);
+      const verdict = send(1_023);
+      flood(other, 1);
+      await expectPaymentOnly(verdict);
+    });
+
+    it("where their peer was banned", async () => {
+      flood(peer, 4);
+      const verdict = send(1);
+      await settled();
+      gossip.forget(peer);
+      await expectPaymentOnly(verdict);
+    });
+
+    it.each(["NODE_HALTED", "POOL_FULL"] as const)("where the pool says %s", async (code) => {
+      const held = pool.submit.bind(pool);
+      const refusal = new PoolError(code, "not now");
+      pool.submit = async (raws) => (raws.length > 1 ? raws.map(() => refusal) : held(raws));
+      await expectPaymentOnly(send(2));
+    });
+  });
+
   it("are not looked at any more once their peer is banned", async () => {
     const flood = Array.from({ length: 9 }, (_, index) => {
       return gossip.onDirect(batchOf("cosmos", `flood ${index}`, 1), peer);
