@@ -1,4 +1,7 @@
-/** How much is in a packet of the gossip router, counted on the wire before anything of it is read. */
+/**
+ * How much is in a packet of the gossip router, or in a batch, counted on the wire before anything of it is
+ * read.
+ */
 
 /** Which fields hold messages, and what those hold: the router's protobuf, as far as it is read. */
 interface Shape {
@@ -29,8 +32,17 @@ interface Place {
  * @returns undefined where there are more than `most`, or the bytes are no protobuf
  */
 export function countFields(bytes: Uint8Array, most: number): number | undefined {
+  return countOf(PACKET, bytes, most);
+}
+
+/** Fields of any message, without what is inside them. @returns as `countFields` */
+export function countOwnFields(bytes: Uint8Array, most: number): number | undefined {
+  return countOf(LEAVES, bytes, most);
+}
+
+function countOf(shape: Shape, bytes: Uint8Array, most: number): number | undefined {
   const place = { bytes, most, at: 0, count: 0 };
-  return walk(place, bytes.length, PACKET) ? place.count : undefined;
+  return walk(place, bytes.length, shape) ? place.count : undefined;
 }
 
 function walk(place: Place, end: number, shape: Shape): boolean {

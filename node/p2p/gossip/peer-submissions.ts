@@ -13,6 +13,7 @@ import type { NetworkPool, PoolErrorCode } from "../../mempool/pool-port.js";
 import type { NodeId } from "../node-key.js";
 import { firstOfBatch, MAX_BATCH_COUNT } from "../peers/peer-codec.js";
 import { TokenBucket } from "../peers/traffic-meter.js";
+import { countOwnFields } from "./packet-fields.js";
 import { PeerRoom } from "./peer-room.js";
 
 /** Refusals that say nothing about the sender: the pool has it, or has no room. */
@@ -77,13 +78,16 @@ export class PeerSubmissions {
 
   /**
    * Whether a peer's batch is looked at now, by its first transaction: what nodes send by gossip is of
-   * one kind. It holds no place: of one packet more may be heard than finds room behind it.
+   * one kind. It holds no place: of one packet more may be heard than finds room behind it. What is no
+   * batch needs no room to be judged.
    */
   isHeard(from: NodeId, batch: Uint8Array): boolean {
     const budget = this.budgets.get(from);
     if (budget !== undefined && budget.level() < MAX_BATCH_COUNT) return false;
+    const count = countOwnFields(batch, MAX_BATCH_COUNT);
+    if (count === undefined) return true;
     const { room } = isCosmosBytes(firstOfBatch(batch)) ? this.cosmos : this.evm;
-    return room.fits(from, { count: MAX_BATCH_COUNT, sizeBytes: batch.length });
+    return room.fits(from, { count, sizeBytes: batch.length });
   }
 
   /** The pool's answer for each; one that `isUnseen` is true of where it was not looked at. */

@@ -358,14 +358,49 @@ describe("transactions of peers that are not judged yet", () => {
   });
 
   it("have the room that the pool has for them", () => {
-    const { limits } = pool;
-    const batch = encodeTransactions(batchOf("evm", "one", 1));
-    const isHeard = (waitingCount: number) =>
-      new PeerSubmissions(
-        { limits: { ...limits, waitingCount }, submit: (raws) => pool.submit(raws) },
-        clock,
-      ).isHeard(peer, batch);
-    expect([limits.waitingCount, 1_000].map(isHeard)).toEqual([true, false]);
+    const limits = { ...pool.limits, waitingCount: 1_000 };
+    const ports = { limits, submit: pool.submit.bind(pool) };
+    const submissions = new PeerSubmissions(ports, clock);
+    const isHeard = (count: number) =>
+      submissions.isHeard(peer, encodeTransactions(batchOf("evm", "one", count)));
+    expect([750, 751].map(isHeard)).toEqual([true, false]);
+  });
+
+  it("are heard of who sends few, however many others have filled the room", async () => {
+    for (const [kind, count] of [
+      ["cosmos", 16],
+      ["evm", 24],
+    ] as const) {
+      const strangers = Array.from({ length: count }, (_, index) => {
+        const stranger = index.toString(16).padStart(40, "0") as NodeId;
+        return gossip.onDirect(batchOf(kind, `${index}`, 1_024), stranger);
+      });
+      await settled();
+      const few = encodeTransactions(batchOf(kind, "few", 1));
+      const many = encodeTransactions(batchOf(kind, "many", 1_024));
+      const isHeard = [few, many].map((batch) => gossip.isHeard(other, batch));
+      // Who would have as much as each of them is one more of them.
+      expect([kind, isHeard]).toEqual([kind, [true, false]]);
+      const honest = gossip.onGossip(few, other);
+      await settled();
+      await answerAll();
+      expect(await honest).toBe("relay");
+      await Promise.all(strangers);
+    }
+  });
+
+  it("are heard where they are no batch, and held against who sent them", async () => {
+    const room = Array.from({ length: 16 }, (_, index) => {
+      return gossip.onDirect(batchOf("cosmos", `${index}`, 1_024), peer);
+    });
+    const tooMany = encodeTransactions(batchOf("cosmos", "many", 1_025));
+    for (const bytes of [tooMany, tooMany.subarray(0, 99)]) {
+      expect(gossip.isHeard(peer, bytes)).toBe(true);
+      expect(await gossip.onGossip(bytes, peer)).toBe("invalid");
+    }
+    await settled();
+    await answerAll();
+    await Promise.all(room);
   });
 
   it("count by their bytes where those come to more", () => {
