@@ -3,6 +3,7 @@
  * worth: a peer alone may have all of the room, and whoever has less than another takes it from the one that
  * has most, whose last call goes.
  */
+import { present } from "../../../chain/errors.js";
 import type { Amount } from "../../mempool/admission/ways.js";
 import type { NodeId } from "../node-key.js";
 
@@ -21,10 +22,14 @@ interface Call extends Amount {
   readonly ended: AbortController;
 }
 
-/** What one peer has of the room. */
-interface Share {
+/** What several calls come to. */
+interface Sum {
   count: number;
   sizeBytes: number;
+}
+
+/** What one peer has of the room. */
+interface Share extends Sum {
   /** Calls that are not looked at yet, in order. */
   readonly waiting: Call[];
 }
@@ -34,8 +39,7 @@ export class PeerRoom {
   /** Of those only that have something. */
   private readonly shares = new Map<NodeId, Share>();
   private readonly held = new Set<Call>();
-  private count = 0;
-  private sizeBytes = 0;
+  private readonly total: Sum = { count: 0, sizeBytes: 0 };
 
   /**
    * @param room most that all peers together have
@@ -46,24 +50,37 @@ export class PeerRoom {
     private readonly full: Error,
   ) {}
 
-  /** Whether a peer may have that much more. */
+  /** Whether a peer may have that much more: there is room, or what others have more than it makes room. */
   fits(from: NodeId, amount: Amount): boolean {
-    return this.hasRoom(amount) || this.lastOfLargest(from, amount) !== undefined;
+    if (this.hasRoom(amount)) return true;
+    const left = { ...this.total };
+    const most = this.partWith(from, amount);
+    for (const { count, sizeBytes, waiting } of this.shares.values()) {
+      const share = { count, sizeBytes };
+      for (let at = waiting.length - 1; this.partOf(share) > most; at--) {
+        const call = waiting[at];
+        if (call === undefined) break;
+        add(share, call, -1);
+        add(left, call, -1);
+        if (this.hasRoom(amount, left)) return true;
+      }
+    }
+    return false;
   }
 
-  /** A place for what a peer sent; undefined where no other has more. */
+  /** A place for what a peer sent; undefined where it does not fit, and nobody's call is ended. */
   enter(from: NodeId, { count, sizeBytes }: Amount): Place | undefined {
     const call: Call = { from, count, sizeBytes, ended: new AbortController() };
+    if (!this.fits(from, call)) return undefined;
     while (!this.hasRoom(call)) {
-      const last = this.lastOfLargest(from, call);
-      if (last === undefined) return undefined;
-      this.end(last, this.full);
+      this.end(present(this.lastOfLargest(from, call), "call that goes for another"), this.full);
     }
     const share = this.shares.get(from) ?? { count: 0, sizeBytes: 0, waiting: [] };
     this.shares.set(from, share);
     share.waiting.push(call);
     this.held.add(call);
-    this.add(share, count, sizeBytes);
+    add(share, call);
+    add(this.total, call);
     return {
       signal: call.ended.signal,
       begin: () => this.noteBegun(call),
@@ -76,15 +93,14 @@ export class PeerRoom {
     for (const call of this.shares.get(from)?.waiting.slice() ?? []) this.end(call, reason);
   }
 
-  private hasRoom({ count, sizeBytes }: Amount): boolean {
+  private hasRoom({ count, sizeBytes }: Amount, beside: Amount = this.total): boolean {
     const { room } = this;
-    return this.count + count <= room.count && this.sizeBytes + sizeBytes <= room.sizeBytes;
+    return beside.count + count <= room.count && beside.sizeBytes + sizeBytes <= room.sizeBytes;
   }
 
   /** The last call of who has most of those that wait, where that is more than the peer would have. */
-  private lastOfLargest(from: NodeId, { count, sizeBytes }: Amount): Call | undefined {
-    const own = this.shares.get(from) ?? { count: 0, sizeBytes: 0 };
-    let most = this.partOf({ count: own.count + count, sizeBytes: own.sizeBytes + sizeBytes });
+  private lastOfLargest(from: NodeId, amount: Amount): Call | undefined {
+    let most = this.partWith(from, amount);
     let last: Call | undefined;
     for (const share of this.shares.values()) {
       const part = this.partOf(share);
@@ -93,6 +109,12 @@ export class PeerRoom {
       last = share.waiting.at(-1);
     }
     return last;
+  }
+
+  /** What a peer's part would be. */
+  private partWith(from: NodeId, { count, sizeBytes }: Amount): number {
+    const own = this.shares.get(from) ?? { count: 0, sizeBytes: 0 };
+    return this.partOf({ count: own.count + count, sizeBytes: own.sizeBytes + sizeBytes });
   }
 
   private partOf({ count, sizeBytes }: Amount): number {
@@ -114,14 +136,14 @@ export class PeerRoom {
     const share = this.shares.get(call.from);
     if (share === undefined || !this.held.delete(call)) return;
     this.noteBegun(call);
-    this.add(share, -call.count, -call.sizeBytes);
+    add(share, call, -1);
+    add(this.total, call, -1);
     if (share.count === 0) this.shares.delete(call.from);
   }
+}
 
-  private add(share: Share, count: number, sizeBytes: number): void {
-    share.count += count;
-    share.sizeBytes += sizeBytes;
-    this.count += count;
-    this.sizeBytes += sizeBytes;
-  }
+/** @param sign -1 takes it out again */
+function add(sum: Sum, { count, sizeBytes }: Amount, sign: 1 | -1 = 1): void {
+  sum.count += sign * count;
+  sum.sizeBytes += sign * sizeBytes;
 }

@@ -15,7 +15,6 @@ import { PoolError } from "../../../node/mempool/pool-error.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
 import { PeerSubmissions } from "../../../node/p2p/gossip/peer-submissions.js";
-import { PeerRoom } from "../../../node/p2p/gossip/peer-room.js";
 import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import { until } from "../../helpers/until.js";
 import { FakePool, freeOfCharge } from "../../integration/p2p/fakes.js";
@@ -401,19 +400,6 @@ describe("transactions of peers that are not judged yet", () => {
     await settled();
     await answerAll();
     await Promise.all(room);
-  });
-
-  it("count by their bytes where those come to more", () => {
-    const place = new PeerRoom({ count: 100, sizeBytes: 1_000 }, new Error("full"));
-    const [begun, last] = [300, 700].map((sizeBytes) => place.enter(peer, { count: 1, sizeBytes }));
-    begun?.begin();
-    // What is looked at keeps its place, and nobody gets one who would have as much.
-    expect(place.enter(other, { count: 1, sizeBytes: 1_000 })).toBeUndefined();
-    expect(place.enter(other, { count: 50, sizeBytes: 600 })).toBeDefined();
-    expect([begun, last].map((one) => one?.signal.aborted)).toEqual([false, true]);
-    last?.leave();
-    expect(place.fits(peer, { count: 60, sizeBytes: 100 })).toBe(false);
-    expect(place.fits(peer, { count: 49, sizeBytes: 100 })).toBe(true);
   });
 
   describe("go no further, whatever came with them,", () => {
