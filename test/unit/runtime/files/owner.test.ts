@@ -1,5 +1,14 @@
 /** What root writes into a home of another user stays that user's; in a home of root's, root's. */
-import { chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "@jest/globals";
@@ -14,6 +23,7 @@ import {
 } from "../../../../runtime/files/durable-file.js";
 import { ensureFolder } from "../../../../runtime/files/folder.js";
 import { itForRoot } from "../../../helpers/for-root.js";
+import { compiledFolder } from "../../../helpers/services/services.js";
 
 const forRoot = itForRoot();
 
@@ -85,3 +95,38 @@ forRoot("a home of root's stays root's, and so does a file of root's in another 
   await replaceFile(at("new"), "x", SECRET_MODE);
   expect(ownerOf("new")).toEqual([0, 0, "600"]);
 });
+
+/** Starts a program as a root that may give files away and nothing else, as in a container with few rights. */
+const AS_ROOT_THAT_GIVES = ["setpriv", "--bounding-set=-all,+chown", "--inh-caps=-all"] as const;
+
+function runAsRootThatGives(program: string): string {
+  const [command, ...words] = AS_ROOT_THAT_GIVES;
+  const { stdout, stderr } = spawnSync(
+    command,
+    [...words, process.execPath, "--input-type=module", "--eval", program],
+    { encoding: "utf8" },
+  );
+  return `${stdout}${stderr}`;
+}
+
+itForRoot([...AS_ROOT_THAT_GIVES, "true"])(
+  "a root without other rights than to give gives last what it made",
+  async () => {
+    const module = join(await compiledFolder(), "runtime", "files", "durable-file.js");
+    writeFileSync(at("exchanged"), "before");
+    chownSync(at("exchanged"), FILE_UID, FILE_UID);
+    chownSync(home, HOME_UID, HOME_UID);
+    // It may write there as anybody may.
+    chmodSync(home, 0o777);
+    const said = runAsRootThatGives(`
+    import { createFileOnce, exchangeFile, replaceFile } from ${JSON.stringify(module)};
+    await replaceFile(${JSON.stringify(at("new"))}, "x", ${SECRET_MODE});
+    createFileOnce(${JSON.stringify(at("once"))}, "x", ${SECRET_MODE});
+    const exchanged = { content: "x", mode: ${SECRET_MODE} };
+    console.log(await exchangeFile(${JSON.stringify(at("exchanged"))}, () => true, exchanged));
+  `);
+    expect(said).toBe("true\n");
+    for (const name of ["new", "once"]) expect(ownerOf(name)).toEqual([HOME_UID, HOME_UID, "600"]);
+    expect(ownerOf("exchanged")).toEqual([FILE_UID, FILE_UID, "600"]);
+  },
+);
