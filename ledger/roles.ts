@@ -222,13 +222,14 @@ export async function grantLedgerRoles(
       // Everybody may call what is new, the indexer's role as well.
       [`REVOKE EXECUTE ON FUNCTION ${PRUNE}, ${PRUNE_RUNS}, ${SKIP} FROM PUBLIC`, []],
     ]);
-    const columnsOf = await readWritableColumns(tx);
+    const former: LedgerService[] = [];
     for (const service of LEDGER_SERVICES) {
       const role = ledgerRole(current.name, service);
-      await writeRole(tx, role, passwords[service]);
-      await execute(tx, rightsOf(role, { database: current.name, columnsOf }, WRITES[service]));
-      await refuseMaker(tx, role);
+      if (await writeRole(tx, role, passwords[service])) former.push(service);
     }
+    const columnsOf = await readWritableColumns(tx);
+    await execute(tx, rightsOf(current.name, { columnsOf, former }));
+    for (const service of LEDGER_SERVICES) await refuseMaker(tx, ledgerRole(current.name, service));
   });
 }
 
@@ -284,7 +285,8 @@ async function refuseMaker(tx: Sql, role: string): Promise<void> {
   throw new LedgerError("ROLE_UNSAFE", message, { details: { role } });
 }
 
-async function writeRole(tx: Sql, role: string, password: string): Promise<void> {
+/** @returns whether there was such a role before */
+async function writeRole(tx: Sql, role: string, password: string): Promise<boolean> {
   const [known] = await tx.query<{ unsafe: boolean }>(
     `SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls AS unsafe
        FROM pg_roles WHERE rolname = $1`,
@@ -301,48 +303,72 @@ async function writeRole(tx: Sql, role: string, password: string): Promise<void>
       ? "CREATE ROLE %I LOGIN NOINHERIT NOCREATEDB NOCREATEROLE PASSWORD %L"
       : "ALTER ROLE %I LOGIN PASSWORD %L";
   await execute(tx, [[statement, [role, verifier]]]);
+  return known !== undefined;
 }
 
 /** A statement with `%I` for names and `%L` for texts, and what is put in. */
 type Template = readonly [text: string, values: readonly string[]];
 
-/** What gives a role the rights to these writes, to reading what is not hidden, and to nothing else. */
+/** Where roles have rights of a former release; a role that was just made has none. */
+const RIGHTS_BEFORE = [
+  "SCHEMA public",
+  "ALL TABLES IN SCHEMA public",
+  "ALL SEQUENCES IN SCHEMA public",
+  "ALL FUNCTIONS IN SCHEMA public",
+];
+
+/**
+ * What gives each service's role the rights to its writes, to reading what is not hidden, and to nothing else.
+ * What several may is one statement: each writes anew what a table, or each of its columns, is open to.
+ * @param options.former services whose roles were there before
+ */
 function rightsOf(
-  role: string,
+  database: string,
   {
-    database,
     columnsOf,
-  }: { readonly database: string; readonly columnsOf: ReadonlyMap<string, readonly string[]> },
-  writes: Writes,
+    former,
+  }: {
+    readonly columnsOf: ReadonlyMap<string, readonly string[]>;
+    readonly former: readonly LedgerService[];
+  },
 ): Template[] {
-  const toRole = (text: string, names: readonly string[] = []): Template => [
-    `${text} %I`,
-    [...names, role],
-  ];
+  const named = (services: readonly LedgerService[], text: string, names: readonly string[] = []) =>
+    [
+      `${text} ${services.map(() => "%I").join(", ")}`,
+      [...names, ...services.map((service) => ledgerRole(database, service))],
+    ] as const;
+  const toAll = (text: string, names?: readonly string[]) => named(LEDGER_SERVICES, text, names);
+  const each = (
+    kind: keyof Writes,
+    statement: (place: string) => readonly [text: string, names?: readonly string[]],
+  ): Template[] =>
+    [...new Set(LEDGER_SERVICES.flatMap((service) => WRITES[service][kind]))].map((place) => {
+      const having = LEDGER_SERVICES.filter((service) => WRITES[service][kind].includes(place));
+      return named(having, ...statement(place));
+    });
   return [
-    toRole("GRANT CONNECT ON DATABASE %I TO", [database]),
-    toRole("REVOKE ALL ON SCHEMA public FROM"),
-    toRole("GRANT USAGE ON SCHEMA public TO"),
-    toRole("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM"),
-    toRole("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM"),
-    toRole("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM"),
-    toRole("GRANT SELECT ON ALL TABLES IN SCHEMA public TO"),
+    ...(former.length === 0 ? [] : RIGHTS_BEFORE).map((place) =>
+      named(former, `REVOKE ALL ON ${place} FROM`),
+    ),
+    toAll("GRANT CONNECT ON DATABASE %I TO", [database]),
+    toAll("GRANT USAGE ON SCHEMA public TO"),
+    toAll("GRANT SELECT ON ALL TABLES IN SCHEMA public TO"),
     // Whether numbers are behind what rows have (`moveNumbersOn`): neither drawn by it nor moved.
-    toRole("GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO"),
-    ...writes.hidden.map((table) => toRole("REVOKE SELECT ON %I FROM", [table])),
-    ...writes.insert.map((table) => {
+    toAll("GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO"),
+    ...each("hidden", (table) => ["REVOKE SELECT ON %I FROM", [table]]),
+    ...each("insert", (table) => {
       const columns = columnsOf.get(table) ?? [];
       const places = columns.map(() => "%I").join(", ");
-      return toRole(`GRANT INSERT (${places}) ON %I TO`, [...columns, table]);
+      return [`GRANT INSERT (${places}) ON %I TO`, [...columns, table]];
     }),
-    ...writes.update.map((place) => {
+    ...each("update", (place) => {
       const [table = "", column] = place.split(".");
       return column === undefined
-        ? toRole("GRANT UPDATE ON %I TO", [table])
-        : toRole("GRANT UPDATE (%I) ON %I TO", [column, table]);
+        ? ["GRANT UPDATE ON %I TO", [table]]
+        : ["GRANT UPDATE (%I) ON %I TO", [column, table]];
     }),
-    ...writes.draw.map((sequence) => toRole("GRANT USAGE ON SEQUENCE %I TO", [sequence])),
-    ...writes.call.map((called) => toRole(`GRANT EXECUTE ON FUNCTION ${called} TO`)),
+    ...each("draw", (sequence) => ["GRANT USAGE ON SEQUENCE %I TO", [sequence]]),
+    ...each("call", (called) => [`GRANT EXECUTE ON FUNCTION ${called} TO`]),
   ];
 }
 
