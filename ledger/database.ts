@@ -53,6 +53,7 @@ import { ClaimsOfLeaving1760000000048 } from "./migrations/0048-claims-of-leavin
 import { StrandedMoves1760000000049 } from "./migrations/treasury/0049-stranded-moves.js";
 import { RulesWithoutAPath1760000000050 } from "./migrations/0050-rules-without-a-path.js";
 import { CharactersOfTexts1760000000051 } from "./migrations/0051-characters-of-texts.js";
+import { RulesOfTheOwner1760000000052 } from "./migrations/0052-rules-of-the-owner.js";
 import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -113,6 +114,7 @@ export const LEDGER_MIGRATIONS = [
   StrandedMoves1760000000049,
   RulesWithoutAPath1760000000050,
   CharactersOfTexts1760000000051,
+  RulesOfTheOwner1760000000052,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -44,13 +44,15 @@ const PRUNE_RUNS = "prune_reconcile_runs(integer, integer)";
 /** Positions of lists go on behind all that were told. */
 const SKIP = "skip_told_positions()";
 
+/** Balances follow postings; called by a trigger alone. */
+const MOVE = "move_customer_balances()";
+
 const WATCHER: Writes = {
   insert: [
     "meta",
     "customer",
     "journal_entry",
     "posting",
-    "customer_balance",
     "event",
     "watch_cursor",
     "deposit_address",
@@ -93,7 +95,8 @@ const WATCHER: Writes = {
     "webhook_secret",
     "webhook_delivery",
     "task_lease",
-    "customer_balance",
+    // Who is to book locks balances: that takes the right to change some column, and a rule refuses this.
+    "customer_balance.customer_id",
     "event_counter",
     "watch_cursor",
     "deposit_address.backfilled",
@@ -112,7 +115,6 @@ const WORKER: Writes = {
     "meta",
     "journal_entry",
     "posting",
-    "customer_balance",
     "event",
     "withdrawal",
     "withdrawal_history",
@@ -152,7 +154,7 @@ const WORKER: Writes = {
     "refill_request",
     // Registering a wallet locks the cursor: that takes the right to change some column of it.
     "watch_cursor.single",
-    "customer_balance",
+    "customer_balance.customer_id",
     "event_counter",
     "withdrawal",
     "hot_wallet",
@@ -220,7 +222,7 @@ export async function grantLedgerRoles(
       ["REVOKE ALL ON DATABASE %I FROM PUBLIC", [current.name]],
       ["REVOKE CREATE ON SCHEMA public FROM PUBLIC", []],
       // Everybody may call what is new, the indexer's role as well.
-      [`REVOKE EXECUTE ON FUNCTION ${PRUNE}, ${PRUNE_RUNS}, ${SKIP} FROM PUBLIC`, []],
+      [`REVOKE EXECUTE ON FUNCTION ${PRUNE}, ${PRUNE_RUNS}, ${SKIP}, ${MOVE} FROM PUBLIC`, []],
     ]);
     const former: LedgerService[] = [];
     for (const service of LEDGER_SERVICES) {

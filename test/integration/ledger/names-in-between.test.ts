@@ -35,6 +35,8 @@ describe("the indexer's role", () => {
 
   beforeAll(async () => {
     ledger = await openTestLedger();
+    // As a database has them that was put back without its rights.
+    await ledger.database.query("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO PUBLIC");
     await grantLedgerRoles(ledger.database, TEST_PASSWORDS);
     await grantIndexerRole(ledger.database, "in dex");
     const url = new URL(ledger.url);
@@ -88,6 +90,7 @@ describe("the indexer's role", () => {
     );
     const path = "search_path=public, pg_temp";
     expect(found).toEqual([
+      { name: "move_customer_balances()", path },
       { name: "prune_reconcile_runs(integer,integer)", path },
       { name: "prune_webhook_deliveries(integer,integer)", path },
       { name: "skip_told_positions()", path },
@@ -101,6 +104,7 @@ describe("the indexer's role", () => {
       [[...callers, indexerRole(database)]],
     );
     expect(rows).toEqual([
+      { name: "move_customer_balances()", callers: [] },
       {
         name: "prune_reconcile_runs(integer,integer)",
         callers: [ledgerRole(database, "watcher")],
