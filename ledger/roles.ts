@@ -236,6 +236,36 @@ export async function grantLedgerRoles(
 }
 
 /**
+ * Roles of services go by the database's name, and their rights by the roles: behind a new name, or in a copy,
+ * those of the former one go on writing. Their rights are the services' until these log in with the new
+ * roles, so they are not taken away here.
+ * @throws ROLE_UNSAFE naming them, and what takes the rights from them
+ */
+export async function refuseFormerRoles(database: SqlDatabase): Promise<void> {
+  const [found] = await database.query<{ name: string; roles: string[]; quoted: string | null }>(
+    `SELECT current_database() AS name, coalesce(array_agg(f.name ORDER BY f.name), '{}') AS roles,
+            string_agg(quote_ident(f.name), ', ' ORDER BY f.name) AS quoted
+       FROM (SELECT DISTINCT r.rolname::text AS name
+               FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+              CROSS JOIN LATERAL (VALUES (c.relacl), (a.attacl)) AS given (acl)
+              CROSS JOIN LATERAL aclexplode(given.acl) AS g
+               JOIN pg_roles r ON r.oid = g.grantee
+              WHERE c.oid = 'public.posting'::regclass AND g.privilege_type = 'INSERT'
+                AND g.grantee <> c.relowner AND r.rolname ~ '_(watcher|worker|operator)$'
+                AND r.rolname <> ALL (SELECT (current_database() || '_' || s)::name
+                                        FROM unnest($1::text[]) AS s)) AS f`,
+    [LEDGER_SERVICES],
+  );
+  if (found === undefined || found.quoted === null) return;
+  const { name, roles, quoted } = found;
+  const message =
+    `the services' roles have their rights, but ${roles.join(", ")} may still write this ledger's tables, as the ` +
+    `database had another name or is a copy: let the services log in as ${ledgerRole(name, "watcher")} and so ` +
+    `on, say REVOKE ALL ON ALL TABLES IN SCHEMA public FROM ${quoted}, and migrate again`;
+  throw new LedgerError("ROLE_UNSAFE", message, { details: { roles } });
+}
+
+/**
  * Columns of each table but those that the server numbers: who could name a number himself would put a row
  * behind all that are to come, as the last word of the kill switch is.
  */

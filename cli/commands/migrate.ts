@@ -1,6 +1,6 @@
 /** `causeway migrate`: the ledger's tables at this version. */
 import { type CommandContext, printJson } from "../command-context.js";
-import { grantIndexerRole, grantLedgerRoles } from "../../ledger/roles.js";
+import { grantIndexerRole, grantLedgerRoles, refuseFormerRoles } from "../../ledger/roles.js";
 import { readRolePasswords } from "../home/role-homes.js";
 import { type OpenedLedger, withLedger } from "../ledger/ledger-tools.js";
 
@@ -16,6 +16,7 @@ export async function runMigrate(context: CommandContext): Promise<number> {
     await grantLedgerRoles(database, passwords);
     // Homes of before the indexer have no password for it, until `init` writes them again.
     if (passwords.indexer !== undefined) await grantIndexerRole(database, passwords.indexer);
+    await refuseFormerRoles(database);
   };
   await withLedger(context, grant, { olderTables: "migrate", mayLackNode: true });
   const hasRoles = passwords !== undefined;

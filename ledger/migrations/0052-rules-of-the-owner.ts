@@ -17,7 +17,6 @@ const ASKING = [
   "guard_sweep",
   "guard_treasury_move",
   "guard_webhook_secret",
-  "kill_switch_is_lowered_by_persons",
   "note_operator_decision",
   "note_sweep_due",
   "note_token_state",
@@ -157,6 +156,25 @@ const WRITING = `
     END LOOP;
   END $$;`;
 
+/**
+ * Who records no decisions of persons is no person. Asked for the right: a database that has another name, or
+ * is a copy, has roles that are not called after it.
+ */
+const LOWERING = `
+  CREATE OR REPLACE FUNCTION kill_switch_is_lowered_by_persons() RETURNS trigger LANGUAGE plpgsql
+  SET search_path = public, pg_temp AS $$
+  DECLARE
+    levels text[] := ARRAY['none', 'stop-new', 'stop-sign', 'stop-broadcast'];
+    before text := coalesce((SELECT level FROM kill_switch ORDER BY id DESC LIMIT 1), 'none');
+  BEGIN
+    IF array_position(levels, NEW.level) < array_position(levels, before)
+       AND NOT has_any_column_privilege(current_user, 'public.operator_decision', 'INSERT') THEN
+      RAISE EXCEPTION 'only a person lowers the kill switch from %', before
+        USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;`;
+
 /** Rules and rights. */
 export class RulesOfTheOwner1760000000052 implements MigrationInterface {
   readonly name = "RulesOfTheOwner1760000000052";
@@ -166,7 +184,7 @@ export class RulesOfTheOwner1760000000052 implements MigrationInterface {
     for (const name of ASKING) {
       await runner.query(`ALTER FUNCTION ${name}() SET search_path = public, pg_temp`);
     }
-    for (const part of [PER_ROW, MOVING, WRITING]) await runner.query(part);
+    for (const part of [PER_ROW, MOVING, WRITING, LOWERING]) await runner.query(part);
   }
 
   /** The rules that refuse are never dropped. */

@@ -11,8 +11,10 @@ import {
   indexerRole,
   LEDGER_SERVICES,
   ledgerRole,
+  refuseFormerRoles,
 } from "../../../ledger/roles.js";
 import {
+  createLedgerDatabase,
   openTestLedger,
   roleUrl,
   silentLog,
@@ -233,6 +235,43 @@ describe("the roles of the services", () => {
     const roles = [...services, indexerRole(name)].join(", ");
     await run(database.url, `DROP OWNED BY ${roles}, ${owner}; DROP ROLE ${roles}, ${owner}`);
     await database.drop();
+  });
+
+  it("are those of the name that the database has now, and others are told of", async () => {
+    const { url, drop } = await createLedgerDatabase(TEST_IDENTITY);
+    const options = { log: silentLog, signal, identity: TEST_IDENTITY };
+    const was = new URL(url).pathname.slice(1);
+    const renamed = new URL(url);
+    renamed.pathname = `/${was}_now`;
+    const first = await openLedger({ ...options, url });
+    await grantLedgerRoles(first, TEST_PASSWORDS);
+    const stop = "INSERT INTO kill_switch (level, reason, set_by) VALUES ('stop-sign', 'x', 'ann')";
+    await first.query(stop);
+    await first.close();
+    await run(ledger.url, `ALTER DATABASE ${was} RENAME TO ${was}_now`);
+    const worker = new URL(roleUrl(url, "worker"));
+    worker.pathname = renamed.pathname;
+    const lift = stop.replace("stop-sign", "none");
+    expect(await attempt(worker.href, lift)).toBe("23001");
+
+    const second = await openLedger({ ...options, url: renamed.href });
+    await grantLedgerRoles(second, TEST_PASSWORDS);
+    const former = LEDGER_SERVICES.map((service) => ledgerRole(was, service)).toSorted();
+    await expect(refuseFormerRoles(second)).rejects.toMatchObject({
+      code: "ROLE_UNSAFE",
+      message: expect.stringContaining(
+        `REVOKE ALL ON ALL TABLES IN SCHEMA public FROM ${former.join(", ")}`,
+      ),
+      details: { roles: former },
+    });
+    await second.query(`REVOKE ALL ON ALL TABLES IN SCHEMA public FROM ${former.join(", ")}`);
+    await refuseFormerRoles(second);
+    await second.close();
+    expect(await attempt(worker.href, "SELECT 1 FROM withdrawal")).toBe(NO_PRIVILEGE);
+    const now = LEDGER_SERVICES.map((service) => ledgerRole(`${was}_now`, service));
+    await run(renamed.href, `DROP OWNED BY ${[...former, ...now].join(", ")}`);
+    await run(ledger.url, `ALTER DATABASE ${was}_now RENAME TO ${was}; DROP ROLE ${now.join(", ")}`);
+    await drop();
   });
 
   it("say of a database without tables what its role needs to make them", async () => {
