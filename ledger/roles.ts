@@ -231,7 +231,10 @@ export async function grantLedgerRoles(
     }
     const columnsOf = await readWritableColumns(tx);
     await execute(tx, rightsOf(current.name, { columnsOf, former }));
-    for (const service of LEDGER_SERVICES) await refuseMaker(tx, ledgerRole(current.name, service));
+    for (const role of LEDGER_SERVICES.map((service) => ledgerRole(current.name, service))) {
+      await refuseMaker(tx, role);
+      await refuseTemporary(tx, role);
+    }
   });
 }
 
@@ -317,6 +320,32 @@ async function refuseMaker(tx: Sql, role: string): Promise<void> {
   throw new LedgerError("ROLE_UNSAFE", message, { details: { role } });
 }
 
+/**
+ * A database gives everybody the right to make temporary tables, which come before all others in the session
+ * that made them. Who does not own it takes that from nobody: it is a warning, and the right stays.
+ */
+async function refuseTemporary(tx: Sql, role: string): Promise<void> {
+  const [found] = await tx.query<
+    Record<"name" | "owner" | "self", string> & Record<"makes" | "owns", boolean>
+  >(
+    `SELECT has_database_privilege($1, oid, 'TEMPORARY') OR has_database_privilege($1, oid, 'CREATE')
+              AS makes,
+            pg_has_role(datdba, 'USAGE') AS owns, quote_ident(datname) AS name,
+            datdba::regrole::text AS owner, quote_ident(current_user) AS self
+       FROM pg_database WHERE datname = current_database()`,
+    [role],
+  );
+  if (found?.makes !== true) return;
+  const { name, owner, owns, self } = found;
+  const remedy = owns
+    ? "take it out of the roles that give it that"
+    : `as its owner (${owner}) or a superuser say ALTER DATABASE ${name} OWNER TO ${self}`;
+  const message =
+    `the role ${role} may make temporary tables or schemas in the database: ${remedy}, ` +
+    "and migrate again (docs/operations.md, Database roles)";
+  throw new LedgerError("ROLE_UNSAFE", message, { details: { role } });
+}
+
 /** @returns whether there was such a role before */
 async function writeRole(tx: Sql, role: string, password: string): Promise<boolean> {
   const [known] = await tx.query<{ unsafe: boolean }>(
@@ -379,8 +408,8 @@ function rightsOf(
       return named(having, ...statement(place));
     });
   return [
-    ...(former.length === 0 ? [] : RIGHTS_BEFORE).map((place) =>
-      named(former, `REVOKE ALL ON ${place} FROM`),
+    ...(former.length === 0 ? [] : ["DATABASE %I", ...RIGHTS_BEFORE]).map((place) =>
+      named(former, `REVOKE ALL ON ${place} FROM`, place.includes("%I") ? [database] : []),
     ),
     toAll("GRANT CONNECT ON DATABASE %I TO", [database]),
     toAll("GRANT USAGE ON SCHEMA public TO"),

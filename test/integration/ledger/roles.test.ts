@@ -237,6 +237,69 @@ describe("the roles of the services", () => {
     await database.drop();
   });
 
+  it("are refused what a database of somebody else gives everybody, until it is the owner's", async () => {
+    const database = await createTestDatabase();
+    const name = new URL(database.url).pathname.slice(1);
+    const [owner, master] = [`owner_${name}`, `master_${name}`];
+    const as = (role: string) => {
+      const url = new URL(database.url);
+      [url.username, url.password] = [role, "own"];
+      return url.href;
+    };
+    // As a hosted server has it, whose first user is no superuser.
+    await run(database.url, `CREATE ROLE ${master} LOGIN CREATEDB CREATEROLE PASSWORD 'own'`);
+    await run(database.url, `ALTER DATABASE ${name} OWNER TO ${master}`);
+    await run(as(master), `CREATE ROLE ${owner} LOGIN CREATEROLE PASSWORD 'own'`);
+    await run(as(master), `GRANT CREATE ON SCHEMA public TO ${owner}`);
+    const options = { log: silentLog, signal, identity: TEST_IDENTITY };
+    const opened = await openLedger({ ...options, url: as(owner) });
+    const make = "CREATE TEMPORARY TABLE mine (x int)";
+    const worker = roleUrl(database.url, "worker");
+    const refusal = grantLedgerRoles(opened, TEST_PASSWORDS);
+    const remedy = `ALTER DATABASE ${name} OWNER TO ${owner}`;
+    await expect(refusal).rejects.toMatchObject({
+      code: "ROLE_UNSAFE",
+      message: expect.stringContaining(`as its owner (${master}) or a superuser say ${remedy}`),
+    });
+
+    // What is enough where it has to stay somebody else's.
+    await run(as(master), `REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC`);
+    await grantLedgerRoles(opened, TEST_PASSWORDS);
+    expect(await attempt(worker, make)).toBe(NO_PRIVILEGE);
+    await run(as(master), `GRANT TEMPORARY, CREATE ON DATABASE ${name} TO PUBLIC`);
+    await expect(grantLedgerRoles(opened, TEST_PASSWORDS)).rejects.toMatchObject({
+      code: "ROLE_UNSAFE",
+    });
+    expect(await attempt(worker, make)).toBe("done");
+
+    await run(as(master), `GRANT ${owner} TO CURRENT_USER`);
+    await run(as(master), remedy);
+    await run(as(owner), `GRANT TEMPORARY ON DATABASE ${name} TO ${ledgerRole(name, "worker")}`);
+    await grantLedgerRoles(opened, TEST_PASSWORDS);
+    await grantIndexerRole(opened, "in dex");
+    expect(await attemptAll(worker, [make, "CREATE SCHEMA mine"])).toEqual([
+      NO_PRIVILEGE,
+      NO_PRIVILEGE,
+    ]);
+    const group = `group_${name}`;
+    await run(
+      database.url,
+      `CREATE ROLE ${group}; ALTER ROLE ${ledgerRole(name, "watcher")} INHERIT`,
+    );
+    await run(database.url, `GRANT TEMPORARY ON DATABASE ${name} TO ${group}`);
+    await run(database.url, `GRANT ${group} TO ${ledgerRole(name, "watcher")}`);
+    await expect(grantLedgerRoles(opened, TEST_PASSWORDS)).rejects.toMatchObject({
+      code: "ROLE_UNSAFE",
+      message: expect.stringContaining("take it out of the roles that give it that"),
+    });
+    await opened.close();
+    await run(database.url, `REASSIGN OWNED BY ${owner} TO CURRENT_USER`);
+    const services = LEDGER_SERVICES.map((service) => ledgerRole(name, service));
+    const roles = [...services, indexerRole(name), group, owner, master].join(", ");
+    await run(database.url, `DROP OWNED BY ${roles}; DROP ROLE ${roles}`);
+    await database.drop();
+  });
+
   it("are those of the name that the database has now, and others are told of", async () => {
     const { url, drop } = await createLedgerDatabase(TEST_IDENTITY);
     const options = { log: silentLog, signal, identity: TEST_IDENTITY };
@@ -270,7 +333,10 @@ describe("the roles of the services", () => {
     expect(await attempt(worker.href, "SELECT 1 FROM withdrawal")).toBe(NO_PRIVILEGE);
     const now = LEDGER_SERVICES.map((service) => ledgerRole(`${was}_now`, service));
     await run(renamed.href, `DROP OWNED BY ${[...former, ...now].join(", ")}`);
-    await run(ledger.url, `ALTER DATABASE ${was}_now RENAME TO ${was}; DROP ROLE ${now.join(", ")}`);
+    await run(
+      ledger.url,
+      `ALTER DATABASE ${was}_now RENAME TO ${was}; DROP ROLE ${now.join(", ")}`,
+    );
     await drop();
   });
 
