@@ -154,8 +154,8 @@ export type OlderTables = "migrate" | "refuse" | "leave" | "any";
 /**
  * Connects, checks that the database is empty or belongs to this chain, migrates, and writes the
  * identity on the first opening.
- * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, NUMBERS_BEHIND, DATABASE_ENCODING, and the
- *   driver's errors
+ * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, NUMBERS_BEHIND, DATABASE_ENCODING,
+ *   DATABASE_COLLATION, and the driver's errors
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
   const { url, log, signal, identity, olderTables = "migrate" } = options;
@@ -167,6 +167,8 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
     applicationName: options.applicationName ?? "causeway-ledger",
     migrations: LEDGER_MIGRATIONS,
     poolSize: POOL_SIZE,
+    // What only stops payments must get through.
+    heedsOrder: olderTables !== "any",
     onMigrating() {
       if (found?.isEmpty === false) options.busy?.("brings the ledger's tables to this release");
     },

@@ -239,7 +239,7 @@ export async function grantLedgerRoles(
 }
 
 /**
- * Roles of services go by the database's name, and their rights by the roles: behind a new name, or in a copy,
+ * Roles of services go by the database's name, and rights go by the roles: behind a new name, or in a copy,
  * those of the former one go on writing. Their rights are the services' until these log in with the new
  * roles, so they are not taken away here.
  * @throws ROLE_UNSAFE naming them, and what takes the rights from them
@@ -262,9 +262,10 @@ export async function refuseFormerRoles(database: SqlDatabase): Promise<void> {
   if (found === undefined || found.quoted === null) return;
   const { name, roles, quoted } = found;
   const message =
-    `the services' roles have their rights, but ${roles.join(", ")} may still write this ledger's tables, as the ` +
-    `database had another name or is a copy: let the services log in as ${ledgerRole(name, "watcher")} and so ` +
-    `on, say REVOKE ALL ON ALL TABLES IN SCHEMA public FROM ${quoted}, and migrate again`;
+    `the services' roles have their rights, but ${roles.join(", ")} may still write this ledger's ` +
+    "tables, as the database had another name or is a copy: let the services log in as " +
+    `${ledgerRole(name, "watcher")} and so on, say REVOKE ALL ON ALL TABLES IN SCHEMA public ` +
+    `FROM ${quoted}, and migrate again`;
   throw new LedgerError("ROLE_UNSAFE", message, { details: { roles } });
 }
 

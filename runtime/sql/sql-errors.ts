@@ -12,6 +12,7 @@ export type SqlErrorCode =
   | "DATABASE_FULL"
   | "SESSIONS_SHARED"
   | "DATABASE_ENCODING"
+  | "DATABASE_COLLATION"
   | "DATABASE_FAULT";
 
 /**
@@ -120,15 +121,16 @@ const LOGIN_REFUSED = /^(28...|3D000)$/;
 
 /**
  * As `toSqlError`, for a pool that is open: the server has let this process in before, and does so again once
- * a person has done the other half of what he changes (a password and who uses it). It is waited out.
+ * a person has done the other half of what he changes (a password and who uses it), or has built the indexes
+ * anew of a server that orders texts otherwise. It is waited out.
  */
 export function toPoolFault(error: unknown): AppError {
   const fault = toSqlError(error);
-  if (!(fault instanceof SqlError) || !LOGIN_REFUSED.test(String(fault.details["sqlState"]))) {
-    return fault;
-  }
+  if (!(fault instanceof SqlError)) return fault;
+  const isOrder = fault.code === "DATABASE_COLLATION";
+  if (!isOrder && !LOGIN_REFUSED.test(String(fault.details["sqlState"]))) return fault;
   const { cause, details } = fault;
-  const message = `DATABASE_UNAVAILABLE: ${errorMessage(cause)}`;
+  const message = `DATABASE_UNAVAILABLE: ${errorMessage(isOrder ? fault : cause)}`;
   return new SqlError("DATABASE_UNAVAILABLE", message, { details, retriable: true, cause });
 }
 

@@ -3,6 +3,7 @@ import { type ClientBase, types as postgresTypes } from "pg";
 import { DataSource, type QueryRunner, QueryRunnerAlreadyReleasedError } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
 import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
+import { assertOrderStands } from "./collation.js";
 import { type MigrationClass, withoutBounds } from "./long-work.js";
 import { endConnection, surviveLostConnections } from "./lost-connections.js";
 import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
@@ -66,6 +67,8 @@ export interface OpenDatabaseOptions extends PatienceOptions {
   readonly poolSize: number;
   /** The server keeps plans of statements that come again (`PreparedNames`); default false. */
   readonly keepsPlans?: boolean;
+  /** Connections to a server that orders texts otherwise than the indexes are refused; default false. */
+  readonly heedsOrder?: boolean;
   /** Longest wait for one statement that is no migration; default `ANSWER_TIMEOUT_MS`. */
   readonly answerTimeoutMs?: number;
   /**
@@ -92,7 +95,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /**
  * Connects, waits for the server if need be, and brings the schema up to date.
  * @throws SqlError; DATABASE_UNAVAILABLE when the server does not answer in time, SESSIONS_SHARED behind a
- *   pooler that does not keep sessions
+ *   pooler that does not keep sessions, DATABASE_COLLATION where the order of texts is heeded
  */
 export function openDatabase(options: OpenDatabaseOptions): Promise<SqlDatabase> {
   return openPatiently(async () => {
@@ -267,7 +270,7 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
     extra: {
       ...KEEP_ALIVE,
       verify: (client: ClientBase, done: (error?: unknown) => void) =>
-        void beginSession(client, done),
+        void beginSession(client, options.heedsOrder ?? false, done),
       types: { getTypeParser: exactTypeParser },
     },
   });
@@ -279,10 +282,17 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
 }
 
 /** Sets a new connection's session, and says what went wrong; never rejects. */
-async function beginSession(client: ClientBase, done: (error?: unknown) => void): Promise<void> {
+async function beginSession(
+  client: ClientBase,
+  heedsOrder: boolean,
+  done: (error?: unknown) => void,
+): Promise<void> {
   let fault: unknown;
   try {
-    const begin = () => setSession(client, IDLE_IN_TRANSACTION_MS);
+    const begin = async () => {
+      await setSession(client, IDLE_IN_TRANSACTION_MS);
+      if (heedsOrder) await assertOrderStands(client);
+    };
     await answered(client, CONNECT_TIMEOUT_MS, begin);
   } catch (error) {
     fault = error;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { errorMessage } from "../../../chain/errors.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import {
   LEDGER_FORMAT_VERSION,
@@ -21,7 +22,8 @@ import {
 } from "../../helpers/services/ledger.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { WALLET } from "../../helpers/exchange/house.js";
-import { createTestDatabase } from "../../helpers/services/postgres.js";
+import { createTestDatabase, runOnServer } from "../../helpers/services/postgres.js";
+import { PATIENCE_MS, until } from "../../helpers/until.js";
 
 const { signal } = new AbortController();
 
@@ -64,6 +66,40 @@ describe("opening the ledger", () => {
       message: expect.stringMatching(/LATIN1.*ENCODING 'UTF8' TEMPLATE template0/),
     });
     await (await openLedger({ ...options, olderTables: "any" })).close();
+    await drop();
+  });
+
+  it("refuses one whose texts have another order than its indexes, but for what stops payments", async () => {
+    const { url, drop } = await createTestDatabase();
+    const name = new URL(url).pathname.slice(1);
+    const options = { url, log: silentLog, signal, identity: TEST_IDENTITY };
+    const running = await openLedger(options);
+    // As a standby with other libraries has it that takes over.
+    await runOnServer(
+      url,
+      `UPDATE pg_database SET datcollversion = '2.24' WHERE datname = '${name}';
+       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = '${name}' AND pid <> pg_backend_pid()`,
+    );
+    const remedy = `REINDEX DATABASE ${name}; ALTER DATABASE ${name} REFRESH COLLATION VERSION`;
+    const message = expect.stringContaining(remedy);
+    await expect(openLedger(options)).rejects.toMatchObject({
+      code: "DATABASE_COLLATION",
+      message,
+      retriable: false,
+    });
+    await (await openLedger({ ...options, olderTables: "any" })).close();
+    // Who is at work waits for the person, and says for what.
+    const waiting = { code: "DATABASE_UNAVAILABLE", message, retriable: true };
+    const read = () => running.query("SELECT 1 AS one");
+    const isRefused = async () =>
+      (await read().then(() => "read", errorMessage)).includes("REINDEX");
+    await until(isRefused, { timeoutMs: PATIENCE_MS });
+    await expect(read()).rejects.toMatchObject(waiting);
+    for (const statement of remedy.split("; ")) await runOnServer(url, statement);
+    expect(await read()).toEqual([{ one: 1 }]);
+    await running.close();
+    await (await openLedger(options)).close();
     await drop();
   });
 

@@ -241,7 +241,7 @@ describe("the roles of the services", () => {
     const database = await createTestDatabase();
     const name = new URL(database.url).pathname.slice(1);
     const [owner, master] = [`owner_${name}`, `master_${name}`];
-    const as = (role: string) => {
+    const login = (role: string) => {
       const url = new URL(database.url);
       [url.username, url.password] = [role, "own"];
       return url.href;
@@ -249,10 +249,10 @@ describe("the roles of the services", () => {
     // As a hosted server has it, whose first user is no superuser.
     await run(database.url, `CREATE ROLE ${master} LOGIN CREATEDB CREATEROLE PASSWORD 'own'`);
     await run(database.url, `ALTER DATABASE ${name} OWNER TO ${master}`);
-    await run(as(master), `CREATE ROLE ${owner} LOGIN CREATEROLE PASSWORD 'own'`);
-    await run(as(master), `GRANT CREATE ON SCHEMA public TO ${owner}`);
+    await run(login(master), `CREATE ROLE ${owner} LOGIN CREATEROLE PASSWORD 'own'`);
+    await run(login(master), `GRANT CREATE ON SCHEMA public TO ${owner}`);
     const options = { log: silentLog, signal, identity: TEST_IDENTITY };
-    const opened = await openLedger({ ...options, url: as(owner) });
+    const opened = await openLedger({ ...options, url: login(owner) });
     const make = "CREATE TEMPORARY TABLE mine (x int)";
     const worker = roleUrl(database.url, "worker");
     const refusal = grantLedgerRoles(opened, TEST_PASSWORDS);
@@ -263,18 +263,18 @@ describe("the roles of the services", () => {
     });
 
     // What is enough where it has to stay somebody else's.
-    await run(as(master), `REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC`);
+    await run(login(master), `REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC`);
     await grantLedgerRoles(opened, TEST_PASSWORDS);
     expect(await attempt(worker, make)).toBe(NO_PRIVILEGE);
-    await run(as(master), `GRANT TEMPORARY, CREATE ON DATABASE ${name} TO PUBLIC`);
+    await run(login(master), `GRANT TEMPORARY, CREATE ON DATABASE ${name} TO PUBLIC`);
     await expect(grantLedgerRoles(opened, TEST_PASSWORDS)).rejects.toMatchObject({
       code: "ROLE_UNSAFE",
     });
     expect(await attempt(worker, make)).toBe("done");
 
-    await run(as(master), `GRANT ${owner} TO CURRENT_USER`);
-    await run(as(master), remedy);
-    await run(as(owner), `GRANT TEMPORARY ON DATABASE ${name} TO ${ledgerRole(name, "worker")}`);
+    await run(login(master), `GRANT ${owner} TO CURRENT_USER`);
+    await run(login(master), remedy);
+    await run(login(owner), `GRANT TEMPORARY ON DATABASE ${name} TO ${ledgerRole(name, "worker")}`);
     await grantLedgerRoles(opened, TEST_PASSWORDS);
     await grantIndexerRole(opened, "in dex");
     expect(await attemptAll(worker, [make, "CREATE SCHEMA mine"])).toEqual([
