@@ -51,9 +51,9 @@ import { RareEndings1760000000045 } from "./migrations/lookups/0045-rare-endings
 import { KeptRuns1760000000046 } from "./migrations/tamper/0046-kept-runs.js";
 import { ClaimsOfLeaving1760000000048 } from "./migrations/0048-claims-of-leaving.js";
 import { StrandedMoves1760000000049 } from "./migrations/treasury/0049-stranded-moves.js";
-import { RulesWithoutAPath1760000000050 } from "./migrations/0050-rules-without-a-path.js";
+import { RulesWithoutAPath1760000000050 } from "./migrations/rules/0050-rules-without-a-path.js";
 import { CharactersOfTexts1760000000051 } from "./migrations/0051-characters-of-texts.js";
-import { RulesOfTheOwner1760000000052 } from "./migrations/0052-rules-of-the-owner.js";
+import { RulesOfTheOwner1760000000052 } from "./migrations/rules/0052-rules-of-the-owner.js";
 import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";

@@ -7,7 +7,7 @@ import { Client } from "pg";
 import { errorCode } from "../../../chain/errors.js";
 import { LEDGER_MIGRATIONS, openLedger } from "../../../ledger/database.js";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
-import { RulesOfTheOwner1760000000052 } from "../../../ledger/migrations/0052-rules-of-the-owner.js";
+import { RulesOfTheOwner1760000000052 } from "../../../ledger/migrations/rules/0052-rules-of-the-owner.js";
 import { ledgerRole } from "../../../ledger/roles.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
 import { House } from "../../helpers/exchange/house.js";
