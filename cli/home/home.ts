@@ -33,6 +33,8 @@ export interface HomePaths {
   /** Owns the stake of a validator of a network of its own. */
   readonly operatorKey: string;
   readonly validatorState: string;
+  /** The node's store: where it is there, a chain exists, whatever else was lost. */
+  readonly store: string;
   readonly nodeKey: string;
   /** Held while a kit runs on this home. */
   readonly lock: string;
@@ -65,6 +67,7 @@ export function homePaths(home: string): HomePaths {
     validatorKey: inConfig("priv_validator_key.json"),
     operatorKey: inConfig("operator.key"),
     validatorState: inData("priv_validator_state.json"),
+    store: inData("chain"),
     nodeKey: inConfig("node_key.json"),
     lock: join(root, "kit.lock"),
     children: inData("children.json"),

@@ -1,8 +1,9 @@
 /**
  * The first start of a home: keys, genesis, settings. Every file appears whole or not at all and
  * an existing one is never overwritten, so that an init that was cut off is completed by the next.
- * The genesis file is written last of what money hangs on: where it exists, the keys are complete,
- * and one that is missing was lost, which no start may hide by making a new one.
+ * The genesis file is written last of what money hangs on, and no node starts before: where it or a
+ * node's store exists, the keys were complete, and one that is missing was lost, which no start may
+ * hide by making a new one.
  */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -126,8 +127,9 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
   const complete = await isInitialised(paths);
   const nodes = kitNodes(paths.home, options.validators);
   const isNetwork = nodes.length > 1;
-  // A chain without its genesis file: a new one would be refused by the store, and hide the loss.
-  if (complete || existsSync(join(paths.data, "chain"))) {
+  // A chain without its genesis file: what is missing beside it was lost, too, and not cut off.
+  const stores = [paths, ...nodes.map(({ home }) => homePaths(home))].map(({ store }) => store);
+  if (complete || stores.some((store) => existsSync(store))) {
     await assertKeysPresent(paths, [paths.genesis, paths.faucetKey, ...validatorKeys(nodes)]);
   } else {
     await removeDrafts(paths.config);

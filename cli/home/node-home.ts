@@ -59,7 +59,7 @@ export function nodePorts(portOffset: number): NodePorts {
  * @throws HOME_EXISTS
  */
 export function assertNoHome(paths: HomePaths): void {
-  const found = [paths.genesis, join(paths.data, "chain")].find((path) => existsSync(path));
+  const found = [paths.genesis, paths.store].find((path) => existsSync(path));
   if (found === undefined) return;
   throw new CliError(
     "HOME_EXISTS",
@@ -81,7 +81,7 @@ export async function writeNodeHome(paths: HomePaths, contents: NodeHomeContents
   const app = renderToml(APP_FILE, {}, { portOffset });
   const files: readonly (readonly [string, string, number])[] = [
     [paths.validatorKey, contents.validatorKey, SECRET_MODE],
-    [paths.validatorState, createValidatorStateFile(), SECRET_MODE],
+    ...validatorStateFile(paths),
     [paths.nodeKey, contents.nodeKey, SECRET_MODE],
     ...operatorFile(paths, contents.operatorKey),
     [join(paths.config, "config.toml"), config, SECRET_MODE],
@@ -89,6 +89,13 @@ export async function writeNodeHome(paths: HomePaths, contents: NodeHomeContents
     [paths.genesis, contents.genesis, PLAIN_MODE],
   ];
   for (const [path, text, mode] of files) await createFileOnce(path, text, mode);
+}
+
+function validatorStateFile({
+  store,
+  validatorState,
+}: HomePaths): readonly (readonly [string, string, number])[] {
+  return existsSync(store) ? [] : [[validatorState, createValidatorStateFile(), SECRET_MODE]];
 }
 
 function operatorFile(

@@ -2,7 +2,7 @@
  * The nodes of a kit: one in the kit's own home, or a network of validators in `<home>/nodes`,
  * whose first serves the kit's ports. How many there are is decided when the chain is made.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment } from "../../../runtime/config/config.js";
 import { CliError } from "../../errors.js";
@@ -52,9 +52,13 @@ export interface KitNode {
 /** Nodes of a network of that many validators, whether they exist or not. */
 function plannedNodes(home: string, validators: number): readonly KitNode[] {
   if (validators === 1) return [{ name: "node", home, portStep: 0 }];
+  return plannedIn(nodesFolder(home), validators);
+}
+
+function plannedIn(folder: string, validators: number): readonly KitNode[] {
   return Array.from({ length: validators }, (_, index) => ({
     name: `node${index}`,
-    home: join(nodesFolder(home), `node${index}`),
+    home: join(folder, `node${index}`),
     portStep: PORT_STEP * index,
   }));
 }
@@ -71,7 +75,7 @@ export function kitNodes(home: string, wanted = 1): readonly KitNode[] {
   // The kit's own genesis is written last: an init that was cut off left that of the first node.
   const files = [homePaths(home).genesis, homePaths(join(folder, "node0")).genesis];
   const genesis = files.find((file) => existsSync(file));
-  if (genesis === undefined) return plannedNodes(home, wanted);
+  if (genesis === undefined) return plannedNodes(home, countNodesOfChain(folder) ?? wanted);
   // Without the folder the genesis may be a foreign one, and this home one node of many.
   if (!existsSync(folder)) return plannedNodes(home, 1);
   return plannedNodes(home, countValidators(genesis));
@@ -91,6 +95,14 @@ function countValidators(file: string): number {
   if (Array.isArray(validators) && validators.length > 0) return validators.length;
   const message = `${file} is no genesis with validators: restore it from a backup.`;
   throw new CliError("HOME_INCOMPLETE", message);
+}
+
+/** Nodes of a network of which one has a chain; behind an init that was cut off some are not made yet. */
+function countNodesOfChain(folder: string): number | undefined {
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  const indexes = names.flatMap((name) => /^node(\d{1,2})$/.exec(name)?.[1] ?? []).map(Number);
+  const nodes = plannedIn(folder, Math.max(1, ...indexes) + 1);
+  return nodes.some(({ home }) => existsSync(homePaths(home).store)) ? nodes.length : undefined;
 }
 
 function nodesFolder(home: string): string {

@@ -16,6 +16,7 @@ import { HDNodeWallet, Wallet } from "ethers";
 import { homePaths, type HomePaths, resolveHome } from "../../../../cli/home/home.js";
 import { KIT_CONFIG_FILES } from "../../../../cli/home/kit-config.js";
 import { initHome, type InitOptions, isInitialised } from "../../../../cli/home/init.js";
+import { writeNodeHome } from "../../../../cli/home/node-home.js";
 import { writeRoleHomes } from "../../../../cli/home/role-homes.js";
 import { itForRoot } from "../../../helpers/for-root.js";
 import { loadNodeId } from "../../../../node/consensus/signing/validator-key.js";
@@ -324,6 +325,46 @@ describe("init", () => {
       message: expect.stringContaining("genesis.json"),
     });
     expect(existsSync(paths.genesis)).toBe(false);
+  });
+
+  it("makes nothing anew where a validator of a network has a chain", async () => {
+    const paths = newPaths();
+    const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES, validators: 3 };
+    await initHome(options);
+    const [first, second] = ["node0", "node1"].map((name) =>
+      homePaths(join(paths.home, "nodes", name)),
+    );
+    if (first === undefined || second === undefined) throw new Error("a network has nodes");
+    mkdirSync(second.store);
+    const lost = [paths.genesis, paths.policy, first.validatorKey];
+    for (const file of [...lost, paths.killSwitch]) rmSync(file);
+    const refusal = { code: "HOME_INCOMPLETE", details: { missing: [lost[0], lost[2]] } };
+    await expect(initHome({ ...options, validators: undefined })).rejects.toMatchObject(refusal);
+    // Nor where no genesis tells how many validators there are.
+    rmSync(first.genesis);
+    await expect(initHome({ ...options, validators: undefined })).rejects.toMatchObject(refusal);
+    expect([...lost, paths.killSwitch].filter((file) => existsSync(file))).toEqual([]);
+  });
+
+  it("makes no state of a validator anew where its chain exists", async () => {
+    const paths = newPaths();
+    await initHome({ ...optionsFor(paths), configFiles: KIT_CONFIG_FILES, validators: 2 });
+    const node = homePaths(join(paths.home, "nodes", "node0"));
+    const contents = {
+      genesis: readFileSync(node.genesis, "utf8"),
+      nodeKey: readFileSync(node.nodeKey, "utf8"),
+      validatorKey: readFileSync(node.validatorKey, "utf8"),
+      portOffset: 0,
+      moniker: "node0",
+      p2p: {},
+    };
+    rmSync(node.validatorState);
+    mkdirSync(node.store);
+    await writeNodeHome(node, contents);
+    expect(existsSync(node.validatorState)).toBe(false);
+    rmSync(node.store, { recursive: true });
+    await writeNodeHome(node, contents);
+    expect(existsSync(node.validatorState)).toBe(true);
   });
 
   it("makes a lost node key and API key anew", async () => {
