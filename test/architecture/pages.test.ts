@@ -1,0 +1,22 @@
+/** What pages tell operators, where following a wrong word loses money or takes a chain's only copy. */
+import fs from "node:fs";
+import { describe, expect, it } from "@jest/globals";
+
+const pages = fs
+  .readdirSync("docs", { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".md"))
+  .map((name) => `docs/${name}`)
+  .concat("README.md")
+  .map((path) => ({ path, text: fs.readFileSync(path, "utf8").replaceAll(/\s+/g, " ") }));
+
+describe("pages", () => {
+  it("let nobody delete a home's data as a whole: a kit's ledger lies there", () => {
+    const allowed =
+      /`data\/?`[^.;:|]*\b(may|can) be (deleted|removed)|\b(delete|remove) `data\/?`/gi;
+    const found = pages.flatMap(({ path, text }) =>
+      [...text.matchAll(allowed)].map(([words]) => `${path}: ${words}`),
+    );
+    expect(found).toEqual([]);
+    expect(pages.length).toBeGreaterThan(20);
+  });
+});
