@@ -92,8 +92,12 @@ export async function runConsensus(parts: ConsensusRunParts): Promise<void> {
   const { network, consensus, log, signal } = parts;
   try {
     do {
-      const [mayBeFirst, provenHeight] = [consensus.decidesAlone(), consensus.provenHeight()];
-      await network.catchUp({ signal, mayBeFirst, provenHeight });
+      // At an upgrade that this program does not know no peer has a block that it could take, and none
+      // need be there for consensus to say so and halt.
+      if (consensus.mayGoOn()) {
+        const [mayBeFirst, provenHeight] = [consensus.decidesAlone(), consensus.provenHeight()];
+        await network.catchUp({ signal, mayBeFirst, provenHeight });
+      }
     } while (await takePart(parts));
   } catch (error) {
     if (signal.aborted) return;

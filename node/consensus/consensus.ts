@@ -413,6 +413,17 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     return validators.isQuorum(power);
   }
 
+  /** Whether this program may make or take the next block; why not is for the driver to tell. */
+  mayGoOn(): boolean {
+    try {
+      this.application.assertMayGoOn();
+      return true;
+    } catch (error) {
+      if (!(error instanceof UpgradeError)) throw error;
+      return false;
+    }
+  }
+
   /** Newest height that the own signatures prove decided: a key signs at none before the one below it is. */
   provenHeight(): Height {
     return Math.max(0, (this.options.signer?.lastPlace.height ?? 0) - 1);
@@ -424,17 +435,6 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     const { validators } = this.driver?.tip ?? this.followed;
     const own = address === undefined ? undefined : validators.at(validators.indexOf(address));
     return { power: own?.power ?? 0n, validators };
-  }
-
-  /** Whether this program may make the next block; why not is for the driver to tell. */
-  private mayGoOn(): boolean {
-    try {
-      this.application.assertMayGoOn();
-      return true;
-    } catch (error) {
-      if (!(error instanceof UpgradeError)) throw error;
-      return false;
-    }
   }
 
   /** A key whose past is unknown, or that another process may be using, must not sign. */

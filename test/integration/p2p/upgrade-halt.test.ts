@@ -63,6 +63,40 @@ it("a node that has halted helps one that lacks its last blocks", async () => {
   expect([weak.node.height, weak.node.halts]).toEqual([last, [REASON]]);
 });
 
+it("a validator that is started again alone at the upgrade says so, although no peer answers", async () => {
+  const { genesis, seeds } = validatorGenesis(2, { blockIntervalMs: 50 });
+  last = Number.POSITIVE_INFINITY;
+  const places = await Promise.all([place(), place()]);
+  const members = await Promise.all(
+    places.map((own, index) => {
+      const persistentPeers = places.filter((one) => one !== own).map(({ address }) => address);
+      return join(genesis, own, { seed: seeds[index], persistentPeers, watch });
+    }),
+  );
+  const [first, second] = members;
+  if (first === undefined || second === undefined) throw new Error("there are two of them");
+  const height = () => Math.max(first.node.height, second.node.height);
+  await until(() => height() >= 3, { timeoutMs: 60_000, what: "some blocks" });
+  last = height() + 1;
+  const haveHalted = () => members.every(({ node }) => node.halts.length > 0);
+  await until(haveHalted, { timeoutMs: 30_000, what: "the halt" });
+  const home = await leave(first, true);
+  await leave(second);
+  const again = await join(genesis, places[0] ?? (await place()), {
+    seed: seeds[0],
+    home,
+    persistentPeers: [],
+    watch: (application) => ({
+      ...application,
+      assertMayGoOn() {
+        throw new UpgradeError("UPGRADE_NEEDED", REASON);
+      },
+    }),
+  });
+  await until(() => again.node.halts.length > 0, { timeoutMs: 30_000, what: "the same words" });
+  expect([again.node.height, again.node.halts]).toEqual([last, [REASON]]);
+});
+
 it("a validator that looks for its own key halts at the upgrade as any other", async () => {
   const { genesis, seeds } = validatorGenesis(1, { blockIntervalMs: 50 });
   last = Number.POSITIVE_INFINITY;
