@@ -232,15 +232,18 @@ export function metaKey(name: string): Buffer {
   return storeKey("meta", Buffer.from(name, "ascii"));
 }
 
+/** What is said wherever a store may be moved away: not everybody has another node to sync from. */
+export const ONLY_COPY =
+  "a chain with a single validator has no other copy: there put data/chain, data/cs.wal and " +
+  "data/priv_validator_state.json of one moment back";
+
 /** The error for a store whose records contradict each other, although each is what was written. */
 export function storeDamaged(folder: string, reason: string, cause?: unknown): StoreError {
   return new StoreError(
     "STORE_CORRUPT",
     `the store in ${folder} is damaged (${reason}): move this folder away and the node syncs ` +
-      "again from the network or a snapshot, or put a backup in its place; a chain with a single " +
-      "validator has no other copy: there put data/chain, data/cs.wal and " +
-      "data/priv_validator_state.json of one moment back; a validator of several keeps its " +
-      "data/priv_validator_state.json whatever happens",
+      `again from the network or a snapshot, or put a backup in its place; ${ONLY_COPY}; a validator ` +
+      "of several keeps its data/priv_validator_state.json whatever happens",
     { details: { folder, reason }, cause },
   );
 }

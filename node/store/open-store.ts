@@ -7,6 +7,7 @@ import {
   type DatabaseSettings,
   metaKey,
   OLDEST_FORMAT_VERSION,
+  ONLY_COPY,
   openDatabase,
   readMeta,
   STORE_FORMAT_VERSION,
@@ -108,14 +109,14 @@ function readableFormat(database: Database, { folder }: StoreOptions): number | 
     throw new StoreError(
       "STORE_NEWER",
       `${start}knows up to ${STORE_FORMAT_VERSION}: start the newer program, or move the folder ` +
-        "away to sync again",
+        `away to sync again; ${ONLY_COPY}`,
     );
   }
   if (version < OLDEST_FORMAT_VERSION) {
     throw new StoreError(
       "STORE_OLDER",
       `${start}needs ${OLDEST_FORMAT_VERSION} at least: start the older program, or move the ` +
-        "folder away to sync again, or use another home",
+        `folder away to sync again, or use another home; ${ONLY_COPY}`,
     );
   }
   return version;

@@ -19,4 +19,13 @@ describe("pages", () => {
     expect(found).toEqual([]);
     expect(pages.length).toBeGreaterThan(20);
   });
+
+  it("ask for a copy of a single validator's chain before another release is started", () => {
+    const operations = pages.find(({ path }) => path === "docs/operations.md")?.text ?? "";
+    const [, section = ""] = operations.split("## Another release");
+    const [before = ""] = section.split("start the new release");
+    for (const part of ["data/chain", "data/cs.wal", "data/priv_validator_state.json"]) {
+      expect(before).toContain(`\`${part}\``);
+    }
+  });
 });
