@@ -64,6 +64,9 @@ export type PortName = keyof typeof DEFAULT_PORTS;
 /** Mean time between blocks in production, milliseconds. */
 export const BLOCK_INTERVAL_MS = 2_000;
 
+/** What a genesis may name in its place. */
+export const BLOCK_INTERVAL_BOUNDS_MS = { min: 50, max: 60_000 } as const;
+
 /** Blocks of 2 seconds in a year of 365 days (D13). */
 export const BLOCKS_PER_YEAR = 15_768_000n;
 

@@ -10,7 +10,7 @@ import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { homePaths, isKitHome, isNodeHome } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
-import { foreignReason } from "../probe/home-chain.js";
+import { foreignReason, homeBlockIntervalMs } from "../probe/home-chain.js";
 import { readKitStatus, type WalletFigures } from "../probe/kit-status.js";
 import { createNodeClient } from "../probe/node-client.js";
 import { formatStatusLine } from "../supervisor/status-line.js";
@@ -26,7 +26,8 @@ async function kitStatus(context: CommandContext): Promise<number> {
   const { endpoints, treasury } = loadKitConfig(context);
   const { evm, close } = createNodeClient(endpoints.jsonRpcUrl);
   try {
-    const probe = { endpoints, treasury, evm, clock: systemClock };
+    const blockIntervalMs = homeBlockIntervalMs(context.home);
+    const probe = { endpoints, treasury, evm, blockIntervalMs, clock: systemClock };
     const [status, reason] = await Promise.all([
       readKitStatus(probe, context.signal),
       strangerReason(context, evm),
@@ -80,7 +81,9 @@ async function nodeStatus(context: CommandContext): Promise<number> {
       readNodeStatus(url, { clock: systemClock, signal }),
       foreignReason(home, evm, signal),
     ]);
-    const still = status.catching_up ? "" : stallReason(status.blockAgeSeconds);
+    const still = status.catching_up
+      ? ""
+      : stallReason(status.blockAgeSeconds, homeBlockIntervalMs(home));
     const reason = foreign ?? (still === "" ? undefined : still);
     const ready = !status.catching_up && reason === undefined;
     if (context.json) printJson(context, { ready, url, reason, ...status });

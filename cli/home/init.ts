@@ -10,6 +10,7 @@ import { existsSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Address } from "../../chain/address.js";
+import { stalledAfterMs } from "../../chain/consensus/block-age.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { NetworkName } from "../../chain/networks.js";
@@ -141,7 +142,9 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
   for (const file of options.configFiles) {
     // The validators of a network have settings of their own, in their homes.
     if (isNetwork && NODE_CONFIG_FILES.includes(file)) continue;
-    const text = renderToml(file, localSettings(file), { portOffset: options.portOffset });
+    const text = renderToml(file, localSettings(file, options.blockIntervalMs), {
+      portOffset: options.portOffset,
+    });
     await createFileOnce(join(paths.config, `${file.name}.toml`), text, SECRET_MODE);
   }
   const faucetKey = parseKeyFile(await readText(paths.faucetKey), paths.faucetKey);
@@ -315,9 +318,20 @@ async function createReplaceableFiles(paths: HomePaths): Promise<void> {
   await createFileOnce(paths.tokens, "[]\n", PLAIN_MODE);
 }
 
-/** Settings of a chain of one's own, where who receives webhooks runs on the same machine. */
-function localSettings({ name }: ConfigFile): Record<string, Record<string, unknown>> {
-  return name === "watcher" ? { webhooks: { "allow-local": true } } : {};
+/**
+ * Settings of a chain of one's own, where who receives webhooks runs on the same machine, and blocks may
+ * come less often than the usual bound of the newest one's age allows.
+ */
+function localSettings(
+  { name }: ConfigFile,
+  blockIntervalMs?: number,
+): Record<string, Record<string, unknown>> {
+  if (name === watcherConfigFile.name) return { webhooks: { "allow-local": true } };
+  const reader = [sidecarConfig, explorerConfig].find((file) => file.name === name);
+  if (reader === undefined) return {};
+  const { defaultValue: usualMs } = reader.sections.node["max-block-age-ms"];
+  const stalledMs = stalledAfterMs(blockIntervalMs);
+  return stalledMs > usualMs ? { node: { "max-block-age-ms": stalledMs } } : {};
 }
 
 /**

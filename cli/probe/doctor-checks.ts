@@ -19,8 +19,8 @@ import type { HomePaths } from "../home/home.js";
 import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
 import { shellWord } from "../where-next.js";
-import { foreignChain } from "./home-chain.js";
-import { readKitStatus, type WalletFigures } from "./kit-status.js";
+import { foreignChain, homeBlockIntervalMs } from "./home-chain.js";
+import { type KitStatus, readKitStatus, type WalletFigures } from "./kit-status.js";
 
 /** How bad a finding is. */
 export type Severity = Verdict;
@@ -223,14 +223,15 @@ export async function checkParts(
 ): Promise<readonly Finding[]> {
   const evm = context.createEvm(config.endpoints.jsonRpcUrl);
   const { endpoints, treasury } = config;
-  const probe = { endpoints, treasury, evm, clock: context.clock };
+  const blockIntervalMs = homeBlockIntervalMs(context.paths.home);
+  const probe = { endpoints, treasury, evm, blockIntervalMs, clock: context.clock };
   const status = await readKitStatus(probe, context.signal);
   const findings = status.parts.map(({ part, ready, reason, url, isDispensable }) =>
     ready
       ? finding(part, "pass", url === "" ? "ready; it listens on nothing" : `ready at ${url}`)
       : finding(part, isDispensable === true ? "warn" : "fail", reason, remedyOf(part, config)),
   );
-  findings.push(checkBlockAge(status.blockAgeSeconds));
+  findings.push(checkBlockAge(status));
   const lag = status.watcherLagBlocks;
   if (lag !== undefined) {
     const severity = lag > LAG_WARN_BLOCKS ? "warn" : "pass";
@@ -305,7 +306,10 @@ export async function checkChain(context: DoctorContext, evm: EvmClient): Promis
 }
 
 /** The age of the newest block: the core signal of a live chain. */
-export function checkBlockAge(ageSeconds: number | undefined, log = "logs/node.log"): Finding {
+export function checkBlockAge(
+  { blockAgeSeconds: ageSeconds, blockIntervalMs }: Partial<KitStatus>,
+  log = "logs/node.log",
+): Finding {
   if (ageSeconds === undefined) {
     return finding("block-age", "fail", "the node does not answer", `start it; see ${log}`);
   }
@@ -318,6 +322,6 @@ export function checkBlockAge(ageSeconds: number | undefined, log = "logs/node.l
     warn: isAhead ? clock : "blocks are late; look at the machine's load",
     fail: isAhead ? clock : `the chain stands still; see ${log}`,
   };
-  const verdict = blockAgeVerdict(ageSeconds);
+  const verdict = blockAgeVerdict(ageSeconds, blockIntervalMs);
   return finding("block-age", verdict, value, remedies[verdict]);
 }

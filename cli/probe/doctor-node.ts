@@ -17,6 +17,7 @@ import {
 } from "./doctor-checks.js";
 import { sentenceOf } from "../errors.js";
 import { callableHost } from "../home/kit-config.js";
+import { homeBlockIntervalMs } from "./home-chain.js";
 import { cometRpcUrl, type NodeStatus, readNodeStatus } from "./node-status.js";
 
 /** Where the log of a node in the foreground is. */
@@ -111,7 +112,7 @@ async function checkNode(
     status.catching_up
       ? finding("node", "warn", `catching up at height ${status.height}`, behind)
       : finding("node", "pass", `height ${status.height} at ${url}`),
-    checkBlockAge(status.blockAgeSeconds, NODE_LOG),
+    checkBlockAge({ ...status, blockIntervalMs: homeBlockIntervalMs(paths.home) }, NODE_LOG),
     checkPeers(status, node),
     checkHistory(status, app, false),
     await checkJsonRpc(context, app),

@@ -63,11 +63,23 @@ export async function foreignReason(
   }
 }
 
-/** Unix seconds of block 0; the file is read without its schema, which takes longer than a kit to answer. */
+/** Time between blocks of the home's chain, ms, as its genesis has it; undefined where it has none. */
+export function homeBlockIntervalMs(home: string): number | undefined {
+  const params: unknown = genesisField(homePaths(home).genesis, "params");
+  const intervalMs: unknown = Reflect.get(Object(params), "blockIntervalMs");
+  return typeof intervalMs === "number" ? intervalMs : undefined;
+}
+
+/** Unix seconds of block 0. */
 function genesisSeconds(file: string): number | undefined {
+  const timeMs = genesisField(file, "genesisTimeMs");
+  return typeof timeMs === "number" ? Math.floor(timeMs / 1_000) : undefined;
+}
+
+/** The file is read without its schema, which takes longer than a kit to answer. */
+function genesisField(file: string, name: string): unknown {
   try {
-    const timeMs: unknown = Reflect.get(JSON.parse(readFileSync(file, "utf8")), "genesisTimeMs");
-    return typeof timeMs === "number" ? Math.floor(timeMs / 1_000) : undefined;
+    return Reflect.get(JSON.parse(readFileSync(file, "utf8")), name);
   } catch {
     return undefined; // No genesis, or none that can be read: whoever needs it says so.
   }

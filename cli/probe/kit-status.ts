@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import { blockAgeSeconds, stallReason } from "../../chain/consensus/block-age.js";
 import type { Height } from "../../chain/hex.js";
+import { readBlockInterval } from "../../rpc-client/block-interval.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -26,6 +27,8 @@ export interface KitStatus {
   readonly height: Height | undefined;
   /** Age of the newest block in seconds, below zero where its time is ahead; the sign of a live chain. */
   readonly blockAgeSeconds: number | undefined;
+  /** Time between blocks of the chain, by which that age is judged; undefined where nothing tells it. */
+  readonly blockIntervalMs: number | undefined;
   readonly watcherLagBlocks: number | undefined;
   /** Deposits credited since the watcher started. */
   readonly creditedDeposits: number | undefined;
@@ -60,12 +63,15 @@ export interface KitProbe {
   readonly endpoints: KitEndpoints;
   readonly treasury: TreasuryWord | undefined;
   readonly evm: EvmClient;
+  /** As the home's genesis has it; undefined where it has none, on somebody's node: its last blocks tell. */
+  readonly blockIntervalMs: number | undefined;
   readonly clock: Clock;
 }
 
 interface NodeReading {
   readonly height: Height | undefined;
   readonly blockAgeSeconds: number | undefined;
+  readonly blockIntervalMs: number | undefined;
   readonly part: PartStatus;
 }
 
@@ -121,6 +127,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
   return {
     height: node.height,
     blockAgeSeconds: node.blockAgeSeconds,
+    blockIntervalMs: node.blockIntervalMs,
     watcherLagBlocks: parseMetricsPage(watcher).get(LAG_METRIC),
     creditedDeposits: parseMetricsPage(watcher).get(CREDITED_METRIC),
     withdrawalsInFlight: parseMetricsPage(worker).get(IN_FLIGHT_METRIC),
@@ -141,7 +148,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
 /** A further validator: it answers, has caught up, and has a block of now. */
 async function probeNode(
   node: KitEndpoints["otherNodes"][number],
-  { clock }: KitProbe,
+  { clock, blockIntervalMs }: KitProbe,
   signal: AbortSignal,
 ): Promise<PartStatus> {
   const base = { part: node.name, url: node.cometRpcUrl };
@@ -151,7 +158,7 @@ async function probeNode(
     const status = await readNodeStatus(node.cometRpcUrl, { clock, signal });
     const reason = status.catching_up
       ? "it is catching up with the others"
-      : stallReason(status.blockAgeSeconds);
+      : stallReason(status.blockAgeSeconds, blockIntervalMs);
     return { ...base, ready: reason === "", reason };
   } catch (error) {
     signal.throwIfAborted();
@@ -240,12 +247,17 @@ async function readNode(probe: KitProbe, signal: AbortSignal): Promise<NodeReadi
     ]);
     if (header === undefined) throw new CliError("CLIENT_FAILED", "It has no block.");
     const ageSeconds = blockAgeSeconds(header.timestampSeconds * 1_000, probe.clock.nowMs());
-    const reason = isSyncing ? "it is catching up with its network" : stallReason(ageSeconds);
+    const blockIntervalMs =
+      probe.blockIntervalMs ?? (await readBlockInterval(probe.evm, header, { signal }));
+    const reason = isSyncing
+      ? "it is catching up with its network"
+      : stallReason(ageSeconds, blockIntervalMs);
     const part = { ...base, ready: reason === "", reason };
-    return { height: header.height, blockAgeSeconds: ageSeconds, part };
+    return { height: header.height, blockAgeSeconds: ageSeconds, blockIntervalMs, part };
   } catch (error) {
     signal.throwIfAborted();
     const part = { ...base, ready: false, reason: sentenceOf(error) };
-    return { height: undefined, blockAgeSeconds: undefined, part };
+    const { blockIntervalMs } = probe;
+    return { height: undefined, blockAgeSeconds: undefined, blockIntervalMs, part };
   }
 }

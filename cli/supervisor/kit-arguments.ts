@@ -1,4 +1,5 @@
 /** The command line of `npm start`. */
+import { BLOCK_INTERVAL_BOUNDS_MS } from "../../chain/networks.js";
 import { type ConfigFault, MAX_PORT_OFFSET } from "../../runtime/config/config.js";
 import { CliError } from "../errors.js";
 import type { ChainFlags } from "../home/network/attach.js";
@@ -31,9 +32,6 @@ export interface KitArguments {
   readonly chain: ChainFlags;
   readonly help: boolean;
 }
-
-/** Bounds of the block interval, as in the genesis file. */
-const BLOCK_INTERVAL_MS = { min: 50, max: 60_000 };
 
 /** What was understood of a command line, and all that is wrong with it. */
 export interface ParsedKitArguments {
@@ -76,7 +74,7 @@ export function parseKitArguments(argv: readonly string[]): ParsedKitArguments {
     noIndexer: given.has("no-indexer"),
     noExplorer: given.has("no-explorer"),
     noConsole: given.has("no-console"),
-    blockIntervalMs: whole("block-interval-ms", BLOCK_INTERVAL_MS),
+    blockIntervalMs: whole("block-interval-ms", BLOCK_INTERVAL_BOUNDS_MS),
     validators: whole("validators", { min: 1, max: MAX_KIT_VALIDATORS }),
     evm,
     chain,
@@ -90,9 +88,9 @@ export function parseKitArguments(argv: readonly string[]): ParsedKitArguments {
  * @throws USAGE
  */
 export function parseBlockInterval(text: string): number {
-  const value = parseWhole(text, BLOCK_INTERVAL_MS);
+  const value = parseWhole(text, BLOCK_INTERVAL_BOUNDS_MS);
   if (value !== undefined) return value;
-  const allowed = allowedNumbers(BLOCK_INTERVAL_MS);
+  const allowed = allowedNumbers(BLOCK_INTERVAL_BOUNDS_MS);
   throw new CliError("USAGE", `--block-interval-ms must be ${allowed}, not "${text}".`);
 }
 

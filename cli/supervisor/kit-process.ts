@@ -479,7 +479,8 @@ class KitRun {
   /** The live line until the kit ends; throws the fault that ended it, if it was one. */
   private async stayUp(evm: EvmClient, config: KitConfig): Promise<void> {
     const { endpoints, treasury } = config;
-    const probe = { endpoints, treasury, evm, clock: this.clock };
+    const blockIntervalMs = blockIntervalOf(this.paths);
+    const probe = { endpoints, treasury, evm, blockIntervalMs, clock: this.clock };
     const line = createStatusLine(probe, this.context.output);
     this.say = (message) => line.interrupt(message);
     await line.run(this.ending.signal);

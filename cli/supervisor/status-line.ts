@@ -1,5 +1,5 @@
 /** The live line of a running kit: one line kept up to date on a terminal, else one now and then. */
-import { isBlockAgeBeyond, LATE_BLOCK_SECONDS } from "../../chain/consensus/block-age.js";
+import { blockAgeVerdict } from "../../chain/consensus/block-age.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type KitProbe, type KitStatus, readKitStatus } from "../probe/kit-status.js";
@@ -33,10 +33,10 @@ export interface StatusLine {
 
 /** The status in one line without colour. */
 export function formatStatusLine(status: KitStatus): string {
-  const { blockAgeSeconds } = status;
+  const { blockAgeSeconds, blockIntervalMs } = status;
   const figures = [
     `height ${figure(status.height)}`,
-    `block age ${figure(blockAgeSeconds, " s")}${ageWarning(blockAgeSeconds)}`,
+    `block age ${figure(blockAgeSeconds, " s")}${ageWarning(blockAgeSeconds, blockIntervalMs)}`,
     `watcher lag ${figure(status.watcherLagBlocks)}`,
     `credited since start ${figure(status.creditedDeposits)}`,
     `withdrawals in flight ${figure(status.withdrawalsInFlight)}`,
@@ -87,8 +87,8 @@ export function createStatusLine(probe: KitProbe, output: StatusOutput): StatusL
   };
 }
 
-function ageWarning(ageSeconds: number | undefined): string {
-  if (ageSeconds === undefined || !isBlockAgeBeyond(ageSeconds, LATE_BLOCK_SECONDS)) return "";
+function ageWarning(ageSeconds: number | undefined, intervalMs: number | undefined): string {
+  if (ageSeconds === undefined || blockAgeVerdict(ageSeconds, intervalMs) === "pass") return "";
   return ageSeconds < 0 ? " (ahead of the clock!)" : " (old!)";
 }
 

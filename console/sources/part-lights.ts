@@ -1,6 +1,7 @@
 /** Whether the parts of the kit are ready, as each says of itself, and how old the newest block is. */
 import { errorMessage } from "../../chain/errors.js";
 import { blockAgeSeconds, blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
+import { readBlockInterval } from "../../rpc-client/block-interval.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { httpExchange } from "../../runtime/http/outgoing/http-exchange.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
@@ -33,6 +34,9 @@ export interface WatchedPart {
 
 /** A part that does not answer within this time counts as not answering. */
 const PROBE_TIMEOUT_MS = 3_000;
+
+/** Of a node that does not answer, or has no block. */
+const NO_HEAD: HeadLight = { verdict: "fail", height: undefined, ageSeconds: undefined };
 
 /** Longest reason that is shown. */
 const MAX_REASON_CHARACTERS = 4_096;
@@ -83,13 +87,13 @@ export async function readHeadLight(
   try {
     const limited = limitedSignal([signal], PROBE_TIMEOUT_MS);
     const header = await evm.getBlockHeader("latest", { signal: limited });
-    const ageSeconds =
-      header === undefined
-        ? undefined
-        : blockAgeSeconds(header.timestampSeconds * 1_000, clock.nowMs());
-    return { verdict: blockAgeVerdict(ageSeconds), height: header?.height, ageSeconds };
+    if (header === undefined) return NO_HEAD;
+    const intervalMs = await readBlockInterval(evm, header, { signal: limited });
+    const ageSeconds = blockAgeSeconds(header.timestampSeconds * 1_000, clock.nowMs());
+    const verdict = blockAgeVerdict(ageSeconds, intervalMs);
+    return { verdict, height: header.height, ageSeconds };
   } catch {
     signal.throwIfAborted();
-    return { verdict: "fail", height: undefined, ageSeconds: undefined };
+    return NO_HEAD;
   }
 }

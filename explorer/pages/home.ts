@@ -1,5 +1,9 @@
 /** The first page, and the list of blocks. */
-import { blockAgeSeconds, blockAgeVerdict } from "../../chain/consensus/block-age.js";
+import {
+  blockAgeSeconds,
+  blockAgeVerdict,
+  intervalOfBlocks,
+} from "../../chain/consensus/block-age.js";
 import { tokenAmount } from "../../web/html/format.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, facts, note, pager, section, table, time } from "../../web/html/parts.js";
@@ -41,13 +45,15 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
     consensus.supplies([head.height], { signal }).catch(() => [undefined]),
   ]);
   const transactions = await chain.transactionsAt(newestPlaces(newest), { signal });
+  // Block 0 has the time at which the chain was meant to begin, which may be long before block 1.
+  const times = newest.filter(({ height }) => height > 0).map((block) => block.timestampSeconds);
   const age = Math.round(blockAgeSeconds(head.timestampSeconds * 1_000, clock.nowMs()));
   const content = el(
     "div",
     { id: "live", "data-live": "" },
     facts([
       [t("newestBlock"), blockLink(head.height)],
-      [t("chainHealth"), health(age, t)],
+      [t("chainHealth"), health(age, intervalOfBlocks(times), t)],
       [t("time"), time(head.timestampSeconds)],
       [t("totalSupply"), supply === undefined ? undefined : tokenAmount(supply)],
       [t("chainIds"), `${network.evmChainId} · ${network.cosmosChainId}`],
@@ -64,8 +70,8 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
 }
 
 /** Whether the chain moves, with the age of its newest block in whole seconds. */
-function health(ageSeconds: number, t: Texts): Content {
-  const isWell = blockAgeVerdict(ageSeconds) === "pass";
+function health(ageSeconds: number, intervalMs: number | undefined, t: Texts): Content {
+  const isWell = blockAgeVerdict(ageSeconds, intervalMs) === "pass";
   const word = isWell ? "moving" : ageSeconds < 0 ? "clocksDiffer" : "standingStill";
   const age =
     ageSeconds < 0

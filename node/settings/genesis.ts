@@ -9,6 +9,7 @@ import { hasRepeatedField } from "../../chain/encoding/json-fields.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import { type Hash32, type Hex, MAX_WORD, parseHash32, parseHex } from "../../chain/hex.js";
 import {
+  BLOCK_INTERVAL_BOUNDS_MS,
   BLOCK_INTERVAL_MS,
   NETWORKS,
   type NetworkName,
@@ -271,7 +272,11 @@ const genesisSchema = z.strictObject({
   cosmosChainId: z.string().min(1).max(50),
   genesisTimeMs: z.number().int().positive(),
   params: z.strictObject({
-    blockIntervalMs: z.number().int().min(50).max(60_000),
+    blockIntervalMs: z
+      .number()
+      .int()
+      .min(BLOCK_INTERVAL_BOUNDS_MS.min)
+      .max(BLOCK_INTERVAL_BOUNDS_MS.max),
     maxGas: amountSchema,
     maxTransactionGas: amountSchema,
     computeWeights: z.literal(WEIGHTS_VERSIONS),

@@ -179,16 +179,24 @@ async function statusOf(home: string, env: Readonly<Record<string, string>>) {
 }
 
 /** Settings of a kit whose parts all answer, with a newest block of that age. */
-async function answeringKit(blockAgeSeconds: number): Promise<Record<string, string>> {
+async function answeringKit(
+  blockAgeSeconds: number,
+  intervalSeconds = 2,
+): Promise<Record<string, string>> {
   const [block] = journals();
+  const newest = secondsAgo(blockAgeSeconds);
   const node = await startFakeNode({
     eth_syncing: () => false,
-    eth_getBlockByNumber: ([at]) => ({
-      number: "0x0",
-      hash: block?.["blockHash"],
-      parentHash: block?.["parentHash"],
-      timestamp: `0x${(at === "0x0" ? BEGAN_SECONDS : secondsAgo(blockAgeSeconds)).toString(16)}`,
-    }),
+    eth_getBlockByNumber: ([at]) => {
+      const height = at === "latest" ? 7 : Number(at);
+      const seconds = height === 0 ? BEGAN_SECONDS : newest - (7 - height) * intervalSeconds;
+      return {
+        number: `0x${height.toString(16)}`,
+        hash: block?.["blockHash"],
+        parentHash: block?.["parentHash"],
+        timestamp: `0x${seconds.toString(16)}`,
+      };
+    },
   });
   closers.push(() => node.close());
   const anyPart = createHttpServer((_request, response) => void response.end('{"ready":true}'));
@@ -255,6 +263,21 @@ describe("causeway status", () => {
     });
   });
 
+  it.each([
+    [45, 0],
+    [460, 1],
+  ])("of a kit with a block each 30 s whose newest is %i s old ends with %i", async (age, code) => {
+    const home = newFolder();
+    mkdirSync(join(home, "config"));
+    // By its genesis, and where it has none, on somebody's node, by the node's last blocks.
+    const bySomebody = await statusOf(home, await answeringKit(age, 30));
+    const genesis = { genesisTimeMs: BEGAN_SECONDS * 1_000, params: { blockIntervalMs: 30_000 } };
+    writeFileSync(join(home, "config", "genesis.json"), JSON.stringify(genesis));
+    writeFileSync(join(home, "config", "sidecar.toml"), "");
+    const byGenesis = await statusOf(home, await answeringKit(age));
+    expect([bySomebody.exitCode, byGenesis.exitCode]).toEqual([code, code]);
+  });
+
   it("is not ready where the kit of another home answers, however well that one is", async () => {
     const home = newFolder();
     mkdirSync(join(home, "config"));
@@ -318,6 +341,17 @@ describe("causeway status", () => {
     const status = await statusOf(nodes[0]?.home ?? "", env);
     expect(status).toMatchObject({ exitCode: code, ready: code === 0, height: 7 });
     expect(status.reason).toEqual(reason);
+  });
+
+  it("of a node's home judges the age by the interval of its chain", async () => {
+    const options = { out: newFolder(), validators: 1, fullNodes: 0, clock: systemClock };
+    const blockIntervalMs = 30_000;
+    const { nodes } = await createTestnet({ ...options, portOffset: 15_000, blockIntervalMs });
+    const codes = [45, 460].map(async (age) => {
+      const env = { CAUSEWAY_CONFIG_RPC_LADDR: await answeringNode(age) };
+      return (await statusOf(nodes[0]?.home ?? "", env)).exitCode;
+    });
+    expect(await Promise.all(codes)).toEqual([0, 1]);
   });
 
   it("of a node's home is not ready where the node of another home answers", async () => {

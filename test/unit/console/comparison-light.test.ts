@@ -41,11 +41,15 @@ it("says when it was, and warns where that is as long ago as the alarm on its ag
 
 it("of the newest block tells of a chain whose time is ahead of the clock as of one that is late", async () => {
   const nowMs = () => Date.parse(AT);
-  const blockLight = async (ageSeconds: number) => {
-    const head = { height: 7, timestampSeconds: nowMs() / 1_000 - ageSeconds };
+  const blockLight = async (ageSeconds: number, intervalSeconds = 2) => {
+    const newest = nowMs() / 1_000 - ageSeconds;
+    const header = (at: number | "latest") => {
+      const height = at === "latest" ? 7 : at;
+      return { height, timestampSeconds: newest - (7 - height) * intervalSeconds };
+    };
     const context = {
       parts: [],
-      evm: { getBlockHeader: async () => head },
+      evm: { getBlockHeader: async (at: number | "latest") => header(at) },
       clock: { nowMs, monotonicMs: nowMs },
     } as unknown as PageContext;
     const answer = () => {
@@ -59,4 +63,7 @@ it("of the newest block tells of a chain whose time is ahead of the clock as of 
   expect(await blockLight(-10)).toMatch(/well ?7, 10 s ahead of the clock$/i);
   expect(await blockLight(-11)).toMatch(/look at it ?7, 11 s ahead of the clock$/i);
   expect(await blockLight(-31)).toMatch(/failed ?7, 31 s ahead of the clock$/i);
+  // A chain whose blocks come less often is late later.
+  expect(await blockLight(59, 30)).toMatch(/well ?7, 59 s old$/i);
+  expect(await blockLight(151, 30)).toMatch(/look at it ?7, 151 s old$/i);
 });

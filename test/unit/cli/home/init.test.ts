@@ -22,7 +22,14 @@ import { itForRoot } from "../../../helpers/for-root.js";
 import { loadNodeId } from "../../../../node/consensus/signing/validator-key.js";
 import { parseGenesis } from "../../../../node/settings/genesis.js";
 import { firstModuleParams, parseModuleParams } from "../../../../node/settings/module-params.js";
-import { defineConfigFile, field, readPortOffset } from "../../../../runtime/config/config.js";
+import {
+  defineConfigFile,
+  field,
+  loadConfig,
+  readPortOffset,
+} from "../../../../runtime/config/config.js";
+import { explorerConfig } from "../../../../explorer/config.js";
+import { sidecarConfig } from "../../../../sidecar/config.js";
 
 const forRoot = itForRoot();
 
@@ -126,6 +133,20 @@ describe("init", () => {
     const plain = newPaths();
     await initHome(optionsFor(plain));
     expect(parseGenesis(readFileSync(plain.genesis, "utf8")).modules).toEqual(firstModuleParams());
+  });
+
+  it("bounds the age of the newest block by the interval of the chain", async () => {
+    const boundsOf = async (blockIntervalMs?: number) => {
+      const paths = newPaths();
+      const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES };
+      await initHome(blockIntervalMs === undefined ? options : { ...options, blockIntervalMs });
+      return [sidecarConfig, explorerConfig].map(
+        (file) => loadConfig({ home: paths.home, env: {} }, file).node["max-block-age-ms"],
+      );
+    };
+    expect(await boundsOf()).toEqual([60_000, 60_000]);
+    expect(await boundsOf(4_000)).toEqual([60_000, 60_000]);
+    expect(await boundsOf(30_000)).toEqual([450_000, 450_000]);
   });
 
   it("changes nothing the second time", async () => {

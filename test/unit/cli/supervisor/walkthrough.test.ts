@@ -8,7 +8,11 @@ import { decodeTransaction, recoverSender } from "../../../../chain/transaction.
 import { createExchangeClient } from "../../../../cli/probe/exchange-client.js";
 import { until } from "../../../helpers/until.js";
 import { createStatusLine, formatStatusLine } from "../../../../cli/supervisor/status-line.js";
-import { parseMetricsPage, readKitStatus } from "../../../../cli/probe/kit-status.js";
+import {
+  type KitStatus,
+  parseMetricsPage,
+  readKitStatus,
+} from "../../../../cli/probe/kit-status.js";
 import { waitFor } from "../../../../cli/probe/waiting.js";
 import {
   describeBalances,
@@ -358,9 +362,10 @@ describe("waiting", () => {
 
 describe("the status line", () => {
   it("shows the figures and every part that is not ready, with its reason", () => {
-    const line = formatStatusLine({
+    const status: KitStatus = {
       height: 12,
       blockAgeSeconds: 11.2,
+      blockIntervalMs: undefined,
       watcherLagBlocks: 1,
       creditedDeposits: 3,
       withdrawalsInFlight: undefined,
@@ -369,7 +374,10 @@ describe("the status line", () => {
         { part: "node", url: "", ready: true, reason: "" },
         { part: "withdrawal-worker", url: "", ready: false, reason: "signing is frozen" },
       ],
-    });
+    };
+    const slow = formatStatusLine({ ...status, blockIntervalMs: 5_000 });
+    expect(slow).toContain("block age 11 s | ");
+    const line = formatStatusLine(status);
     expect(line).toBe(
       "height 12 | block age 11 s (old!) | watcher lag 1 | credited since start 3 | " +
         "withdrawals in flight ? | withdrawal-worker NOT READY: signing is frozen",
@@ -385,7 +393,7 @@ describe("the status line", () => {
     const { port } = server.address() as AddressInfo;
     const endpoints = endpointsAt(`http://127.0.0.1:${port}`);
     const clock = { nowMs: () => 1_000, monotonicMs: () => 0 };
-    const probe = { endpoints, treasury: undefined, evm: EVM, clock };
+    const probe = { endpoints, treasury: undefined, evm: EVM, blockIntervalMs: 2_000, clock };
     const { parts } = await readKitStatus(probe, new AbortController().signal);
     server.close();
     const worker = parts.find(({ part }) => part === "withdrawal-worker");
@@ -428,6 +436,7 @@ const probe = {
   endpoints: endpointsAt("http://127.0.0.1:1"),
   treasury: undefined,
   evm: EVM,
+  blockIntervalMs: 2_000,
   clock,
 };
 
