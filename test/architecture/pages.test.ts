@@ -1,6 +1,7 @@
 /** What pages tell operators, where following a wrong word loses money or takes a chain's only copy. */
 import fs from "node:fs";
 import { describe, expect, it } from "@jest/globals";
+import { DEFAULT_PORTS } from "../../chain/networks.js";
 
 const pages = fs
   .readdirSync("docs", { recursive: true, encoding: "utf8" })
@@ -18,6 +19,23 @@ describe("pages", () => {
     );
     expect(found).toEqual([]);
     expect(pages.length).toBeGreaterThan(20);
+  });
+
+  it("name every port of the kit", () => {
+    const operations = pages.find(({ path }) => path === "docs/operations.md")?.text ?? "";
+    const [section = ""] = (operations.split("## Ports")[1] ?? "").split(" ## ");
+    const unnamed = Object.entries(DEFAULT_PORTS).filter(
+      ([, port]) => !new RegExp(`\\b${port}\\b`).test(section),
+    );
+    expect(unnamed).toEqual([]);
+  });
+
+  it("say how a network is made that nodes of other machines reach", () => {
+    const readme = pages.find(({ path }) => path === "README.md")?.text ?? "";
+    const [section = ""] = (readme.split("## Networks")[1] ?? "").split(" ## ");
+    for (const words of ["--hosts", "p2p.laddr", "p2p.external_address"]) {
+      expect(section).toContain(words);
+    }
   });
 
   it("ask for a copy of a single validator's chain before another release is started", () => {
