@@ -80,8 +80,11 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   read("causeway_mempool_queued", "Transactions that wait for a lower nonce.", () => {
     return pool.counts().queued;
   });
-  read("causeway_halted", "1 when block production stopped because an invariant broke.", () =>
-    sources.haltReason() === undefined ? 0 : 1,
+  read(
+    "causeway_halted",
+    "1 when no blocks are made until a person has looked; the log says why: a planned upgrade, " +
+      "a decided block that was refused, a state sync that failed, a broken invariant.",
+    () => (sources.haltReason() === undefined ? 0 : 1),
   );
   read("causeway_oldest_block_height", "Oldest block that was not pruned.", () => {
     return view.oldest().block;

@@ -38,6 +38,13 @@ describe("pages", () => {
     }
   });
 
+  it("call a node that has halted broken only where its log names a broken invariant", () => {
+    const operations = pages.find(({ path }) => path === "docs/operations.md")?.text ?? "";
+    const fault = operations.split("fault of the software").slice(0, -1).join("");
+    const row = fault.slice(fault.lastIndexOf("`causeway_halted` 1"));
+    expect(row).toContain("`BALANCE_JOURNAL_MISMATCH` or `SUPPLY_MISMATCH`");
+  });
+
   it("ask for a copy of a single validator's chain before another release is started", () => {
     const operations = pages.find(({ path }) => path === "docs/operations.md")?.text ?? "";
     const [, section = ""] = operations.split("## Another release");

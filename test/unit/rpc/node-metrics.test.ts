@@ -51,6 +51,8 @@ it("counts transactions of the Cosmos side, and their gas, with those of the EVM
   expect(await figure("cometbft_consensus_total_txs")).toBe(8);
   expect(await figure("causeway_gas_used_total")).toBe(4 * 21_000 + 4 * 65_000);
   expect(await figure("causeway_halted")).toBe(0);
+  // For whatever reason: operators at a planned upgrade read it as well.
+  expect(await metrics.page()).toMatch(/^# HELP causeway_halted .*\bupgrade\b/m);
   expect(await figure("cometbft_p2p_peers")).toBe(0);
   const lines = (await metrics.page())
     .split("\n")
