@@ -4,10 +4,20 @@ import { toBech32 } from "../../../chain/address.js";
 import { ChainError, errorMessage } from "../../../chain/errors.js";
 import { JsonReader } from "../../../chain/protobuf/json-reader.js";
 import type { ProtoMessage } from "../../../chain/protobuf/values.js";
+import { STAKING_CONTRACTS } from "../../../chain/staking/calls.js";
 import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { packMessages, type TxMessage } from "../document.js";
 import type { MessageInput, TxCommand } from "../tx-command.js";
-import { amountIn, coin, flagText, fractionIn, integerIn, parseJson, usage } from "../values.js";
+import {
+  accountIn,
+  amountIn,
+  coin,
+  flagText,
+  fractionIn,
+  integerIn,
+  parseJson,
+  usage,
+} from "../values.js";
 import { readText } from "./staking.js";
 
 const GOV = "cosmos.gov.v1";
@@ -23,13 +33,17 @@ const OPTIONS: ReadonlyMap<string, number> = new Map([
 const METADATA = ["--metadata <text>", "what is stored with it"] as const;
 
 /** The account of governance, which proposed messages are signed by. */
-const AUTHORITY = "0x0000000000000000000000000000000000000805";
+const AUTHORITY = STAKING_CONTRACTS.gov;
+
+/** Of the SDK's checks of `--upgrade-info`; the chain stores it as it stands. */
+const NO_CHECK = "taken as in the SDK's command line: what operators need is not checked here";
 
 const UPGRADE_OPTIONS = [
   ["--title <text>", "title of the proposal"],
   ["--summary <text>", "its summary"],
   ["--deposit <coins>", "first deposit, 1000atoken"],
   ["--expedited", "ask for the shorter vote"],
+  ["--authority <account>", "taken as in the SDK's command line: governance, and no other account"],
   METADATA,
 ] as const;
 
@@ -108,6 +122,9 @@ export const GOV_COMMANDS: readonly TxCommand[] = [
     options: [
       ["--upgrade-height <n>", "where the old version stops"],
       ["--upgrade-info <text>", "what operators need: where the new version is"],
+      ["--no-validate", NO_CHECK],
+      ["--no-checksum-required", NO_CHECK],
+      ["--daemon-name <name>", NO_CHECK],
       ...UPGRADE_OPTIONS,
     ],
     messages({ args: [name = ""], flags, signer }) {
@@ -115,7 +132,7 @@ export const GOV_COMMANDS: readonly TxCommand[] = [
       const info = flagText(flags, "upgradeInfo") ?? "";
       const proposed = {
         name: "cosmos.upgrade.v1beta1.MsgSoftwareUpgrade",
-        fields: { authority: authority(), plan: { name, height, info } },
+        fields: { authority: authority(flags), plan: { name, height, info } },
       };
       return [proposalOf(proposed, { flags, signer })];
     },
@@ -129,7 +146,7 @@ export const GOV_COMMANDS: readonly TxCommand[] = [
       proposalOf(
         {
           name: "cosmos.upgrade.v1beta1.MsgCancelUpgrade",
-          fields: { authority: authority() },
+          fields: { authority: authority(flags) },
         },
         { flags, signer },
       ),
@@ -137,8 +154,11 @@ export const GOV_COMMANDS: readonly TxCommand[] = [
   },
 ];
 
-function authority(): string {
-  return toBech32(AUTHORITY as Parameters<typeof toBech32>[0]);
+function authority(flags: MessageInput["flags"]): string {
+  const governance = toBech32(AUTHORITY);
+  const given = flagText(flags, "authority");
+  if (given === undefined || accountIn(given, "--authority") === AUTHORITY) return governance;
+  throw usage(`--authority must be governance, ${governance}: no other account plans upgrades.`);
 }
 
 function proposalOf(

@@ -56,3 +56,31 @@ describe("a vote", () => {
     },
   );
 });
+
+describe("an upgrade", () => {
+  it("is proposed with the flags of the SDK's guides, whose checks are not made here", async () => {
+    const terms = ["next", "--upgrade-height", "100", "--title", "t"];
+    const plain = await signed(["upgrade", "software-upgrade", ...terms]);
+    expect(plain).toMatchObject({ code: 0, err: "" });
+    const checks = ["--no-validate", "--no-checksum-required", "--daemon-name", "evmd"];
+    const authority = /"authority":"(addr1[0-9a-z]+)"/.exec(plain.out)?.[1] ?? "";
+    for (const flags of [checks, ["--authority", authority]]) {
+      const typed = await signed(["upgrade", "software-upgrade", ...terms, ...flags]);
+      expect(typed).toEqual(plain);
+    }
+    const cancelled = ["upgrade", "cancel-software-upgrade", "--title", "t", "--authority"];
+    expect(await signed([...cancelled, authority])).toMatchObject({ code: 0, err: "" });
+  });
+
+  it.each(["software-upgrade", "cancel-software-upgrade"])(
+    "by another authority than governance is refused: %s",
+    async (name) => {
+      const other = `0x${"22".repeat(20)}`;
+      const terms = name === "software-upgrade" ? ["next", "--upgrade-height", "100"] : [];
+      const words = ["upgrade", name, ...terms, "--title", "t", "--authority", other];
+      const refused = await signed(words);
+      expect(refused).toMatchObject({ code: 1, out: "" });
+      expect(refused.err).toContain("--authority must be");
+    },
+  );
+});
