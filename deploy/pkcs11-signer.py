@@ -97,12 +97,17 @@ class Keys:
         count = ULONG(MOST_SLOTS)
         slots = (ULONG * MOST_SLOTS)()
         self.call("C_GetSlotList", ctypes.c_ubyte(1), slots, ctypes.byref(count))
+        untold = []
         for slot in slots[: count.value]:
             info = ctypes.create_string_buffer(TOKEN_INFO_BYTES)
-            self.call("C_GetTokenInfo", ULONG(slot), info)
+            try:
+                self.call("C_GetTokenInfo", ULONG(slot), info)
+            except Pkcs11Error as error:  # a card that is foreign, broken or was pulled: not the one meant
+                untold.append(f"slot {slot}: {error}")
+                continue
             if info.raw[:LABEL_BYTES].rstrip(b" \0") == wanted:
                 return ULONG(slot)
-        raise Pkcs11Error("no token has this label")
+        raise Pkcs11Error("no token has this label" + (f" ({', '.join(untold)})" if untold else ""))
 
     def find_key(self, label):
         kind = ULONG(CKO_PRIVATE_KEY)

@@ -3,7 +3,8 @@
 
 STATE is a file with the number that C_SignInit fails with; a new session takes the file away, as one that is
 opened anew behind a lost one works. STATE.pin has the number that C_Login fails with, STATE.logins a line for
-each try. The PIN's file is STATE.secret, or none that is kept. The key is 0x hex.
+each try. STATE.slot has the number that C_GetTokenInfo fails with for the first of two slots; with
+STATE.alone there is no other one. The PIN's file is STATE.secret, or none that is kept. The key is 0x hex.
 """
 import ctypes
 import os
@@ -59,11 +60,14 @@ class Module:
         return function
 
     def on_C_GetSlotList(self, _present, slots, count):
-        slots[0] = 0
-        count._obj.value = 1
+        slots[0], slots[1] = 0, 1
+        count._obj.value = 1 if os.path.exists(STATE + ".alone") else 2
         return 0
 
-    def on_C_GetTokenInfo(self, _slot, info):
+    def on_C_GetTokenInfo(self, slot, info):
+        if slot.value == 0 and os.path.exists(STATE + ".slot"):
+            with open(STATE + ".slot", encoding="ascii") as file:
+                return int(file.read(), 16)
         info.raw = b"hot".ljust(32) + bytes(len(info) - 32)
         return 0
 

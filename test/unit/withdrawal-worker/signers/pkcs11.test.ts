@@ -40,6 +40,21 @@ withPython(`the PKCS#11 program${hasPython ? "" : " [SKIPPED: needs python3]"}`,
     expect(outcome?.kind).toBe("signed");
   });
 
+  it("passes over slots of which the module cannot tell the token", async () => {
+    // CKR_TOKEN_NOT_RECOGNIZED
+    writeFileSync(join(folder, "failure.slot"), "0xe1");
+    const [outcome] = await open().sign([paymentOn(7n)], { signal });
+    expect(outcome?.kind).toBe("signed");
+  });
+
+  it("says of a token that is not found which slots could not be told", async () => {
+    writeFileSync(join(folder, "failure.slot"), "0xe1");
+    writeFileSync(join(folder, "failure.alone"), "");
+    const program = [MODULE, SIGNER, WALLET.privateKey, join(folder, "failure")];
+    const { stderr } = spawnSync("python3", program, { encoding: "utf8" });
+    expect(stderr).toBe("pkcs11-signer: no token has this label (slot 0: C_GetTokenInfo: 0xe1)\n");
+  });
+
   it("signs with the key of the wallet that asks, and with no other one's", async () => {
     const other = parseAddress(`0x${"0e".repeat(20)}`);
     const command = ["python3", MODULE, SIGNER, WALLET.privateKey, join(folder, "failure")];
