@@ -61,6 +61,8 @@ export async function blockTransactions(
   for (const [place, { block, positions }] of readWantedTransactions(parameters).entries()) {
     if (readBytes > MAX_READ_BYTES && !answer.isEmpty) return answer.bytes();
     const identifier = await blocks.resolve(block);
+    // Both bounds hold behind a first piece: what gives none is not read at all.
+    if (positions.length === 0) continue;
     const kept = blocks.kept(identifier);
     if (kept === undefined && !answer.isEmpty) return answer.bytes({ idempotent: false });
     const encoded = kept ?? (await blocks.block(identifier));

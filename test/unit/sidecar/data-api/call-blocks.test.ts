@@ -122,6 +122,34 @@ describe("blocks of /call", () => {
     expect([told.idempotent, idempotent]).toEqual([false, false]);
   });
 
+  it("are not read where none of their transactions is wanted", async () => {
+    const read: number[] = [];
+    const dropped: ReadBlocks = {
+      ...blocks,
+      kept: () => undefined,
+      block(block) {
+        read.push(block.index);
+        return blocks.block(block);
+      },
+    };
+    const wanted = [[], [], [0]].map((positions, index) => ({
+      block_identifier: identifier(index),
+      positions,
+    }));
+    const bounds = { signal, maxResponseBytes: 1 << 20 };
+    const askFor = async (some: readonly object[]) => {
+      const answer = await blockTransactions(dropped, { blocks: some }, bounds);
+      return JSON.parse(answer.toString("utf8"));
+    };
+    expect(await askFor(wanted.slice(0, 2))).toEqual({
+      result: { transactions: [] },
+      idempotent: true,
+    });
+    expect(read).toEqual([]);
+    expect((await askFor(wanted)).result.transactions).toHaveLength(1);
+    expect(read).toEqual([2]);
+  });
+
   it("hold no block for a piece of it, and end where enough of them were read", async () => {
     const { text } = await call(online.server, "/block", { block_identifier: { index: 1 } });
     const { block: whole } = JSON.parse(text);
@@ -159,8 +187,10 @@ describe("blocks of /call", () => {
     const above = await ask("block_accounts", { from_index: 3, to_index: 4 });
     expect([above.status, above.body.code]).toEqual([500, 202]);
     const other = { index: 1, hash: hashOf("block 2") };
-    const mixed = { blocks: [{ block_identifier: other, positions: [0] }] };
-    expect((await ask("block_transactions", mixed)).body.code).toBe(203);
+    for (const positions of [[0], []]) {
+      const mixed = { blocks: [{ block_identifier: other, positions }] };
+      expect((await ask("block_transactions", mixed)).body.code).toBe(203);
+    }
     const none = { blocks: [{ block_identifier: identifier(1), positions: [0, 3] }] };
     const { body } = await ask("block_transactions", none);
     expect([body.code, body.details.field]).toEqual([212, "parameters.blocks[0].positions[1]"]);
