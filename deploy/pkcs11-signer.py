@@ -7,7 +7,7 @@ read from a file and never shown. A failed signature is answered with its PKCS#1
 program: whether its session is lost, modules tell by numbers of their own, and the worker starts it anew. A
 PIN that is refused is not tried again before its file has changed, since tokens are locked by a few tries:
 neither while the program runs, nor by those of other wallets, nor behind a start. A file beside the PIN's, or
-where none can be made there in the folder of temporary files, says which one was refused.
+where none can be made there in a folder causeway-UID of temporary files, says which one was refused.
 
 A home with several wallets names the key of each: --key 0xADDRESS=LABEL, once for each.
 """
@@ -155,37 +155,59 @@ def labels_of(parser, keys):
 
 
 class Refusal:
-    """What was said of a PIN that a token refused, kept for as long as the PIN's file is the same."""
+    """What was said of a PIN that a token refused, kept for as long as the PIN's file is the same.
+
+    Other users may write where temporary files lie. What they leave there is neither believed nor waited for.
+    """
 
     def __init__(self, options, pin_file):
         name = f"{options.module}\n{options.token}\n{os.path.realpath(options.pin_file)}"
-        number = hashlib.sha256(name.encode()).hexdigest()[:16]
-        beside = os.path.realpath(options.pin_file) + f".refused-{number}"
-        aside = os.path.join(tempfile.gettempdir(), f"causeway-pin-{os.getuid()}-{number}.refused")
-        self.paths = (beside, aside) if stat.S_ISREG(pin_file.st_mode) else ()
+        self.number = hashlib.sha256(name.encode()).hexdigest()[:16]
+        self.beside = os.path.realpath(options.pin_file) + f".refused-{self.number}"
+        self.is_kept = stat.S_ISREG(pin_file.st_mode)
         self.key = f"{pin_file.st_ino} {pin_file.st_size} {pin_file.st_mtime_ns}"
 
+    def paths(self, makes_folder):
+        if not self.is_kept:
+            return
+        yield self.beside
+        folder = os.path.join(tempfile.gettempdir(), f"causeway-{os.getuid()}")
+        if makes_folder and not os.path.lexists(folder):
+            os.mkdir(folder, 0o700)
+        found = os.lstat(folder)
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+            yield os.path.join(folder, f"pin-{self.number}.refused")
+
+    @contextlib.contextmanager
+    def opened(self, path, flags, mode):
+        # A pipe would be waited for.
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(path, flags, 0o600), mode) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_uid not in (os.getuid(), 0):
+                raise OSError("not a file of this user")
+            yield file
+
     def read(self):
-        for path in self.paths:
-            try:
-                with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
-                    key, _, text = file.read(1000).partition("\n")
-                    owners = (os.getuid(), 0)
-                    if key == self.key and os.fstat(file.fileno()).st_uid in owners:
+        with contextlib.suppress(OSError):
+            for path in self.paths(makes_folder=False):
+                with contextlib.suppress(OSError), self.opened(path, os.O_RDONLY, "rb") as file:
+                    key, _, text = file.read(1000).decode(errors="replace").partition("\n")
+                    if key == self.key:
                         return text
-            except OSError:
-                continue
         return None
 
     def write(self, text):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        for path in self.paths:
-            try:
-                with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
-                    file.write(f"{self.key}\n{text}")
-                return
-            except OSError:
-                continue
+        """Whether it could be written down."""
+        with contextlib.suppress(OSError):
+            for path in self.paths(makes_folder=True):
+                flags = os.O_WRONLY | os.O_CREAT
+                with contextlib.suppress(OSError), self.opened(path, flags, "wb") as file:
+                    file.truncate()
+                    file.write(f"{self.key}\n{text}".encode())
+                    file.flush()
+                    return True
+        return False
 
 
 def open_keys(options, labels):
@@ -201,7 +223,8 @@ def open_keys(options, labels):
             except PinRefused as error:
                 text = (f"{error}: mend the PIN's file (touch it where the token was mended), then start the "
                         "worker anew")
-                refusal.write(text)
+                if not refusal.write(text):
+                    text += "; it can be noted nowhere: every start and every wallet takes one more try"
         return NoKeys(PinRefused(text))
 
 

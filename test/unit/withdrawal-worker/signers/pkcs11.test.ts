@@ -1,6 +1,7 @@
 /** The program that reaches PKCS#11 modules, over a module that is made up; see pkcs11-module.py. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,6 +32,12 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
+/** Where the program writes beside the PIN's file that it was refused. */
+const noteOf = () => {
+  const secret = join(folder, "failure.secret");
+  const named = createHash("sha256").update(`m\nhot\n${secret}`).digest("hex");
+  return `${secret}.refused-${named.slice(0, 16)}`;
+};
 const failOnce = (number: string) => writeFileSync(join(folder, "failure"), number);
 const open = () => signerOver(holder, { chainId: 6940n, limits: LIMITS });
 
@@ -135,6 +142,52 @@ withPython(`the PKCS#11 program${hasPython ? "" : " [SKIPPED: needs python3]"}`,
     writeFileSync(secret, "the right one");
     expect((await askAll())[0]?.kind).toBe("signed");
     expect(logins()).toBe("tried\n".repeat(4));
+  });
+
+  it.each([
+    ["a pipe that nobody writes to", (path: string) => spawnSync("mkfifo", [path])],
+    ["bytes that are no text", (path: string) => writeFileSync(path, Buffer.of(0xff, 0x0a))],
+    ["a folder", (path: string) => mkdirSync(path)],
+  ])("is not stopped by %s where a refusal would be noted", async (_name, make) => {
+    writeFileSync(join(folder, "failure.secret"), "right");
+    make(noteOf());
+    const [outcome] = await open().sign([paymentOn(7n)], { signal });
+    expect(outcome?.kind).toBe("signed");
+  });
+
+  /** Starts the program twice with a wrong PIN whose note has no room beside it; gives the reasons. */
+  const refusedTwice = async (temporary: string) => {
+    writeFileSync(join(folder, "failure.secret"), "wrong");
+    writeFileSync(join(folder, "failure.pin"), "0xa0");
+    mkdirSync(noteOf());
+    const program = ["python3", MODULE, SIGNER, WALLET.privateKey, join(folder, "failure")];
+    const command = ["env", `TMPDIR=${temporary}`, ...program];
+    const reasons: unknown[] = [];
+    for (let start = 0; start < 2; start += 1) {
+      const one = createCommandSigner({ command, timeoutMs: 20_000, address: ADDRESS });
+      const signer = signerOver(one, { chainId: 6940n, limits: LIMITS });
+      reasons.push(...(await signer.sign([paymentOn(7n)], { signal })));
+      await one.close();
+    }
+    return { reasons, logins: readFileSync(join(folder, "failure.logins"), "utf8") };
+  };
+
+  it("notes a refusal in a folder of this user's own where the PIN's takes none", async () => {
+    const { reasons, logins } = await refusedTwice(folder);
+    const reason = expect.not.stringContaining("every start");
+    expect(reasons).toMatchObject([{ reason }, { reason }]);
+    expect(logins).toBe("tried\n");
+  });
+
+  it("says of a refusal that it can note nowhere that every start takes a try", async () => {
+    // Others may write here, and so make the note of a PIN that was never refused, or take one away.
+    const own = join(folder, `causeway-${process.getuid?.()}`);
+    mkdirSync(own);
+    chmodSync(own, 0o777);
+    const { reasons, logins } = await refusedTwice(folder);
+    const reason = expect.stringMatching(/C_Login: 0xa0.*every start/);
+    expect(reasons).toMatchObject([{ reason }, { reason }]);
+    expect(logins).toBe("tried\n".repeat(2));
   });
 
   it.each([
