@@ -236,6 +236,43 @@ describe("the custodians' guide", () => {
     expect(await allowance(CUSTODIAN.address, spender)).toBe(7n);
   });
 
+  it("moves stake, also where another account than the signer's comes first", async () => {
+    const asked = await runCauseway(kit, ["query", "staking", "validators", "--output", "json"]);
+    const validator = JSON.parse(asked.stdout).validators[0].operator_address;
+    const sub = (address: string, name: string, metadata?: object) => ({
+      address,
+      sub_account: { address: name, ...(metadata === undefined ? {} : { metadata }) },
+    });
+    // Without their checksums, as people write them.
+    const holder = CUSTODIAN.address.toLowerCase();
+    const stake = sub(`0x${"0800".padStart(40, "0")}`, "stake", { validator });
+    const coin = { symbol: "TOKEN", decimals: 18 };
+    const claim = { symbol: "TOKEN_CLAIM", decimals: 18, metadata: { claim: "TOKEN" } };
+    const shares = { symbol: "TOKEN_SHARE", decimals: 36, metadata: { validator } };
+    const amount = 10n ** 16n;
+    const intents: readonly [string, ...(readonly [object, bigint, object])[]][] = [
+      ["DELEGATE", [{ address: holder }, -amount, coin], [stake, amount, claim]],
+      ["CLAIM", [sub(holder, "staked"), 0n, shares]],
+      ["UNDELEGATE", [stake, -amount, claim], [sub(holder, "unbonding"), amount, claim]],
+    ];
+    for (const [type, ...sides] of intents) {
+      const operations = sides.map(([account, value, currency], index) => ({
+        operation_identifier: { index },
+        ...(index === 0 ? {} : { related_operations: [{ index: 0 }] }),
+        type,
+        account,
+        amount: { value: value.toString(), currency },
+      }));
+      const folder = openSession({ operations, metadata: { max_fee: "100000000000000" } });
+      const { settled } = await session(folder);
+      const receipt = await provider.getTransactionReceipt(settled);
+      expect({ type, receipt }).toMatchObject({
+        type,
+        receipt: { status: 1, from: CUSTODIAN.address },
+      });
+    }
+  });
+
   it("refuses tokens that are not there, naming the currency", async () => {
     const wish = { to: ISSUER.address, value: "999999999999", currency: GOLD };
     const folder = openSession(wish);
