@@ -37,7 +37,7 @@ export function createOfflineServer(
     log,
     metrics,
     dataRoutes: [
-      ...networkRoutes(network),
+      ...networkRoutes(network, () => undefined),
       ...unavailable(ONLINE_DATA_PATHS, "UNAVAILABLE_OFFLINE"),
     ],
     constructionRoutes: [

@@ -1,6 +1,6 @@
-/** /network/list and /network/options: known without a node, so both servers answer them. */
+/** /network/list and /network/options: both servers answer them, as they need no node. */
 import { KIT_VERSION } from "../../chain/version.js";
-import { type ChainAccounts, USUAL_ACCOUNTS } from "../../chain/chain-accounts.js";
+import type { ChainAccounts } from "../../chain/chain-accounts.js";
 import type { Network } from "../../chain/networks.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
@@ -16,9 +16,13 @@ import { CALL_METHODS } from "./call-methods.js";
 
 /**
  * Both routes for one network.
- * @param accounts as the chain's genesis names them, where there is a node to tell them
+ * @param accounts as the chain's genesis names them; undefined while no node has told them, and then nothing
+ * is said of them: a genesis may name others than the usual ones
  */
-export function networkRoutes(network: Network, accounts = () => USUAL_ACCOUNTS): HttpRoute[] {
+export function networkRoutes(
+  network: Network,
+  accounts: () => ChainAccounts | undefined,
+): HttpRoute[] {
   return [
     {
       method: "post",
@@ -40,7 +44,7 @@ export function networkRoutes(network: Network, accounts = () => USUAL_ACCOUNTS)
 }
 
 /** Reply of /network/options: what an integrator's asserter snapshots. */
-function networkOptions(network: Network, accounts: ChainAccounts) {
+function networkOptions(network: Network, accounts: ChainAccounts | undefined) {
   return {
     version: {
       rosetta_version: ROSETTA_VERSION,
@@ -49,7 +53,7 @@ function networkOptions(network: Network, accounts: ChainAccounts) {
       metadata: {
         evm_chain_id: network.evmChainId.toString(),
         cosmos_chain_id: network.cosmosChainId,
-        system_accounts: systemAccounts(accounts),
+        ...(accounts === undefined ? {} : { system_accounts: systemAccounts(accounts) }),
       },
     },
     allow: {

@@ -74,7 +74,7 @@ export function routeServer(
     log: createLogger({ component: "test", level: "silent" }),
     metrics: createMetrics({ processMetrics: false }),
     dataRoutes: [
-      ...networkRoutes(network),
+      ...networkRoutes(network, () => undefined),
       ...mempoolRoutes({ network, registry, client, assertCurrent }),
       ...callRoutes({
         network,
