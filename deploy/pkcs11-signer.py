@@ -219,7 +219,9 @@ def open_keys(options, labels):
         text = refusal.read()
         if text is None:
             try:
-                return Keys(options.module, options.token, labels, file.read().strip())
+                # Blanks are part of it, as of every passphrase of the kit; line ends are not.
+                pin = file.read().strip(b"\r\n")
+                return Keys(options.module, options.token, labels, pin)
             except PinRefused as error:
                 text = (f"{error}: mend the PIN's file (touch it where the token was mended), then start the "
                         "worker anew")

@@ -3,8 +3,9 @@
 
 STATE is a file with the number that C_SignInit fails with; a new session takes the file away, as one that is
 opened anew behind a lost one works. STATE.pin has the number that C_Login fails with, STATE.logins a line for
-each try. STATE.slot has the number that C_GetTokenInfo fails with for the first of two slots; with
-STATE.alone there is no other one. The PIN's file is STATE.secret, or none that is kept. The key is 0x hex.
+each try, STATE.given the PIN of the last one. STATE.slot has the number that C_GetTokenInfo fails with for
+the first of two slots; with STATE.alone there is no other one. The PIN's file is STATE.secret, or none that
+is kept. The key is 0x hex.
 """
 import ctypes
 import os
@@ -76,9 +77,11 @@ class Module:
         count._obj.value = 1
         return 0
 
-    def on_C_Login(self, *_):
+    def on_C_Login(self, _session, _user, pin, size):
         with open(STATE + ".logins", "a", encoding="ascii") as file:
             file.write("tried\n")
+        with open(STATE + ".given", "wb") as file:
+            file.write(pin[:size.value])
         if not os.path.exists(STATE + ".pin"):
             return 0
         with open(STATE + ".pin", encoding="ascii") as file:

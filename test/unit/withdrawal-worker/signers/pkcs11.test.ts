@@ -144,6 +144,12 @@ withPython(`the PKCS#11 program${hasPython ? "" : " [SKIPPED: needs python3]"}`,
     expect(logins()).toBe("tried\n".repeat(4));
   });
 
+  it("gives the PIN as it stands in its file, but for line ends", async () => {
+    writeFileSync(join(folder, "failure.secret"), " 12\t34 \r\n");
+    await open().sign([paymentOn(7n)], { signal });
+    expect(readFileSync(join(folder, "failure.given"), "utf8")).toBe(" 12\t34 ");
+  });
+
   it.each([
     ["a pipe that nobody writes to", (path: string) => spawnSync("mkfifo", [path])],
     ["bytes that are no text", (path: string) => writeFileSync(path, Buffer.of(0xff, 0x0a))],
