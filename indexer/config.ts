@@ -41,14 +41,18 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       min: 1,
       max: 1_000,
       unit: "files",
-      help: "Files of exports in data/indexer; beyond it the oldest is deleted.",
+      help:
+        "Files of exports in data/indexer; beyond it the oldest of the client that has most is " +
+        "deleted.",
     }),
     "exports-mib": field.integer({
       default: 4_096,
       min: 1,
       max: 1_048_576,
       unit: "MiB",
-      help: "All whole files of exports: beyond it the oldest are deleted, and a larger one fails.",
+      help:
+        "All whole files of exports: beyond it the oldest of whoever has most are deleted, and a " +
+        "larger one fails.",
     }),
   },
   node: {

@@ -1,6 +1,7 @@
 /**
  * Exports: all rows of a kind, written by the database into a file piece by piece, with its SHA-256.
- * One runs at a time; files are kept up to a number and to so many bytes, the oldest goes first.
+ * One runs at a time, in turns by client; files are kept up to a number and to so many bytes. The oldest of
+ * the client that has most goes first: nobody deletes what another one waits for.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -10,6 +11,9 @@ import { pipeline } from "node:stream/promises";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { openSqlSession } from "../../runtime/sql/sql-session.js";
+import { clientOf } from "../../runtime/turns/client-address.js";
+import { ClientPlaces } from "../../runtime/turns/client-places.js";
+import { Turns } from "../../runtime/turns/turns.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
 import { STATEMENT_TIMEOUT } from "./errors.js";
@@ -42,14 +46,22 @@ export interface ExportState {
   readonly failureCode: "EXPORT_TOO_LARGE" | "EXPORT_TOO_SLOW" | "EXPORT_FAILED" | null;
 }
 
-/** Exports that wait for their turn; more are refused. */
-const MAX_WAITING = 10;
+/** Exports that wait for their turn: one client has half of the places, and beyond it one. */
+const WAITING = { most: 10, unshared: 1 / 2 };
+
+/** An export, and whose it is. */
+interface OwnedExport {
+  readonly client: string;
+  readonly state: ExportState;
+}
 
 /** The files of one home. */
 export class Exports {
-  private readonly states = new Map<string, ExportState>();
-  private last: Promise<void> = Promise.resolve();
-  private waiting = 0;
+  /** In the order in which they were asked for. */
+  private readonly exports = new Map<string, OwnedExport>();
+  private readonly turns = new Turns({ maxRunning: 1, maxWaiting: WAITING.most, full: busy });
+  private readonly waiting = new ClientPlaces(WAITING);
+  private readonly unfinished = new Set<Promise<void>>();
 
   private constructor(
     private readonly options: {
@@ -80,15 +92,16 @@ export class Exports {
     for (const name of await readdir(folder)) {
       const [, id] = /^([0-9a-f]{32})\.(?:csv|jsonl)(?:\.part)?$/.exec(name) ?? [];
       // One may have been asked for since.
-      if (id !== undefined && !this.states.has(id)) await this.remove(join(folder, name));
+      if (id !== undefined && !this.exports.has(id)) await this.remove(join(folder, name));
     }
   }
 
-  /** @throws EXPORT_BUSY */
-  create(request: ExportRequest): ExportState {
-    if (this.waiting >= MAX_WAITING) {
-      throw new IndexerError("EXPORT_BUSY", "too many exports are waiting: try again later");
-    }
+  /**
+   * @param remoteAddress of who asks
+   * @throws EXPORT_BUSY
+   */
+  create(request: ExportRequest, remoteAddress?: string): ExportState {
+    if (!this.waiting.hasRoom(remoteAddress)) throw busy();
     const id = randomBytes(16).toString("hex");
     const { kind, format, fromHeight, toHeight } = request;
     const state: ExportState = {
@@ -107,15 +120,17 @@ export class Exports {
       failure: null,
       failureCode: null,
     };
-    this.states.set(id, state);
-    this.waiting += 1;
-    this.last = this.last.then(() => this.run(id, request));
+    const client = clientOf(remoteAddress);
+    this.exports.set(id, { client, state });
+    const done = this.inTurn(client, this.waiting.take(remoteAddress), () => this.run(id, request));
+    this.unfinished.add(done);
+    void done.finally(() => this.unfinished.delete(done));
     return state;
   }
 
   /** @throws NOT_FOUND */
   get(id: string | undefined): ExportState {
-    const state = this.states.get(id ?? "");
+    const state = this.exports.get(id ?? "")?.state;
     if (state === undefined) throw new IndexerError("NOT_FOUND", "no such export");
     return state;
   }
@@ -134,19 +149,34 @@ export class Exports {
 
   /** Resolves when nothing is being written. */
   async close(): Promise<void> {
-    await this.last;
+    await Promise.all(this.unfinished);
+  }
+
+  /** @param giveUpPlace among those who wait */
+  private async inTurn(client: string, giveUpPlace: () => void, work: () => Promise<void>) {
+    const begin = () => {
+      giveUpPlace();
+      return work();
+    };
+    try {
+      await this.turns.run(this.options.signal, begin, client);
+    } catch (error) {
+      // Who waits when the process ends is not told any more.
+      if (!this.options.signal.aborted) throw error;
+    }
   }
 
   private async run(id: string, request: ExportRequest): Promise<void> {
-    this.waiting -= 1;
     const change = (part: Partial<ExportState>) => {
-      const known = this.states.get(id);
-      if (known !== undefined) this.states.set(id, { ...known, ...part });
+      const known = this.exports.get(id);
+      if (known !== undefined) {
+        this.exports.set(id, { ...known, state: { ...known.state, ...part } });
+      }
     };
     try {
       this.options.signal.throwIfAborted();
       change({ status: "running" });
-      const written = await this.write(this.get(id), request);
+      const written = await this.write(id, request);
       change({ status: "done", file: `/v1/exports/${id}/file`, ...written });
     } catch (error) {
       this.options.log.warn({ reason: errorMessage(error) }, "an export failed");
@@ -154,10 +184,12 @@ export class Exports {
       change({ status: "failed", ...failureOf(error) });
     }
     change({ finishedAt: new Date().toISOString() });
-    await this.deleteOldest();
+    await this.deleteBeyond(({ file }) => file !== null);
+    await this.deleteBeyond(({ status }) => status === "failed");
   }
 
-  private async write(state: ExportState, request: ExportRequest) {
+  private async write(id: string, request: ExportRequest) {
+    const state = this.get(id);
     const { databaseUrl, timeLimitMs, log, signal } = this.options;
     const applicationName = "causeway-indexer-export";
     const session = await openSqlSession({ url: databaseUrl, applicationName, log });
@@ -181,29 +213,41 @@ export class Exports {
       await session.close();
     }
     // Only what is whole takes the place of others; until then there may be twice as much.
-    await this.makeRoom(sizeBytes);
+    await this.makeRoom(id, sizeBytes);
     await rename(part, this.path(state));
     // No value has a line feed: texts of strangers are not among the columns.
     const rows = state.format === "csv" ? lines - 1 : lines;
     return { rows, sizeBytes, sha256: hash.digest("hex") };
   }
 
-  private async deleteOldest(): Promise<void> {
-    const ended = [...this.states.values()].filter(({ finishedAt }) => finishedAt !== null);
-    for (const state of ended.slice(0, Math.max(0, ended.length - this.options.kept))) {
-      await this.deleteFile(state);
+  /** Of some that have ended, deletes those for which there is no place: failed ones take none of a file. */
+  private async deleteBeyond(isOne: (state: ExportState) => boolean): Promise<void> {
+    for (;;) {
+      const ended = this.those(isOne);
+      const next = nextToGo(ended, () => 1);
+      if (next === undefined || ended.length <= this.options.kept) return;
+      await this.deleteFile(next.state);
     }
   }
 
-  /** Deletes the oldest files until one of so many bytes has room. */
-  private async makeRoom(sizeBytes: number): Promise<void> {
-    const files = [...this.states.values()].filter(({ file }) => file !== null);
-    let allBytes = files.reduce((sum, file) => sum + (file.sizeBytes ?? 0), sizeBytes);
-    for (const oldest of files) {
+  /** Deletes files until one of so many bytes has room. */
+  private async makeRoom(id: string, sizeBytes: number): Promise<void> {
+    const countBytes = ({ state }: OwnedExport) =>
+      state.id === id ? sizeBytes : (state.sizeBytes ?? 0);
+    for (;;) {
+      const all = this.those((state) => state.file !== null || state.id === id);
+      const allBytes = all.reduce((sum, each) => sum + countBytes(each), 0);
       if (allBytes <= this.options.maxBytes) return;
-      allBytes -= oldest.sizeBytes ?? 0;
-      await this.deleteFile(oldest);
+      const files = all.filter(({ state }) => state.id !== id);
+      // The new one counts as its client's, and is what there shall be room for.
+      const next = nextToGo(all, countBytes, files) ?? nextToGo(files, countBytes);
+      if (next === undefined) return;
+      await this.deleteFile(next.state);
     }
+  }
+
+  private those(isOne: (state: ExportState) => boolean): OwnedExport[] {
+    return [...this.exports.values()].filter(({ state }) => isOne(state));
   }
 
   /** @throws EXPORT_TOO_LARGE */
@@ -217,7 +261,7 @@ export class Exports {
   }
 
   private async deleteFile(state: ExportState): Promise<void> {
-    this.states.delete(state.id);
+    this.exports.delete(state.id);
     await this.remove(this.path(state));
   }
 
@@ -233,6 +277,29 @@ export class Exports {
   private path({ id, format }: Pick<ExportState, "id" | "format">): string {
     return join(this.options.folder, `${id}.${format}`);
   }
+}
+
+function busy(): IndexerError {
+  return new IndexerError("EXPORT_BUSY", "too many exports are waiting: try again later");
+}
+
+/**
+ * Which one goes where there are too many: the oldest of the client that has most, and of clients that have
+ * as much the oldest of all.
+ * @param all in the order in which they were asked for
+ * @param sizeOf what is counted
+ * @param some of all: those that may go
+ * @returns undefined where the client that has most has none of these
+ */
+function nextToGo(
+  all: readonly OwnedExport[],
+  sizeOf: (one: OwnedExport) => number,
+  some = all,
+): OwnedExport | undefined {
+  const sums = new Map<string, number>();
+  for (const one of all) sums.set(one.client, (sums.get(one.client) ?? 0) + sizeOf(one));
+  const most = Math.max(...sums.values());
+  return some.find(({ client }) => sums.get(client) === most);
 }
 
 function failureOf(error: unknown): Pick<ExportState, "failure" | "failureCode"> {

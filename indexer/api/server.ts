@@ -132,9 +132,10 @@ function exportRoutes({ context, exports }: ApiParts): readonly HttpRoute[] {
     {
       method: "post",
       path: "/v1/exports",
-      handler: ({ body }) =>
+      handler: ({ body, remoteAddress }) =>
         atOneMoment(context, async (snapshot) => {
-          const created = exports.create(readExport(body, snapshot.progress.height));
+          const request = readExport(body, snapshot.progress.height);
+          const created = exports.create(request, remoteAddress);
           return { status: 202, body: { meta: metaOf(snapshot), export: created } };
         }),
     },

@@ -116,16 +116,12 @@ async function openWithSwaps(own: Partial<typeof bounds>) {
   const { signal } = new AbortController();
   const options = { folder, databaseUrl: url, ...bounds, ...own, log: silentLog, signal };
   const exports = await Exports.open(options);
-  const ended = async (toHeight: number) => {
-    const request: ExportRequest = {
-      kind: "swaps",
-      format: "csv",
-      addressHex: undefined,
-      assetHex: undefined,
-      fromHeight: 0,
-      toHeight,
-    };
-    const { id } = exports.create(request);
+  const ask = (toHeight: number, client?: string, kind: ExportRequest["kind"] = "swaps") => {
+    const chosen = { addressHex: undefined, assetHex: undefined, fromHeight: 0, toHeight };
+    return exports.create({ kind, format: "csv", ...chosen }, client);
+  };
+  const ended = async (toHeight: number, client?: string) => {
+    const { id } = ask(toHeight, client);
     const isOver = () => exports.get(id).finishedAt !== null;
     await until(isOver, { timeoutMs: 10_000, what: "the export ends" });
     return exports.get(id);
@@ -136,7 +132,7 @@ async function openWithSwaps(own: Partial<typeof bounds>) {
     await rm(folder, { recursive: true });
     await drop();
   };
-  return { session, folder, exports, ended, close };
+  return { url, session, folder, exports, ask, ended, close };
 }
 
 async function sizesIn(folder: string): Promise<number[]> {
@@ -174,6 +170,58 @@ it("ends one that the database takes too long for", async () => {
   });
   expect(await waiting).toMatchObject({ status: "failed", failureCode: "EXPORT_TOO_SLOW" });
   await close();
+});
+
+describe("clients", () => {
+  const [one, other] = ["10.0.0.1", "10.0.0.2"];
+
+  it("push out files of their own, with done exports and with failed ones", async () => {
+    const { exports, ended, close } = await openWithSwaps({ kept: 3, maxBytes: 300_000 });
+    const first = await ended(0, one);
+    const others = [await ended(0, other)];
+    for (let times = 0; times < 4; times += 1) {
+      expect(await ended(9, other)).toMatchObject({ failureCode: "EXPORT_TOO_LARGE" });
+    }
+    while (others.length < 4) others.push(await ended(0, other));
+    expect(exports.get(first.id).status).toBe("done");
+    const [gone, second, ...rest] = others.map(({ id }) => id);
+    for (const id of [gone, second]) expect(() => exports.get(id)).toThrow("no such export");
+    for (const id of rest) expect(exports.get(id).status).toBe("done");
+    // By their bytes, too: this one has room for two of them beside it, and there are three.
+    await ended(2, other);
+    expect(exports.get(first.id).status).toBe("done");
+    expect(() => exports.get(rest[0])).toThrow("no such export");
+    await close();
+  });
+
+  it("keep nobody waiting behind all of theirs, and leave places to others", async () => {
+    const { url, session, exports, ask, close } = await openWithSwaps({});
+    const holder = await openSqlSession({ url, applicationName: "test", log: silentLog });
+    let asked = { id: "" };
+    const holding = holder.transaction(async (held) => {
+      await held.query(`LOCK TABLE ${LIVE_SCHEMA}.transfer`);
+      await session.transaction(async (tx) => {
+        await tx.query(`LOCK TABLE ${LIVE_SCHEMA}.swap`);
+        const { id } = ask(0, other);
+        const runs = () => exports.get(id).status === "running";
+        await until(runs, { timeoutMs: 10_000, what: "the first one runs" });
+        ask(0, other);
+        for (let times = 0; times < 4; times += 1) ask(0, other, "transfers");
+        expect(() => ask(0, other)).toThrow(expect.objectContaining({ code: "EXPORT_BUSY" }));
+        asked = ask(0, one);
+        expect(() => ask(0, one)).toThrow(expect.objectContaining({ code: "EXPORT_BUSY" }));
+        // This machine may speak for many.
+        ask(0, "127.0.0.1");
+        ask(0, "127.0.0.1");
+      });
+      // Behind the first that waited, the others would wait for the table that is still locked.
+      const isDone = () => exports.get(asked.id).status === "done";
+      await until(isDone, { timeoutMs: 10_000, what: "the turn of another client" });
+    });
+    await holding;
+    await holder.close();
+    await close();
+  });
 });
 
 describe("files of an earlier life", () => {
