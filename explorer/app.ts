@@ -152,7 +152,7 @@ export function createExplorer(options: ExplorerOptions): Explorer {
 
 /** A home that cannot be written to has none: pages say so, and everything else goes on. */
 function contractBook(
-  { home, config: { verification }, clock, log, signal }: ExplorerOptions,
+  { home, config: { verification, limits }, clock, log, signal }: ExplorerOptions,
   chain: ChainSource,
 ): ContractBook {
   let store: VerifiedStore;
@@ -173,6 +173,7 @@ function contractBook(
       timeoutMs: verification["compile-ms"],
       memoryBytes: verification["memory-mib"] * MIB,
     },
+    limitsLoopback: limits.loopback,
     clock,
     log,
     signal,

@@ -265,7 +265,8 @@ class Pages implements PageServer {
         const cost = Math.min(form.costOf?.(query) ?? form.cost, this.options.pagesPerMinute);
         this.takeShare(request, Math.max(0, cost - 1));
       }
-      return this.make({ route, parameter, query, isSent: true }, asked);
+      const { remoteAddress } = request.socket;
+      return this.make({ route, parameter, query, isSent: true, remoteAddress }, asked);
     });
     if (signal.aborted) return;
     const headers = { ...made.headers, "cache-control": "no-store" };
@@ -282,7 +283,9 @@ class Pages implements PageServer {
     {
       route,
       ...found
-    }: Pick<PageRequest, "parameter" | "query" | "isSent"> & { readonly route: PageRoute },
+    }: Pick<PageRequest, "parameter" | "query" | "isSent" | "remoteAddress"> & {
+      readonly route: PageRoute;
+    },
     asked: Asked,
   ): Promise<FinishedAnswer> {
     const { signal } = this.options;

@@ -11,6 +11,8 @@ export interface PageRequest {
   readonly query: URLSearchParams;
   /** True where a form was sent (POST). */
   readonly isSent: boolean;
+  /** Of who sent a form; undefined for what is only read, as others may get the same answer. */
+  readonly remoteAddress?: string | undefined;
   readonly language: Language;
   readonly t: Texts;
   /** Fires when nobody waits any more. */

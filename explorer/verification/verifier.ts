@@ -1,6 +1,7 @@
 /**
- * Verifies contracts by recompiling: one compilation at a time, few waiting, outcomes kept for a
- * while in memory and verified contracts for good in the store. The code that counts is the node's.
+ * Verifies contracts by recompiling: one compilation at a time, in turns by client, few waiting,
+ * outcomes kept for a while in memory and verified contracts for good in the store. The code that counts is
+ * the node's.
  */
 import { randomUUID } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -13,6 +14,9 @@ import type { Clock } from "../../runtime/process/clock.js";
 import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { limitedSignal } from "../../runtime/process/task.js";
+import { clientOf } from "../../runtime/turns/client-address.js";
+import { ClientPlaces } from "../../runtime/turns/client-places.js";
+import { Turns } from "../../runtime/turns/turns.js";
 import { PageError } from "../../web/errors.js";
 import type { AbiItem } from "../decode/abi-types.js";
 import type { ChainSource } from "../sources/chain-source.js";
@@ -72,14 +76,16 @@ export interface VerifierOptions {
   /** Folder of compilers; "" for none. */
   readonly compilers: string;
   readonly limits: CompileLimits;
+  /** True holds clients of this machine to their share of the places, too. */
+  readonly limitsLoopback: boolean;
   readonly clock: Clock;
   readonly log: Logger;
   /** The process's signal. */
   readonly signal: AbortSignal;
 }
 
-/** Verifications that wait or run; each holds its input. */
-const MAX_WAITING = 8;
+/** Verifications that wait or run, each with its input: one client has half of them, and beyond it two. */
+const WAITING = { most: 8, unshared: 1 / 2, share: 1 / 4 };
 
 /** Outcomes that are remembered. */
 const MAX_JOBS = 256;
@@ -100,9 +106,12 @@ export class Verifier implements Service {
   readonly name = "verifier";
   private readonly jobs = new LRUCache<string, VerificationJob>({ max: MAX_JOBS });
   private readonly running = new Map<string, Promise<void>>();
-  private last: Promise<void> = Promise.resolve();
+  private readonly places: ClientPlaces;
+  private readonly turns = new Turns({ maxRunning: 1, maxWaiting: WAITING.most, full: busy });
 
-  constructor(private readonly options: VerifierOptions) {}
+  constructor(private readonly options: VerifierOptions) {
+    this.places = new ClientPlaces({ ...WAITING, limitsLoopback: options.limitsLoopback });
+  }
 
   /** Versions of the compilers that there are, the newest first. */
   async versions(): Promise<readonly string[]> {
@@ -114,20 +123,19 @@ export class Verifier implements Service {
     return this.jobs.get(id);
   }
 
-  /** Takes a verification; it waits for its turn. @throws BUSY */
-  submit(request: VerificationRequest): VerificationJob {
-    if (this.running.size >= MAX_WAITING) {
-      throw new PageError("BUSY", "too many verifications wait", {
-        retriable: true,
-        details: { retryAfterSeconds: 10 },
-      });
-    }
+  /**
+   * Takes a verification; it waits for its turn.
+   * @param remoteAddress of who sent it
+   * @throws BUSY
+   */
+  submit(request: VerificationRequest, remoteAddress: string | undefined): VerificationJob {
+    if (!this.places.hasRoom(remoteAddress)) throw busy();
     const id = randomUUID();
     const { address } = request;
     const job: VerificationJob = { id, address, outcome: { kind: "waiting" } };
     this.jobs.set(id, job);
-    const done = this.last.then(() => this.run(id, request));
-    this.last = done;
+    const leave = this.places.take(remoteAddress);
+    const done = this.run(id, request, clientOf(remoteAddress)).finally(leave);
     this.running.set(id, done);
     return job;
   }
@@ -146,14 +154,15 @@ export class Verifier implements Service {
 
   /** Waits for what runs; the process's signal has ended it. */
   async stop(): Promise<void> {
-    await this.last;
+    await Promise.all(this.running.values());
   }
 
   /** Never throws. */
-  private async run(id: string, request: VerificationRequest): Promise<void> {
+  private async run(id: string, request: VerificationRequest, client: string): Promise<void> {
     const { address } = request;
+    const work = () => this.verify(request);
     try {
-      const { match } = await this.verify(request);
+      const { match } = await this.turns.run(this.options.signal, work, client);
       this.jobs.set(id, { id, address, outcome: { kind: "verified", match: match.kind } });
       this.options.log.info({ address, match: match.kind }, "contract verified");
     } catch (error) {
@@ -243,6 +252,13 @@ export class Verifier implements Service {
     await store.put(contract);
     return contract;
   }
+}
+
+function busy(): PageError {
+  return new PageError("BUSY", "too many verifications wait", {
+    retriable: true,
+    details: { retryAfterSeconds: 10 },
+  });
 }
 
 /** The verified contract of an address, if its code is still the one that was compared. */

@@ -113,17 +113,18 @@ export function contractTabs(account: Address, t: Texts): Content {
 }
 
 async function contractPage(context: PageContext, request: PageRequest): Promise<PageAnswer> {
-  const { parameter, query, isSent, t, signal } = request;
+  const { parameter, query, isSent, remoteAddress, t, signal } = request;
   const account = accountOf(parameter);
   if (isSent) {
     const verifier = verifierOf(context);
-    const { id } = verifier.submit({
+    const sent = {
       address: account,
       input: query.get("file") ?? query.get("input") ?? "",
       contractName: query.get("name") ?? "",
       compilerVersion: query.get("compiler") ?? "",
       constructorArguments: query.get("arguments") ?? "",
-    });
+    };
+    const { id } = verifier.submit(sent, remoteAddress);
     await verifier.settled(id, WAIT_MS);
     return { location: `/verification/${id}` };
   }

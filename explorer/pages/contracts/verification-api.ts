@@ -117,7 +117,7 @@ async function asked(
 
 async function submit(
   context: PageContext,
-  { query, isSent, signal }: PageRequest,
+  { query, isSent, remoteAddress, signal }: PageRequest,
 ): Promise<Answer> {
   if (!isSent) return refusal("Error! verifysourcecode is sent as a form (POST)");
   const address = readAddress(query.get("contractaddress") ?? "");
@@ -131,14 +131,15 @@ async function submit(
   // One with more in it than the contract is made of gives way to one with less.
   if (former?.match.kind === "exact" && sentAlongBytes(former) === 0)
     return refusal("Contract source code already verified");
-  const { id } = verifier.submit({
+  const sent = {
     address,
     input: query.get("sourceCode") ?? "",
     contractName: query.get("contractname") ?? "",
     compilerVersion: query.get("compilerversion") ?? "",
     constructorArguments:
       query.get("constructorArguements") ?? query.get("constructorArguments") ?? "",
-  });
+  };
+  const { id } = verifier.submit(sent, remoteAddress);
   return ok(id);
 }
 

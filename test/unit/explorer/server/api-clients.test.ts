@@ -13,14 +13,22 @@ import { loadAssets } from "../../../../web/server/assets.js";
 const FORM = "application/x-www-form-urlencoded";
 
 let server: PageServer;
+/** Who sent the verifications that were taken. */
+let clients: unknown[];
 
 afterEach(() => server.stop());
 
 /** A server that verifies for a client so many shares in a minute, of which none passes. */
 async function open(pagesPerMinute: number): Promise<void> {
   const waiting: Pick<VerificationJob, "outcome"> = { outcome: { kind: "waiting" } };
-  const verifier = { job: () => waiting };
-  const routes = verificationApiRoutes({ contracts: { verifier } } as unknown as PageContext);
+  clients = [];
+  const submit = (_request: object, client: unknown) => {
+    clients.push(client);
+    return { id: "2" };
+  };
+  const contracts = { verifier: { job: () => waiting, submit }, store: undefined };
+  const chain = { evm: { getCode: () => Promise.resolve("0x60") } };
+  const routes = verificationApiRoutes({ chain, contracts } as unknown as PageContext);
   server = createPageServer({
     listen: { host: "127.0.0.1", port: 0 },
     network: "testnet",
@@ -71,6 +79,14 @@ it("asking how a verification goes costs a page, a verification sixty", async ()
     status: 429,
     json: { status: "0", message: "NOTOK", result: expect.stringMatching(/^Max rate limit/) },
   });
+});
+
+it("tells the verifier who sent a verification", async () => {
+  await open(100);
+  const contractaddress = `0x${"ab".repeat(20)}`;
+  const fields = { ...sent, contractaddress, codeformat: "solidity-standard-json-input" };
+  expect((await post(fields)).json.result).toBe("2");
+  expect(clients).toEqual(["127.0.0.1"]);
 });
 
 it("a long form costs as much as a verification, whatever is in it", async () => {

@@ -75,6 +75,7 @@ async function verify(
     store,
     compilers: folder,
     limits: { timeoutMs: 60_000, memoryBytes: 64 * MIB },
+    limitsLoopback: false,
     clock: systemClock,
     log,
     signal: stopping.signal,
@@ -85,13 +86,14 @@ async function verify(
       { content },
     ]),
   );
-  const { id } = verifier.submit({
+  const sent = {
     address: ADDRESS,
     input: JSON.stringify({ language: "Solidity", sources }),
     contractName: name,
     compilerVersion: VERSION,
     constructorArguments: "",
-  });
+  };
+  const { id } = verifier.submit(sent, undefined);
   await verifier.stop();
   const outcome = verifier.job(id)?.outcome;
   const kept = Object.keys((await store.get(ADDRESS))?.input.sources ?? {}).toSorted();
