@@ -6,6 +6,7 @@ import { note, section, table } from "../../web/html/parts.js";
 import { readIdentifier } from "../decode/identifiers.js";
 import { addressLink } from "../html/chain-links.js";
 import type { PageAnswer, PageRequest, PageRoute } from "../server/page.js";
+import type { StakedValidator } from "../sources/modules/staking-source.js";
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, tokenLink } from "./context.js";
 import { ask, isNoIndex } from "./indexed.js";
@@ -84,17 +85,14 @@ async function byName(
   const listed = [...context.tokens.values()]
     .filter(({ symbol }) => symbol.toLowerCase().includes(wanted))
     .slice(0, MAX_FOUND);
+  const isNamed = ({ moniker }: StakedValidator) => moniker.toLowerCase().includes(wanted);
   const [met, asked] = await Promise.all([
     ask(context, context.indexer.tokens(undefined, signal, wanted.slice(0, MAX_NAME)), signal),
-    askModules(context.staking.validators(undefined, signal)),
+    askModules(context.staking.find(isNamed, MAX_FOUND, signal)),
   ]);
   const known = new Set(listed.map(({ contractAddress }) => contractAddress));
   const others = isNoIndex(met) ? [] : met.items.filter((one) => !known.has(one.contract));
-  const validators = isNoAnswer(asked)
-    ? []
-    : asked.items
-        .filter(({ moniker }) => moniker.toLowerCase().includes(wanted))
-        .slice(0, MAX_FOUND);
+  const validators = isNoAnswer(asked) ? [] : asked;
   const isFound = listed.length + others.length + validators.length > 0;
   return {
     status: isFound ? 200 : 404,

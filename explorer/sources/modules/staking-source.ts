@@ -124,7 +124,7 @@ const RECORDS = 1_000;
 /** Entries of an account or a validator on a page. */
 const ENTRIES = 100;
 
-/** Pages of validators that are looked through for one. */
+/** Pages of validators that are looked through for those that are wanted. */
 const MAX_PAGES = 5;
 
 /** Slashes that are counted. */
@@ -161,14 +161,26 @@ export class StakingSource {
 
   /** The validator whose key of consensus has this address; undefined among so many as are read. */
   async ofConsensus(consensus: Address, signal: AbortSignal): Promise<StakedValidator | undefined> {
+    const isIt = ({ consensusAddress }: StakedValidator) => consensusAddress === consensus;
+    const [found] = await this.find(isIt, 1, signal);
+    return found;
+  }
+
+  /** Validators that are wanted, in the node's order, at most so many, among so many as are read. */
+  async find(
+    isWanted: (one: StakedValidator) => boolean,
+    most: number,
+    signal: AbortSignal,
+  ): Promise<readonly StakedValidator[]> {
+    const found: StakedValidator[] = [];
     let place: string | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
       const { items, next } = await this.validators(place, signal);
-      const found = items.find(({ consensusAddress }) => consensusAddress === consensus);
-      if (found !== undefined || next === undefined) return found;
+      found.push(...items.filter(isWanted));
+      if (found.length >= most || next === undefined) break;
       place = next;
     }
-    return undefined;
+    return found.slice(0, most);
   }
 
   /** How validators sign, by their consensus address. */

@@ -80,7 +80,7 @@ it("is never asked for a name that no text of a database can be", async () => {
   const context = {
     ...node,
     indexer: source,
-    staking: { validators: () => Promise.resolve({ items: [], next: undefined }) },
+    staking: { find: () => Promise.resolve([]) },
     tokens: new Map(),
   } as unknown as PageContext;
   const page = await openPage(searchRoutes(context)[0], { query: { q: "a\0b" }, signal });
