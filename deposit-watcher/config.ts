@@ -1,5 +1,6 @@
 /** Settings of the deposit watcher: `<home>/config/watcher.toml`. */
 import { DEFAULT_PORTS } from "../chain/networks.js";
+import { MAX_LEASE_MS } from "../ledger/lease.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 
 /** Schema of `watcher.toml`. */
@@ -117,7 +118,7 @@ export const watcherConfigFile = defineConfigFile("watcher", {
     "lease-ms": field.integer({
       default: 3_000,
       min: 100,
-      max: 60_000,
+      max: MAX_LEASE_MS,
       unit: "ms",
       help: "How long a watcher that fell silent keeps others of the same ledger from booking.",
     }),

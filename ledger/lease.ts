@@ -13,10 +13,24 @@ export type LeasedRow =
 
 const KEY_COLUMN = { hot_wallet: "wallet", watch_lease: "name" } as const;
 
+/** The longest lease of a row that the settings give. */
+export const MAX_LEASE_MS = 60_000;
+
+/**
+ * SQL: whether a lease until a time keeps others out. None lasts longer than it can have been given for: the
+ * database's clock has gone back since, and whoever is still at work would have renewed it.
+ * @param longestMs SQL: the longest that one like it is given for
+ */
+export function keepsOthersOut(until: string, longestMs = String(MAX_LEASE_MS)): string {
+  return `(${until} BETWEEN clock_timestamp()
+           AND clock_timestamp() + ${longestMs} * interval '1 millisecond')`;
+}
+
 /** Who wants it, and for how long without a renewal. */
 export interface LeaseTerms {
   /** Name of the process, different for each. */
   readonly owner: string;
+  /** `MAX_LEASE_MS` at most. */
   readonly leaseMs: number;
 }
 
@@ -36,7 +50,7 @@ export async function acquireRow(
           SET lease_owner = $2, lease_epoch = lease_epoch + 1,
               lease_expires_at = clock_timestamp() + $3::integer * interval '1 millisecond'
         WHERE ${KEY_COLUMN[table]} = $1
-          AND (lease_owner IS NULL OR lease_owner = $2 OR lease_expires_at < clock_timestamp())
+          AND (lease_owner IS NULL OR lease_owner = $2 OR NOT ${keepsOthersOut("lease_expires_at")})
        RETURNING lease_epoch)
      SELECT lease_epoch::text FROM taken`,
     [key, owner, leaseMs],
@@ -70,7 +84,7 @@ export async function isRowOfOther(
 ): Promise<boolean> {
   const rows = await sql.query(
     `SELECT 1 FROM ${table}
-      WHERE ${KEY_COLUMN[table]} = $1 AND lease_owner <> $2 AND lease_expires_at >= clock_timestamp()`,
+      WHERE ${KEY_COLUMN[table]} = $1 AND lease_owner <> $2 AND ${keepsOthersOut("lease_expires_at")}`,
     [key, owner],
   );
   return rows.length > 0;

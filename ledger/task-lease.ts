@@ -5,6 +5,7 @@
  */
 import { AppError } from "../chain/errors.js";
 import type { Sql } from "../runtime/sql/sql.js";
+import { keepsOthersOut } from "./lease.js";
 
 /** Another process does the work now. */
 export class TaskLeaseLostError extends AppError<"TASK_LEASE_LOST"> {}
@@ -22,7 +23,11 @@ export interface LeaseHolder {
   readonly owner: string;
 }
 
-/** Takes the lease, or holds it on. @returns false while another holds it */
+/**
+ * Takes the lease, or holds it on.
+ * @param lease.leaseMs the same for whoever wants the task
+ * @returns false while another holds it
+ */
 export async function holdLease(
   sql: Sql,
   { task, owner, leaseMs }: LeaseHolder & { readonly leaseMs: number },
@@ -31,7 +36,8 @@ export async function holdLease(
     `INSERT INTO task_lease (task, owner, expires_at)
      VALUES ($1, $2, clock_timestamp() + $3::integer * interval '1 millisecond')
      ON CONFLICT (task) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at
-        WHERE task_lease.owner = excluded.owner OR task_lease.expires_at < clock_timestamp()
+        WHERE task_lease.owner = excluded.owner
+           OR NOT ${keepsOthersOut("task_lease.expires_at", "$3::integer")}
      RETURNING task`,
     [task, owner, leaseMs],
   );
@@ -40,8 +46,8 @@ export async function holdLease(
 
 /** Gives the lease back at an orderly stop, so that the next holder need not wait for its end. */
 export async function releaseLease(sql: Sql, { task, owner }: LeaseHolder): Promise<void> {
-  await sql.query(
-    `UPDATE task_lease SET expires_at = clock_timestamp() WHERE task = $1 AND owner = $2`,
-    [task, owner],
-  );
+  await sql.query(`UPDATE task_lease SET expires_at = '-infinity' WHERE task = $1 AND owner = $2`, [
+    task,
+    owner,
+  ]);
 }

@@ -1,5 +1,6 @@
 /** Settings of the withdrawal worker: `<home>/config/worker.toml`. */
 import { DEFAULT_PORTS } from "../chain/networks.js";
+import { MAX_LEASE_MS } from "../ledger/lease.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 
 /**
@@ -217,7 +218,7 @@ export const workerConfigFile = defineConfigFile("worker", {
     "lease-ms": field.integer({
       default: 3_000,
       min: 500,
-      max: 60_000,
+      max: MAX_LEASE_MS,
       unit: "ms",
       help: "How long a worker that fell silent keeps the hot wallet.",
     }),

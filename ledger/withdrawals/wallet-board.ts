@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
+import { keepsOthersOut } from "../lease.js";
 import { readFreeze, type SigningFreeze } from "../requests/signing-freeze.js";
 import {
   storedAddress,
@@ -48,7 +49,7 @@ interface LaneRow {
 
 const SELECT_LANES = `
   SELECT h.wallet, h.next_nonce::text, h.seen_balance_atoken::text AS seen, h.seen_height::text,
-         CASE WHEN h.lease_expires_at >= clock_timestamp() THEN h.lease_owner END AS holder,
+         CASE WHEN ${keepsOthersOut("h.lease_expires_at")} THEN h.lease_owner END AS holder,
          live.open::text, live.reserved::text, oldest.nonce::text AS oldest_nonce,
          oldest.withdrawal_id AS oldest_withdrawal, oldest.taken_at AS oldest_at
     FROM hot_wallet h
@@ -108,7 +109,7 @@ export async function readPayers(sql: Sql): Promise<Payer[]> {
               SELECT count(*) AS open, coalesce(sum(reserved_atoken), 0) AS reserved
                 FROM nonce_slot s WHERE s.wallet = h.wallet AND s.outcome IS NULL) AS live
       WHERE w.status = 'active' AND f.frozen IS NOT TRUE AND h.seen_balance_atoken IS NOT NULL
-        AND h.lease_owner IS NOT NULL AND h.lease_expires_at >= clock_timestamp()
+        AND h.lease_owner IS NOT NULL AND ${keepsOthersOut("h.lease_expires_at")}
       ORDER BY w.place`,
   );
   return rows.map((row) => ({

@@ -78,7 +78,9 @@ it("ends where another process has taken it over", async () => {
   });
   await until(async () => (await lease()) !== undefined, { timeoutMs: 30_000 });
   await ledger.database.query(
-    `UPDATE task_lease SET owner = 'two', expires_at = clock_timestamp() + interval '1 hour'`,
+    `UPDATE task_lease
+        SET owner = 'two', expires_at = clock_timestamp() + $1::integer * interval '1 millisecond'`,
+    [LEASE_MS],
   );
   await until(() => reason !== undefined, { timeoutMs: 60_000 });
   expect(reason).toMatchObject({ code: "TASK_LEASE_LOST" });

@@ -1,4 +1,5 @@
 /** The lane against PostgreSQL and a node that answers as nodes do on bad days. */
+import { MAX_LEASE_MS } from "../../../../ledger/lease.js";
 import { resumeCrediting } from "../../../../ledger/incidents.js";
 import { describe, expect, it } from "@jest/globals";
 import { signLegacy } from "../../../../chain/transaction.js";
@@ -78,7 +79,7 @@ describe("a withdrawal", () => {
     const to = freshAddress();
     house.chain.reverting.add(to);
     const { id } = await house.accept({ destination: to, destinationText: to });
-    await house.lane({ leaseMs: 600_000 }).runRound(house.signal);
+    await house.lane({ leaseMs: MAX_LEASE_MS }).runRound(house.signal);
     const failed = await house.read(id);
     expect(failed.status).toBe("failed");
     expect(failed.nonce).toBeUndefined();

@@ -2,6 +2,7 @@
 import { expect, it } from "@jest/globals";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
+import { MAX_LEASE_MS } from "../../../../ledger/lease.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
 import { registerWallets } from "../../../../ledger/wallets/wallet-registry.js";
@@ -17,7 +18,7 @@ houseForEachTest((opened) => {
 const STANDSTILL_MS = 3_600_000;
 
 /** A lane renews its lease while it works: not between the loss that a test makes and who comes then. */
-const HELD = { leaseMs: 600_000 };
+const HELD = { leaseMs: MAX_LEASE_MS };
 
 const contextOf = () => house.context(HELD);
 
