@@ -10,6 +10,7 @@ import {
   claimDeliveries,
   type ClaimedDelivery,
   type DeliveryOutcome,
+  drawDeliveriesBack,
   fillDeliveries,
   pruneDeliveries,
   recordOutcome,
@@ -62,6 +63,9 @@ const CLAIM_MARGIN_MS = 5_000;
 /** Deliveries that ended long ago are looked for so often. */
 const PRUNE_INTERVAL_MS = 600_000;
 
+/** What waits by a clock that has gone back is looked for so often. */
+const DRAW_BACK_INTERVAL_MS = 60_000;
+
 /** Pause after a fault of the database, and while the ledger is in recovery. */
 const FAULT_PAUSE_MS = 2_000;
 
@@ -73,6 +77,7 @@ export class WebhookDispatcher {
   readonly #underWay = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
   #prunedMs = Number.NEGATIVE_INFINITY;
+  #drawnBackMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
@@ -107,6 +112,7 @@ export class WebhookDispatcher {
   /** Makes deliveries of new events, and starts those that are due and have room. */
   async #round(signal: AbortSignal): Promise<void> {
     const { database, guard, settings } = this.#parts;
+    await this.#drawBack();
     const { webhooks, headSeq } = await webhooksAtWork(database);
     for (const { id, isBehind } of webhooks) {
       if (isBehind && (await fillDeliveries(database, id))) this.wake();
@@ -124,6 +130,16 @@ export class WebhookDispatcher {
       // One without a secret was removed since its delivery was claimed: it is sent nothing more.
       if (own !== undefined) this.#start(delivery, own, signal);
     }
+  }
+
+  /** What one statement leaves comes with the next round. */
+  async #drawBack(): Promise<void> {
+    const { database, clock, log } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#drawnBackMs < DRAW_BACK_INTERVAL_MS) return;
+    const { count, isMore } = await drawDeliveriesBack(database);
+    if (count > 0) log.warn({ count }, "the database's clock went back: webhooks are due again");
+    if (!isMore) this.#drawnBackMs = nowMs;
   }
 
   /** Some at a time: what is to be sent waits for none of it. */

@@ -71,6 +71,9 @@ const DELIVERIES_KEPT = 10_000;
 /** Deliveries that one statement forgets: a moment's work. */
 const PRUNED_AT_ONCE = 5_000;
 
+/** Deliveries that one statement draws back. */
+const DRAWN_AT_ONCE = 1_000;
+
 /** Events that one statement looks through for a webhook. */
 const SCAN_EVENTS = 1_000;
 
@@ -117,6 +120,29 @@ export async function fillDeliveries(sql: Sql, webhookId: string): Promise<boole
     [webhookId, PENDING_WINDOW, SCAN_EVENTS],
   );
   return storedInteger(rows[0]?.scanned) === SCAN_EVENTS;
+}
+
+/**
+ * Makes deliveries due that were made, claimed or put off at a time that is still to come: the database's
+ * clock has gone back since, and what they wait for may be a day away. A minute is soon caught up with: for
+ * less no try is made beside one that is under way.
+ * @returns how many, and whether there may be more
+ */
+export async function drawDeliveriesBack(
+  sql: Sql,
+): Promise<{ readonly count: number; readonly isMore: boolean }> {
+  const rows = await sql.query(
+    `WITH late AS (
+       SELECT webhook_id, seq FROM webhook_delivery
+        WHERE status = 'pending' AND changed_at > clock_timestamp() + interval '1 minute'
+        ORDER BY webhook_id, seq LIMIT $1 FOR UPDATE SKIP LOCKED
+     ), drawn AS (
+       UPDATE webhook_delivery d SET next_try_at = now(), changed_at = now()
+         FROM late WHERE d.webhook_id = late.webhook_id AND d.seq = late.seq RETURNING 1)
+     SELECT 1 FROM drawn`,
+    [DRAWN_AT_ONCE],
+  );
+  return { count: rows.length, isMore: rows.length === DRAWN_AT_ONCE };
 }
 
 /** Webhooks with events behind their cursor or deliveries that are due, and the last event there is. */

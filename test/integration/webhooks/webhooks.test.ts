@@ -243,6 +243,34 @@ describe("a webhook", () => {
     expect(await statuses()).toEqual(["pending 503", "delivered 204"]);
   });
 
+  it("is told of what waits by a clock of the database that has gone back, and hurried by none", async () => {
+    const hook = await add("/back");
+    const answers = [503, 503];
+    receiver.manners.set("/back", (response) => {
+      response.writeHead(answers.shift() ?? 204, { "retry-after": "14400" }).end();
+    });
+    await emit("deposit.credited", "deposit.credited");
+    const stop = start();
+    const statuses = async () => (await deliveriesOf(hook.id)).map(({ lastStatus }) => lastStatus);
+    const both = async () => (await statuses()).join() === "503,503";
+    await until(both, { timeoutMs: 10_000, what: "both wait" });
+    await stop();
+    await ledger.owner.query(
+      `UPDATE webhook_delivery SET next_try_at = next_try_at + interval '2 hours',
+              changed_at = changed_at + interval '2 hours'
+        WHERE webhook_id = $1 AND seq = (SELECT min(seq) FROM webhook_delivery
+                                          WHERE webhook_id = $1)`,
+      [hook.id],
+    );
+    start();
+    const first = async () => (await statuses())[0] === 204;
+    await until(first, { timeoutMs: 10_000, what: "the first one arrives" });
+    expect(await deliveriesOf(hook.id)).toMatchObject([
+      { status: "delivered", attempts: 2 },
+      { status: "pending", attempts: 1 },
+    ]);
+  });
+
   it("says that there is nothing to send again from above the newest event on, and goes on", async () => {
     const hook = await add("/nothing");
     const [id] = await emit("deposit.credited");
