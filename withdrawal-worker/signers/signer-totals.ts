@@ -64,11 +64,16 @@ const PATIENCE_MS = 5_000;
 /** Units by asset and hour since 1970. */
 type Sums = Map<string, Map<number, bigint>>;
 
-/** What the file says: sums, the latest payments, and the slots of approved withdrawals. */
+/** What the file says: sums, the latest payments, the slots of approved withdrawals, hours to come. */
 interface Content {
   readonly sums: Sums;
   readonly known: Set<string>;
   readonly approved: ReadonlyMap<string, string>;
+  /**
+   * Hours that were still to come when they were looked at, with the hour of that look: the clock had run
+   * ahead, or is late now.
+   */
+  readonly ahead: Map<number, number>;
 }
 
 /** A payment with the hour that it was signed in. */
@@ -85,7 +90,12 @@ export class SignerTotals {
   readonly #file: string;
   readonly #clock: Clock;
   /** What the file said when it was read or written last, and its bytes. */
-  #content: Content = { sums: new Map(), known: new Set(), approved: new Map() };
+  #content: Content = {
+    sums: new Map(),
+    known: new Set(),
+    approved: new Map(),
+    ahead: new Map(),
+  };
   #bytes: Uint8Array | undefined;
   /** Counted in memory alone, by `keyOf`, the oldest first. */
   readonly #noted = new Map<string, Noted>();
@@ -143,19 +153,37 @@ export class SignerTotals {
     }
   }
 
-  /** What was signed of an asset within the last 24 hours, or an hour more. */
+  /**
+   * What was signed of an asset within the last 24 hours, or an hour more; by a clock that ran ahead, within
+   * as long behind the first look since.
+   */
   signedUnits(asset: string): bigint {
-    const since = this.#hour() - WINDOW_HOURS;
+    const now = this.#hour();
     let sum = 0n;
     for (const { sums } of [this.#content, { sums: this.#unnamed }]) {
       for (const [hour, units] of sums.get(asset) ?? []) {
-        if (hour > since) sum += units;
+        if (this.#isOfDay(hour, now)) sum += units;
       }
     }
     for (const { payment, hour } of this.#noted.values()) {
-      if (payment.asset === asset && hour > since) sum += payment.amountUnits;
+      if (payment.asset === asset && this.#isOfDay(hour, now)) sum += payment.amountUnits;
     }
     return sum;
+  }
+
+  /**
+   * Which clock was wrong nobody knows: an hour to come stays what it is, and counts by itself once the clock
+   * says so; until then by the first look at it, which may have been ahead itself.
+   */
+  #isOfDay(hour: number, now: number): boolean {
+    const { ahead } = this.#content;
+    if (hour <= now) {
+      ahead.delete(hour);
+      return hour > now - WINDOW_HOURS;
+    }
+    const seen = ahead.get(hour);
+    if (seen === undefined) ahead.set(hour, now);
+    return seen === undefined || this.#isOfDay(seen, now);
   }
 
   /** Whether this very payment was counted. */
@@ -230,8 +258,9 @@ export class SignerTotals {
     const added = [...this.#noted.values(), ...payments.map((payment) => ({ payment, hour }))];
     const unnamed = entriesOf(this.#unnamed);
     const next = {
-      ...grown(this.#content, added, unnamed),
+      ...grown(this.#withoutPast(hour), added, unnamed),
       approved: this.#approvedWith(approved),
+      ahead: new Map([...this.#content.ahead].slice(-MAX_HOURS)),
     };
     const bytes = encode(next);
     await replaceFile(this.#file, bytes, SECRET_MODE);
@@ -242,6 +271,15 @@ export class SignerTotals {
     for (const { asset, hour: then, units } of unnamed) {
       addUnits(this.#unnamed, { asset, hour: then, units: -units });
     }
+  }
+
+  /** The content without hours to come whose day is over: they would have another one once they come. */
+  #withoutPast(now: number): Content {
+    const sums: Sums = new Map();
+    for (const { asset, hour, units } of entriesOf(this.#content.sums)) {
+      if (hour <= now || this.#isOfDay(hour, now)) addUnits(sums, { asset, hour, units });
+    }
+    return { ...this.#content, sums };
   }
 
   #approvedWith(more: readonly (readonly [string, string])[]): ReadonlyMap<string, string> {
@@ -317,6 +355,7 @@ function joined(before: Content, read: Content): Content {
     approved: new Map(
       [...missingFrom(read.approved, before.approved), ...read.approved].slice(-MAX_APPROVED),
     ),
+    ahead: new Map([...missingFrom(read.ahead, before.ahead), ...read.ahead].slice(-MAX_HOURS)),
   };
 }
 
@@ -338,7 +377,7 @@ function grown(
   content: Content,
   added: readonly Noted[],
   unnamed: readonly HourSum[],
-): Omit<Content, "approved"> {
+): Pick<Content, "sums" | "known"> {
   const sums: Sums = new Map(
     [...content.sums].map(([asset, hours]) => {
       return [asset, new Map([...hours].slice(-MAX_HOURS))] as const;
@@ -381,14 +420,15 @@ function keyOf({ slot, meaning }: CountedPayment): string {
   return `${slot} ${meaning}`;
 }
 
-function encode({ sums, known, approved }: Content): Uint8Array {
+function encode({ sums, known, approved, ahead }: Content): Uint8Array {
   const plain = [...sums].map(([asset, hours]) => [
     asset,
     [...hours].map(([hour, units]) => [hour, units.toString()]),
   ]);
   // Left out where there are none, as in files from before.
   const used = approved.size === 0 ? undefined : [...approved];
-  const value = { format: 1, sums: plain, known: [...known], approved: used };
+  const toCome = ahead.size === 0 ? undefined : [...ahead];
+  const value = { format: 1, sums: plain, known: [...known], approved: used, ahead: toCome };
   return Buffer.from(`${JSON.stringify(value)}\n`);
 }
 
@@ -411,12 +451,15 @@ function parse(value: unknown): Content {
     return item;
   };
   if (read("format") !== 1) throw new TypeError("another format");
+  const number = (item: unknown): number => {
+    if (typeof item !== "number") throw new TypeError("an hour is missing");
+    return item;
+  };
   const sums = list(read("sums")).map((entry) => {
     const [asset, hours] = list(entry);
     const byHour = list(hours).map((pair) => {
       const [hour, units] = list(pair);
-      if (typeof hour !== "number") throw new TypeError("an hour is missing");
-      return [hour, BigInt(text(units))] as const;
+      return [number(hour), BigInt(text(units))] as const;
     });
     return [text(asset), new Map(byHour)] as const;
   });
@@ -424,8 +467,13 @@ function parse(value: unknown): Content {
     const [id, slot] = list(entry);
     return [text(id), text(slot)] as const;
   });
+  const ahead = list(read("ahead") ?? []).map((entry) => {
+    const [hour, seen] = list(entry).map(number);
+    if (seen === undefined || !(Number(hour) > seen)) throw new TypeError("not seen ahead");
+    return [Number(hour), seen] as const;
+  });
   const known = new Set(list(read("known")).map(text));
-  return { sums: new Map(sums), known, approved: new Map(approved) };
+  return { sums: new Map(sums), known, approved: new Map(approved), ahead: new Map(ahead) };
 }
 
 function unreadable(file: string, cause: unknown): SignerTotalsError {
