@@ -83,8 +83,13 @@ export interface OpenDatabaseOptions extends PatienceOptions {
 /** Key of the advisory lock that makes migrations of several processes run one after another. */
 const MIGRATION_LOCK_KEY = 7_226_831_940n;
 
-/** Repeats of a transaction after conflicts; more would hide a lock order that is wrong. */
-const MAX_TRANSACTION_ATTEMPTS = 10;
+/**
+ * What meets a conflict is done again, behind a pause: so often at most, as more would hide a lock order
+ * that is wrong.
+ */
+const AGAIN = { attempts: 10, minDelayMs: 5, maxDelayMs: 250 } as const;
+
+const isConflict = (error: unknown) => error instanceof SqlError && error.code === "CONFLICT";
 
 /** A process that stopped inside a transaction holds up the others no longer. */
 const IDLE_IN_TRANSACTION_MS = 5_000;
@@ -164,12 +169,9 @@ class PooledDatabase implements SqlDatabase {
 
   #repeated<T>(begin: string, work: (tx: Sql) => Promise<T>): Promise<T> {
     return retry(() => untilNumbered(() => this.#attempt(begin, work)), {
+      ...AGAIN,
       signal: neverAborted,
-      attempts: MAX_TRANSACTION_ATTEMPTS,
-      minDelayMs: 5,
-      maxDelayMs: 250,
-      isRetriable: (error) =>
-        !this.#signal.aborted && error instanceof SqlError && error.code === "CONFLICT",
+      isRetriable: (error) => !this.#signal.aborted && isConflict(error),
     });
   }
 
@@ -367,7 +369,7 @@ async function migrate(source: DataSource, options: OpenDatabaseOptions): Promis
       }
       await sleep(50, { signal: options.signal });
     }
-    const done = await source.runMigrations({ transaction: "each" });
+    const done = await runMigrations(source, options);
     if (done.length > 0) {
       options.log.info({ migrations: done.map((step) => step.name) }, "database schema updated");
     }
@@ -377,6 +379,26 @@ async function migrate(source: DataSource, options: OpenDatabaseOptions): Promis
   } finally {
     await lock.release();
   }
+}
+
+/**
+ * Runs them one by one. A service of the release before that is still at work may wait for what a migration
+ * has locked, with what it waits for.
+ */
+function runMigrations(source: DataSource, { log, signal }: OpenDatabaseOptions) {
+  const run = async () => {
+    try {
+      return await source.runMigrations({ transaction: "each" });
+    } catch (error) {
+      throw toSqlError(error);
+    }
+  };
+  return retry(run, {
+    ...AGAIN,
+    signal,
+    isRetriable: isConflict,
+    onRetry: (error) => log.warn({ reason: errorMessage(error) }, "migrations are made again"),
+  });
 }
 
 /** Gives the lock back; where that cannot be said, the server takes it back with its connection. */
