@@ -26,6 +26,7 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
+import { ageSecondsSql } from "../database-clock.js";
 import { IS_IN_TRANSIT } from "./stranded-moves.js";
 import { acceptInside, type AcceptRefusal, type AcceptRules } from "../withdrawals/withdrawals.js";
 
@@ -50,7 +51,7 @@ export type NewMove = {
  * After a move that was not paid none is asked for so soon: what refused one refuses the next, and each
  * costs rows, and a fee where the chain was what refused.
  */
-const PAUSE_MS = 600_000;
+const PAUSE_SECONDS = 600;
 
 /** Ends the transaction of a move that the rules of withdrawals refuse. */
 class RefusedMove extends Error {
@@ -89,8 +90,8 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
     `SELECT 1 FROM treasury_move
       WHERE (sweep_id = $1 OR $1::bigint IS NULL AND kind = 'cold' AND asset = $2)
         AND (state = 'open' OR id > $4::bigint OR state = 'void'
-             AND created_at > now() - $3::integer * interval '1 millisecond')`,
-    [sweepId, asset, PAUSE_MS, move.afterId],
+             AND ${ageSecondsSql("created_at")} < $3::integer)`,
+    [sweepId, asset, PAUSE_SECONDS, move.afterId],
   );
   if (known.length > 0) return;
   // Before customers' balances and events, as where the watcher ends sweeps.

@@ -1,4 +1,5 @@
 /** How a sweep and its gas stand, as it is stored and as persons type it. */
+import { ageSecondsSql } from "../database-clock.js";
 import { LedgerError } from "../errors.js";
 
 /** States; the last four are ends. */
@@ -22,6 +23,10 @@ export const MOVING_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 4);
 
 /** Minutes behind its last step after which a sweep that is signed, and not booked, is late. */
 export const LATE_MINUTES = 10;
+
+/** SQL: whether a sweep `s` is late. */
+export const IS_LATE = `(s.state IN ('signed', 'sent')
+  AND ${ageSecondsSql("s.changed_at")} > ${60 * LATE_MINUTES})`;
 
 const TOP_UP_STATES = ["open", "stranded", "arrived", "void"] as const;
 

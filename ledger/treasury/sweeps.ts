@@ -26,7 +26,7 @@ import { lockPayable } from "../wallets/payable-wallets.js";
 import { arrivalsOf } from "../requests/lost-gas.js";
 import { IS_LOST, MINED_IN } from "./lost-sweeps.js";
 import {
-  LATE_MINUTES,
+  IS_LATE,
   MOVING_STATES,
   type SweepState,
   type TopUpState,
@@ -34,6 +34,7 @@ import {
   toTopUp,
 } from "./sweep-states.js";
 import { lookAgain, takeOff } from "../assets/sweep-due.js";
+import { ageSecondsSql } from "../database-clock.js";
 
 /** Nonce and price, once there is gas. */
 export interface SweepGas {
@@ -102,10 +103,6 @@ export interface Sweep {
   /** Signed long ago and not booked: no block takes its price, or the watcher is behind. Keeps no place. */
   readonly isLate: boolean;
 }
-
-/** SQL: whether a sweep `s` is late. */
-const IS_LATE = `(s.state IN ('signed', 'sent')
-  AND s.changed_at < clock_timestamp() - interval '${LATE_MINUTES} minutes')`;
 
 /**
  * Addresses that failed within a day after which an asset is left alone until the day is over, and
@@ -426,11 +423,11 @@ async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): 
             gas.top_up, gas.top_up_id, gas.given, gas.gas_height,
             (SELECT coalesce(max(o.nonce) + 1, 0)::text FROM sweep o
               WHERE o.address = s.address AND o.id <> s.id) AS next_nonce,
-            (extract(epoch FROM clock_timestamp() - s.changed_at) * 1000)::bigint::text AS age_ms,
+            (${ageSecondsSql("s.changed_at")} * 1000)::bigint::text AS age_ms,
             ${IS_LATE} AS is_late,
             (SELECT jsonb_agg(jsonb_build_object('n', t.n, 'raw', t.raw, 'hash', t.hash,
                       'wallet', coalesce(t.wallet, s.wallet), 'price', t.gas_price_atoken::text, 'age_ms',
-                      (extract(epoch FROM clock_timestamp() - t.created_at) * 1000)::bigint::text)
+                      (${ageSecondsSql("t.created_at")} * 1000)::bigint::text)
                       ORDER BY t.n)
                FROM sweep_attempt t WHERE t.sweep_id = s.id) AS attempts
        FROM sweep s

@@ -82,7 +82,7 @@ export class Sweeper {
 
   constructor(context: TreasuryContext) {
     this.#context = context;
-    this.#followed = new FollowedRules(context.database);
+    this.#followed = new FollowedRules(context.database, context.clock);
     this.#warnings = new SweepWarnings(context.log);
   }
 
