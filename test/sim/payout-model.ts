@@ -299,6 +299,7 @@ class Model {
       receipts: (hashes) =>
         faulty(() => ({
           height: chain.height,
+          untold: new Map(),
           byHash: new Map(
             hashes.flatMap((hash) => {
               const receipt = chain.receipt(hash);

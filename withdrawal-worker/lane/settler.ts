@@ -14,10 +14,14 @@ import { WorkerError } from "../errors.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { verdictOnConsumedNonce } from "../withdrawal-state.js";
-import type { ReceiptsAtHeight, SecondNode } from "./wallet-node.js";
+import { type ReceiptsAtHeight, untoldOf } from "./receipts.js";
+import type { SecondNode } from "./wallet-node.js";
 
 /** Batches that are booked before payments go on. */
 const BATCHES_PER_ROUND = 8;
+
+/** No further batch begins behind it: receipts that are large take long to read. */
+const BATCHES_MS = 5_000;
 
 /** What a batch of recorded inclusions came to. */
 interface BookedBatch {
@@ -31,14 +35,13 @@ interface BookedBatch {
 /** Remembers since when receipts are missing; losing this memory only makes it more patient. */
 export class Settler {
   readonly #context: LaneContext;
-  /** Bounded by the open slots: entries leave when their slot is decided. */
-  readonly #missingSinceMs = new Map<string, number>();
-  /** Bounded likewise: slots whose block looked changed at the last look. */
+  readonly #looks = newLooks();
+  /** At the second node: since when it has had their blocks, and no receipts of them. */
+  readonly #secondLooks = newLooks();
+  /** Bounded by the open slots: those whose block looked changed at the last look. */
   readonly #changedOnce = new Set<string>();
   /** Bounded likewise: slots that the second node showed otherwise at the last look. */
   readonly #disputedOnce = new Set<string>();
-  /** Bounded likewise: since when the second node has had their blocks, and no receipts of them. */
-  readonly #unseenSinceMs = new Map<string, number>();
   /** Since when the second node has not come to blocks that the first one has; undefined while it has. */
   #secondLateSinceMs: number | undefined;
   #secondTrouble: string | undefined;
@@ -53,10 +56,12 @@ export class Settler {
 
   /** What was seen before another worker had the wallet agrees with nothing that is seen behind it. */
   forget(): void {
-    this.#missingSinceMs.clear();
+    for (const { missingSinceMs, untoldSinceMs } of [this.#looks, this.#secondLooks]) {
+      missingSinceMs.clear();
+      untoldSinceMs.clear();
+    }
     this.#changedOnce.clear();
     this.#disputedOnce.clear();
-    this.#unseenSinceMs.clear();
     this.#secondLateSinceMs = undefined;
   }
 
@@ -69,17 +74,28 @@ export class Settler {
   async settle(round: Round): Promise<boolean> {
     let fromNonce = this.#bookFrom;
     let isMoving = false;
-    if (fromNonce === 0n) this.#lostReceipts = 0;
+    let isCut = false;
+    if (fromNonce === 0n) {
+      this.#lostReceipts = 0;
+      this.#looks.untold.clear();
+      this.#secondLooks.untold.clear();
+    }
     this.#bookFrom = 0n;
     for (let batch = 0; batch < BATCHES_PER_ROUND; batch += 1) {
+      isCut = batch > 0 && this.#isLong(round);
+      if (isCut) break;
       const hasMoreMined = await this.#recordMined(round);
       const included = await this.#bookIncluded(round, fromNonce);
       if (!hasMoreMined && !included.isFull) return false;
       fromNonce = included.nextNonce;
       if (hasMoreMined || included.hasBooked) isMoving = true;
     }
-    if (!isMoving) this.#bookFrom = fromNonce;
+    if (isCut || !isMoving) this.#bookFrom = fromNonce;
     return isMoving;
+  }
+
+  #isLong({ askedMs }: Round): boolean {
+    return this.#context.clock.monotonicMs() - askedMs >= BATCHES_MS;
   }
 
   async #recordMined(round: Round): Promise<boolean> {
@@ -112,6 +128,7 @@ export class Settler {
     for (const slot of slots) {
       // Frozen after its block had changed: only an operator may say what is true now.
       if (slot.status === "frozen" && slot.inclusion !== undefined) continue;
+      if (!this.#isTold(slot, { receipts, askedMs })) continue;
       const receipt = receiptOfSlot(slot, receipts.byHash);
       const hasReceipt = receipt !== undefined;
       // A node that has not come to the block can have none: from its next look on it is waited for.
@@ -142,15 +159,27 @@ export class Settler {
   #missingMs(
     { slotId }: Pick<LiveSlot, "slotId">,
     { hasReceipt, askedMs }: { readonly hasReceipt: boolean; readonly askedMs: number },
-    missingSinceMs = this.#missingSinceMs,
+    { missingSinceMs }: Pick<Looks, "missingSinceMs"> = this.#looks,
   ): number {
-    if (hasReceipt) {
-      missingSinceMs.delete(slotId);
-      return 0;
-    }
-    const sinceMs = missingSinceMs.get(slotId) ?? askedMs;
-    missingSinceMs.set(slotId, sinceMs);
-    return askedMs - sinceMs;
+    return waitedMs(missingSinceMs, slotId, { isOver: hasReceipt, askedMs });
+  }
+
+  /**
+   * Whether a node said what a slot came to, or that it has no receipt of it. What it has and has no room
+   * for is not missing, whatever was said before.
+   */
+  #isTold(
+    slot: LiveSlot,
+    { receipts, askedMs }: { readonly receipts: ReceiptsAtHeight; readonly askedMs: number },
+    { missingSinceMs, untoldSinceMs, untold }: Looks = this.#looks,
+  ): boolean {
+    const { slotId, attempts } = slot;
+    const hasReceipt = receiptOfSlot(slot, receipts.byHash) !== undefined;
+    const reason = hasReceipt ? undefined : untoldOf(attempts, receipts);
+    const untoldMs = waitedMs(untoldSinceMs, slotId, { isOver: reason === undefined, askedMs });
+    if (reason === "too-large") missingSinceMs.delete(slotId);
+    if (untoldMs >= this.#context.settings.receiptPatienceMs) untold.add(slotId);
+    return reason === undefined;
   }
 
   async #freezeLost({ lease }: Round, slots: readonly LiveSlot[]): Promise<void> {
@@ -161,7 +190,7 @@ export class Settler {
       reason: `nonce ${nonce} is consumed on the chain, and none of its transactions is mined`,
     }));
     await this.#context.ledger.freezeWithdrawals(lease, steps, reason);
-    for (const { slotId } of slots) this.#missingSinceMs.delete(slotId);
+    for (const { slotId } of slots) this.#looks.missingSinceMs.delete(slotId);
     this.#context.log.error({ nonces }, "signing is frozen: a foreign transaction used our nonce");
   }
 
@@ -185,8 +214,10 @@ export class Settler {
     const changed: LiveSlot[] = [];
     for (const slot of slots) {
       if (slot.inclusion === undefined) continue;
+      if (!this.#isTold(slot, { receipts, askedMs })) continue;
       const receipt = receiptOfSlot(slot, receipts.byHash);
-      const missingMs = this.#missingMs(slot, { hasReceipt: receipt !== undefined, askedMs });
+      const hasReceipt = receipt !== undefined;
+      const missingMs = this.#missingMs(slot, { hasReceipt, askedMs });
       if (missingMs >= settings.receiptPatienceMs) this.#lostReceipts += 1;
       const blockHash = blockHashes.get(slot.inclusion.blockNumber);
       if (receipt === undefined) continue;
@@ -234,10 +265,11 @@ export class Settler {
     for (const receipt of found) {
       const slot = slotsById.get(receipt.slotId);
       if (slot === undefined) continue;
+      if (!this.#isTold(slot, { receipts: others, askedMs }, this.#secondLooks)) continue;
       const other = receiptOfSlot(slot, others.byHash);
       if (other === undefined && others.height < receipt.blockNumber) continue;
       const hasReceipt = other !== undefined;
-      const unseenMs = this.#missingMs(slot, { hasReceipt, askedMs }, this.#unseenSinceMs);
+      const unseenMs = this.#missingMs(slot, { hasReceipt, askedMs }, this.#secondLooks);
       if (other === undefined) {
         if (unseenMs >= settings.receiptPatienceMs) disputed.push(slot);
       } else if (isSameOutcome(other, receipt)) agreed.push(receipt);
@@ -245,8 +277,8 @@ export class Settler {
     }
     for (const { slotId } of agreed) this.#disputedOnce.delete(slotId);
     const { judged, trouble } = await this.#judgeDisputes(secondNode, disputed, round);
-    this.#tellTrouble(lateReason ?? trouble);
-    for (const { slotId } of judged) this.#unseenSinceMs.delete(slotId);
+    this.#tellTrouble(lateReason ?? trouble ?? untoldReason("second node", this.#secondLooks));
+    for (const { slotId } of judged) this.#secondLooks.missingSinceMs.delete(slotId);
     if (judged.length > 0) await this.#freezeDisputed(round, judged);
     return agreed;
   }
@@ -313,6 +345,8 @@ export class Settler {
 
   /** Why mined payments are not settled; undefined while they are. */
   trouble(): string | undefined {
+    const untold = untoldReason("node", this.#looks);
+    if (untold !== undefined) return untold;
     if (this.#secondTrouble !== undefined || this.#lostReceipts === 0) return this.#secondTrouble;
     return (
       `the node has no receipts of ${this.#lostReceipts} payments that were mined: ask one that ` +
@@ -373,6 +407,44 @@ export class Settler {
     await this.#context.ledger.freezeWithdrawals(lease, steps, reason);
     this.#context.log.error({ heights }, "signing is frozen: a published block changed");
   }
+}
+
+/** What one node did not show at the last looks. */
+interface Looks {
+  /** Bounded by the open slots: entries leave when their slot is decided. */
+  readonly missingSinceMs: Map<string, number>;
+  /** Bounded likewise: since when it has told nothing of what they came to. */
+  readonly untoldSinceMs: Map<string, number>;
+  /** Of the last look at all: those of which nothing has been told for long. */
+  readonly untold: Set<string>;
+}
+
+function newLooks(): Looks {
+  return { missingSinceMs: new Map(), untoldSinceMs: new Map(), untold: new Set() };
+}
+
+/** Since something was first seen of a slot; 0 once it is over. */
+function waitedMs(
+  sinceMs: Map<string, number>,
+  slotId: string,
+  { isOver, askedMs }: { readonly isOver: boolean; readonly askedMs: number },
+): number {
+  if (isOver) {
+    sinceMs.delete(slotId);
+    return 0;
+  }
+  const firstMs = sinceMs.get(slotId) ?? askedMs;
+  sinceMs.set(slotId, firstMs);
+  return askedMs - firstMs;
+}
+
+/** What is mined and cannot be booked, since a node has no room for its receipts; undefined for none. */
+function untoldReason(node: string, { untold }: Looks): string | undefined {
+  if (untold.size === 0) return undefined;
+  return (
+    `the ${node} does not tell the receipts of ${untold.size} payments that were mined: they are too ` +
+    "large for it, or it is too busy"
+  );
 }
 
 /** Why the second node says nothing; what is no fault of it is thrown on. */

@@ -15,23 +15,21 @@ import {
   type NodeBlockHeader,
   parseHeader,
   parseSyncing,
-  receiptCalls,
   type SendOutcome,
 } from "../../rpc-client/evm-client.js";
 import type { KnownAccounts } from "../../rpc-client/chain-accounts.js";
 import { headerCall } from "../../rpc-client/whole-range.js";
 import {
   type JsonRpcClient,
-  MAX_BATCH_CALLS,
   resultOf,
   type RpcCall,
   type RpcOptions,
   type RpcOutcome,
 } from "../../rpc-client/json-rpc.js";
-import { type NodeReceipt, parseNodeReceipt } from "../../rpc-client/transaction-codec.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import { WorkerError } from "../errors.js";
 import { askHaveCode, type CodeAnswer } from "./have-code.js";
+import { ReceiptReader, type ReceiptsAtHeight } from "./receipts.js";
 import { type EstimateMeaning, meaningOfEstimate } from "../withdrawal-state.js";
 
 /** The wallet on the chain, all of one moment except the pool's nonce. */
@@ -92,7 +90,7 @@ export interface WalletNode {
     options: RpcOptions,
   ): Promise<(bigint | undefined)[]>;
   send(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
-  /** Receipts, and the lowest height of the exchanges that gave them: each asks for its node's own. */
+  /** Receipts, with the lowest height of the exchanges that gave them, and what was not told. */
   receipts(hashes: readonly Hash32[], options: RpcOptions): Promise<ReceiptsAtHeight>;
   headers(
     heights: readonly Height[],
@@ -104,15 +102,6 @@ export interface WalletNode {
 
 /** What a second node is asked: it says whether it has seen the same. */
 export type SecondNode = Pick<WalletNode, "receipts" | "headers" | "assertChain">;
-
-/** Receipts by hash; a missing one was unknown to a node at `height` or above. */
-export interface ReceiptsAtHeight {
-  readonly height: Height;
-  readonly byHash: ReadonlyMap<Hash32, NodeReceipt>;
-}
-
-/** Receipts of one exchange, in which their node's height is asked for, too. */
-const RECEIPTS_PER_CALL = MAX_BATCH_CALLS - 1;
 
 /** Estimates asked for at once: with the gas cap even the dearest fit the client's time-out. */
 const ESTIMATES_PER_CALL = 8;
@@ -206,6 +195,8 @@ async function askEstimates(
 export interface WalletNodeOptions {
   /** Time for the estimates of one call, and again for one that is asked for by itself. */
   readonly estimateBudgetMs?: number;
+  /** Time for the receipts of one call. */
+  readonly receiptsBudgetMs?: number;
   /** Learned of the node before it is looked at for the first time: whom nobody pays on this chain. */
   readonly chainAccounts?: Pick<KnownAccounts, "ask">;
 }
@@ -214,9 +205,14 @@ export interface WalletNodeOptions {
 export function createWalletNode(
   rpc: JsonRpcClient,
   identity: ChainIdentity,
-  { estimateBudgetMs: budgetMs = ESTIMATE_BUDGET_MS, chainAccounts }: WalletNodeOptions = {},
+  {
+    estimateBudgetMs: budgetMs = ESTIMATE_BUDGET_MS,
+    receiptsBudgetMs,
+    chainAccounts,
+  }: WalletNodeOptions = {},
 ): WalletNode {
   const evm = createEvmClient(rpc);
+  const receipts = new ReceiptReader(rpc, receiptsBudgetMs);
   return {
     view: (wallet, { signal }) => readView(rpc, { wallet, identity, chainAccounts, signal }),
     haveCode: (addresses, options) => askHaveCode(rpc, addresses, options),
@@ -234,7 +230,7 @@ export function createWalletNode(
         { signal },
       ),
     send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
-    receipts: (hashes, { signal }) => readReceipts(rpc, hashes, signal),
+    receipts: (hashes, { signal }) => receipts.read(hashes, { signal }),
     headers: (heights, { signal }) => evm.getBlockHeaders(heights, { signal }),
     async assertChain({ signal }) {
       const [chainId, genesis] = await rpc.batch(IDENTITY_CALLS, { signal });
@@ -408,31 +404,4 @@ function readTransactionGas(
 
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
-}
-
-/** A node behind a balancer may answer each part: what all of them have seen is what the lowest has. */
-async function readReceipts(
-  rpc: JsonRpcClient,
-  hashes: readonly Hash32[],
-  signal: AbortSignal,
-): Promise<ReceiptsAtHeight> {
-  const heights: Height[] = [];
-  const byHash = new Map<Hash32, NodeReceipt>();
-  // Once at least: the height is asked for, too.
-  for (let start = 0; start === 0 || start < hashes.length; start += RECEIPTS_PER_CALL) {
-    const part = hashes.slice(start, start + RECEIPTS_PER_CALL);
-    const [blockNumber, ...outcomes] = await rpc.batch(
-      [plain("eth_blockNumber"), ...receiptCalls(part)],
-      { signal },
-    );
-    heights.push(readSafeQuantity(resultOf(blockNumber), "block number"));
-    part.forEach((hash, index) => {
-      const result = resultOf(outcomes[index]);
-      if (result === null) return;
-      const receipt = parseNodeReceipt(result);
-      if (receipt.transactionHash !== hash) throw badAnswer("receipt of another transaction");
-      byHash.set(hash, receipt);
-    });
-  }
-  return { height: Math.min(...heights), byHash };
 }

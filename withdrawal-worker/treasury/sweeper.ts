@@ -23,6 +23,7 @@ import { strandMoves } from "../../ledger/treasury/stranded-moves.js";
 import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
+import { untoldOf } from "../lane/receipts.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
@@ -245,8 +246,12 @@ export class Sweeper {
       await endUnmoved(database, booked, rewinds);
     }
     for (const { sweep } of used) {
-      const { id, address, gas } = sweep;
+      const { id, address, gas, attempts } = sweep;
       const hasReceipt = minedOf(sweep, receipts.byHash).length > 0;
+      const untold = hasReceipt ? undefined : untoldOf(attempts, receipts);
+      // It has what it has no room for.
+      if (untold === "too-large") this.#missingSinceMs.delete(id);
+      if (untold !== undefined) continue;
       // A node that has not come to the block can have none: from its next look on it is waited for.
       const isLate = receipts.height < view.height;
       if (hasReceipt) this.#missingSinceMs.delete(id);

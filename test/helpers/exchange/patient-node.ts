@@ -12,11 +12,12 @@ export function createPatientClient(url: string): JsonRpcClient {
   return createJsonRpcClient({ url, timeoutMs: PATIENCE_MS });
 }
 
-/** A node whose estimates are waited for, where the worker would put the payment off. */
+/** A node whose estimates and receipts are waited for, where the worker would look again later. */
 export function createPatientNode(
   rpc: JsonRpcClient,
   identity: Parameters<typeof createWalletNode>[1],
   options: WalletNodeOptions = {},
 ): WalletNode {
-  return createWalletNode(rpc, identity, { estimateBudgetMs: PATIENCE_MS, ...options });
+  const budgets = { estimateBudgetMs: PATIENCE_MS, receiptsBudgetMs: PATIENCE_MS };
+  return createWalletNode(rpc, identity, { ...budgets, ...options });
 }

@@ -28,6 +28,9 @@ const coldAddress = parseAddress(`0x${"c1".repeat(20)}`);
 /** A wallet that takes over. */
 const SECOND = parseAddress(`0x${"5e".repeat(20)}`);
 
+/** What a node says of payments to whose blocks it has not come. */
+const NOTHING_YET = { height: 1, byHash: new Map(), untold: new Map() };
+
 const { signal } = new AbortController();
 
 let bench: TreasuryBench;
@@ -205,7 +208,7 @@ it("asks for no refill over a payment of coins that is mined and not settled yet
       ledger: createLaneLedger(bench.worker),
       guard: createLaneGuard({ database: bench.worker, wallet: WALLET, log: silentLog }),
       node: bench.node,
-      secondNode: { ...bench.node, receipts: async () => ({ height: 1, byHash: new Map() }) },
+      secondNode: { ...bench.node, receipts: async () => NOTHING_YET },
       chainId: 6940n,
     },
     "worker",

@@ -496,9 +496,13 @@ describe("sweeps", () => {
     await bench.mine();
     // Behind a balancer receipts come from a node that has not come to the block.
     let isLate = true;
+    let hasNoRoom = false;
     const { node } = bench;
     const receipts: typeof node.receipts = async (hashes, options) => {
       const answer = await node.receipts(hashes, options);
+      if (hasNoRoom) {
+        return { ...answer, untold: new Map(hashes.map((hash) => [hash, "too-large"])) };
+      }
       return isLate ? { ...answer, height: answer.height - 1 } : answer;
     };
     const sweeper = bench.sweeper({ node: { ...node, receipts, send: async () => [] } });
@@ -515,6 +519,13 @@ describe("sweeps", () => {
     for (let round = 0; round < 2; round++) await stateBehind(3_000);
     isLate = false;
     // From here on the node could have one.
+    expect((await stateBehind(3_000))?.state).toBe("signed");
+    // What a node has and has no room for is not missing, and is waited for anew behind it.
+    hasNoRoom = true;
+    for (let round = 0; round < 2; round++) {
+      expect((await stateBehind(3_000))?.state).toBe("signed");
+    }
+    hasNoRoom = false;
     expect((await stateBehind(3_000))?.state).toBe("signed");
     const sweep = await stateBehind(3_000);
     expect(sweep?.state).toBe("frozen");

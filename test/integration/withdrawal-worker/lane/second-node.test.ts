@@ -4,10 +4,8 @@ import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js"
 import { NodeFault, RpcError } from "../../../../rpc-client/errors.js";
 import { WorkerError } from "../../../../withdrawal-worker/errors.js";
 import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
-import type {
-  ReceiptsAtHeight,
-  SecondNode,
-} from "../../../../withdrawal-worker/lane/wallet-node.js";
+import type { ReceiptsAtHeight } from "../../../../withdrawal-worker/lane/receipts.js";
+import type { SecondNode } from "../../../../withdrawal-worker/lane/wallet-node.js";
 import { House, houseForEachTest, TOKEN } from "../../../helpers/exchange/house.js";
 
 let house: House;
@@ -44,7 +42,9 @@ describe("a payment", () => {
   it("is settled once the second node has its block, too", async () => {
     const { id } = await house.accept();
     let isBehind = true;
-    const lane = laneWith((truth) => (isBehind ? { height: 1, byHash: new Map() } : truth));
+    const lane = laneWith((truth) =>
+      isBehind ? { ...truth, height: 1, byHash: new Map() } : truth,
+    );
     await lane.runRound(house.signal);
     house.chain.mine();
     for (let round = 0; round < 3; round += 1) await lane.runRound(house.signal);
@@ -57,8 +57,8 @@ describe("a payment", () => {
 
   it("that only one node calls failed gives no hold back: it freezes at the second look", async () => {
     const { id } = await house.accept();
-    const lane = laneWith(({ height, byHash }) => ({
-      height,
+    const lane = laneWith(({ byHash, ...rest }) => ({
+      ...rest,
       byHash: new Map([...byHash].map(([hash, receipt]) => [hash, { ...receipt, status: 0 }])),
     }));
     await lane.runRound(house.signal);
@@ -86,8 +86,8 @@ describe("a payment", () => {
     if (disputed === undefined) throw new Error("nothing was accepted");
     const liedAbout = new Set<string>();
     const lane = laneWith(
-      ({ height, byHash }) => ({
-        height,
+      ({ byHash, ...rest }) => ({
+        ...rest,
         byHash: new Map(
           [...byHash].map(([hash, receipt]) => [
             hash,
@@ -126,7 +126,7 @@ describe("a payment", () => {
 
   it("that the second node does not know at its height freezes once its receipt is missing for long", async () => {
     const { id } = await house.accept();
-    const lane = laneWith(({ height }) => ({ height, byHash: new Map() }));
+    const lane = laneWith((truth) => ({ ...truth, byHash: new Map() }));
     await lane.runRound(house.signal);
     house.chain.mine();
     for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
@@ -186,7 +186,9 @@ describe("a payment", () => {
   it("is said to wait for a second node that stands still", async () => {
     const { id } = await house.accept();
     let isBehind = true;
-    const lane = laneWith((truth) => (isBehind ? { height: 1, byHash: new Map() } : truth));
+    const lane = laneWith((truth) =>
+      isBehind ? { ...truth, height: 1, byHash: new Map() } : truth,
+    );
     await lane.runRound(house.signal);
     house.chain.mine();
     await lane.runRound(house.signal);

@@ -76,9 +76,10 @@ it("is waited for from the look on at which a late node has come to its block", 
   const late: LaneContext["node"] = {
     ...node,
     receipts: async (hashes, options) => {
-      const { height, byHash } = await node.receipts(hashes, options);
-      if (answer === "whole") return { height, byHash };
-      return { height: answer === "late" ? height - 1 : height, byHash: new Map() };
+      const truth = await node.receipts(hashes, options);
+      if (answer === "whole") return truth;
+      const height = answer === "late" ? truth.height - 1 : truth.height;
+      return { ...truth, height, byHash: new Map() };
     },
   };
   const lane = house.laneWith({ ...context, node: late });
@@ -133,3 +134,91 @@ it("leaves the budget what a day behind midnight has cost, whoever began before 
   await house.ledger.owner.query(`UPDATE hot_wallet SET fee_day = fee_day - 2`);
   expect(await feesOfDay(house.database)).toBe(0n);
 });
+
+/** What a node says to whom it has no room for an answer. */
+const TOO_LARGE = { error: { code: -32_003, message: "response too large" } };
+
+/** The node tells so many receipts in an answer, and none of these payments. */
+function tellFew(most: number, untold: ReadonlySet<unknown> = new Set()): void {
+  let place = 0;
+  house.chain.wireFault = () => {
+    place = 0;
+    return undefined;
+  };
+  house.chain.override = (method, [hash]) => {
+    if (method !== "eth_getTransactionReceipt") return undefined;
+    place += 1;
+    return place > most || untold.has(hash) ? TOO_LARGE : undefined;
+  };
+}
+
+it("is booked with all others whose receipts have no room in one answer", async () => {
+  const ids: WithdrawalId[] = [];
+  for (let n = 0; n < 10; n += 1) ids.push((await house.accept()).id);
+  const lane = house.lane();
+  tellFew(2);
+  await house.pass(lane, { rounds: 3 });
+  const states = await Promise.all(ids.map(async (id) => (await house.read(id)).status));
+  expect(states).toEqual(ids.map(() => "settled"));
+});
+
+it.each([
+  ["first", false],
+  ["second", true],
+] as const)(
+  "whose receipt the %s node has no room for waits, and is not missing",
+  async (_, isSecond) => {
+    const [large, other] = [await house.accept(), await house.accept()];
+    const context = house.context({ receiptPatienceMs: 3_000 });
+    const { node } = context;
+    const hasNoRoom = new Set<unknown>();
+    let answer: "too-large" | "missing" | "whole" = "too-large";
+    const second: LaneContext["secondNode"] = {
+      ...node,
+      receipts: async (hashes, options) => {
+        const truth = await node.receipts(hashes, options);
+        const hidden = answer === "whole" ? new Set() : hasNoRoom;
+        const untold = answer === "missing" ? [] : hashes.filter((hash) => hidden.has(hash));
+        return {
+          ...truth,
+          byHash: new Map([...truth.byHash].filter(([hash]) => !hidden.has(hash))),
+          untold: new Map(untold.map((hash) => [hash, "too-large"])),
+        };
+      },
+    };
+    const nodes = isSecond ? { secondNode: second } : { node: { ...node, ...second } };
+    const lane = house.laneWith({ ...context, ...nodes });
+    await lane.runRound(house.signal);
+    for (const hash of (await house.read(large.id)).hashes) hasNoRoom.add(hash);
+    house.chain.mine();
+    const states = async () =>
+      Promise.all([large, other].map(async ({ id }) => (await house.read(id)).status));
+    const waiting = [isSecond ? "included" : "broadcast", "settled"];
+    // Two that say that it is missing, as long apart as that is borne: one between them knows better.
+    for (const next of ["missing", "too-large", "too-large", "missing"] as const) {
+      answer = next;
+      await lane.runRound(house.signal);
+      await lane.runRound(house.signal);
+      expect([await house.isFrozen(), await states()]).toEqual([false, waiting]);
+      if (next === "too-large") house.clock.ms += 3_000;
+    }
+    answer = "too-large";
+    await lane.runRound(house.signal);
+    house.clock.ms += 3_000;
+    await lane.runRound(house.signal);
+    expect(lane.status().blockedReason).toContain(
+      `the ${isSecond ? "second node" : "node"} does not tell the receipts of 1 payments`,
+    );
+    // It holds up nobody else.
+    const later = await house.accept();
+    await lane.runRound(house.signal);
+    expect((await house.read(later.id)).status).toBe("broadcast");
+    answer = "whole";
+    house.chain.mine();
+    await house.pass(lane);
+    expect([await states(), lane.status().blockedReason]).toEqual([
+      ["settled", "settled"],
+      undefined,
+    ]);
+  },
+);
