@@ -227,7 +227,9 @@ export const workerConfigFile = defineConfigFile("worker", {
       min: 1_000,
       max: 86_400_000,
       unit: "ms",
-      help: "Wait for the lowest open nonce before its transaction is replaced by a dearer one.",
+      help:
+        "Wait for the lowest open nonce before its transaction is replaced by a dearer one; and how often " +
+        "what a node calls too cheap, naming no price, is made a tenth dearer.",
     }),
     "give-up-after-ms": field.integer({
       default: 600_000,

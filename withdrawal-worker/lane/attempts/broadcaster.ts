@@ -38,11 +38,13 @@ interface Sent {
   answer: SendMeaning["kind"];
 }
 
-/** Remembers when bytes were last sent; losing this memory costs one needless repeat. */
+/** Remembers when bytes were sent; losing this memory costs one needless repeat, and patience. */
 export class Broadcaster {
   readonly #context: LaneContext;
   /** Bounded by the open slots: entries below the chain's nonce are dropped each round. */
   readonly #sent = new Map<Hash32, Sent>();
+  /** Bounded likewise: when bytes were first sent. */
+  readonly #firstSent = new Map<Hash32, Pick<Sent, "nonce" | "atMs">>();
 
   constructor(context: LaneContext) {
     this.#context = context;
@@ -121,8 +123,8 @@ export class Broadcaster {
   }
 
   #forgetMined(minedNonce: bigint): void {
-    for (const [hash, { nonce }] of this.#sent) {
-      if (nonce < minedNonce) this.#sent.delete(hash);
+    for (const sent of [this.#sent, this.#firstSent]) {
+      for (const [hash, { nonce }] of sent) if (nonce < minedNonce) sent.delete(hash);
     }
   }
 
@@ -146,6 +148,7 @@ export class Broadcaster {
     for (const { hash, slot } of due) {
       const isTaken = this.#sent.get(hash)?.isTaken ?? false;
       this.#sent.set(hash, { nonce: slot.nonce, atMs, isTaken, answer: "unknown" });
+      if (!this.#firstSent.has(hash)) this.#firstSent.set(hash, { nonce: slot.nonce, atMs });
     }
     const outcomes = await this.#context.node.send(
       due.map(({ raw }) => raw),
@@ -161,7 +164,7 @@ export class Broadcaster {
       this.#remember(entry.hash, meaning);
       if (meaning.kind === "sent") taken.push(entry);
       else if (meaning.kind === "node-broken") brokenReason ??= meaning.reason;
-      else this.#note(entry, meaning, report);
+      else this.#note(entry, { meaning, atMs }, report);
     });
     await this.#recordTaken(taken);
     report.sentCount += taken.length;
@@ -186,17 +189,22 @@ export class Broadcaster {
     failpoint(WORKER_FAILPOINTS.afterBroadcastCommit);
   }
 
-  #note({ slot, hash }: Sendable, meaning: SendMeaning, report: MutableReport): void {
+  #note(
+    { slot, hash }: Sendable,
+    { meaning, atMs }: { readonly meaning: SendMeaning; readonly atMs: number },
+    report: MutableReport,
+  ): void {
+    const triedMs = atMs - (this.#firstSent.get(hash)?.atMs ?? atMs);
     switch (meaning.kind) {
       case "price-too-low":
       case "gas-too-low":
       case "gas-too-high":
-        report.refused.push({ slot, meaning });
+        report.refused.push({ slot, meaning, triedMs });
         return;
       case "conflict":
         // With earlier attempts of the slot around, the pool holds one of those: either may mine.
         if (slot.attempts.length === 1) report.conflicts.push(slot);
-        else if (slot.status === "cancelling") report.refused.push({ slot, meaning });
+        else if (slot.status === "cancelling") report.refused.push({ slot, meaning, triedMs });
         return;
       case "no-funds":
         report.hasNoFunds = true;

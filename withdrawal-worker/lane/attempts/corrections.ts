@@ -1,4 +1,5 @@
 /** After a refusal for good: the next attempt on the same nonce, or the way out of it. */
+import type { Atoken } from "../../../chain/units.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import {
   estimateOf,
@@ -30,11 +31,14 @@ import type { EstimateMeaning, SendMeaning } from "../../withdrawal-state.js";
 export interface RefusedAttempt {
   readonly slot: LiveSlot;
   readonly meaning: SendMeaning;
+  /** For how long its bytes have been sent. */
+  readonly triedMs: number;
 }
 
 /**
  * Signs the next attempt of slots whose latest one was refused for its price or gas. A payment that
- * no allowed gas can mend gives its nonce up at once; one that is too cheap for now waits.
+ * no allowed gas can mend gives its nonce up at once; one that is too cheap for now waits, as many
+ * prices as were signed for it: no customer is to blame for what a node wants to be paid.
  */
 export async function correctAttempts(
   context: LaneContext,
@@ -58,7 +62,7 @@ export async function correctAttempts(
 function correctCancel(
   context: LaneContext,
   round: Round,
-  { slot, meaning }: RefusedAttempt,
+  { slot, meaning, triedMs }: RefusedAttempt,
 ): PlannedAttempt[] {
   const latest = slot.attempts.at(-1);
   if (latest === undefined || slot.attempts.length >= MAX_ATTEMPTS) return [];
@@ -76,6 +80,9 @@ function correctCancel(
   }
   const neededAtoken = meaning.kind === "price-too-low" ? meaning.neededPriceAtoken : undefined;
   const wanted = { suggestedAtoken: round.view.suggestedPriceAtoken, neededAtoken };
+  // A pool that holds another one of this nonce takes what is dear enough, and names no price.
+  const isHeld = meaning.kind === "conflict";
+  if (!isHeld && !mayRaise(context, gasPriceAtoken, { ...wanted, triedMs })) return [];
   const raised = raisePrice(gasPriceAtoken, wanted, cap);
   if (raised === undefined || raised <= latest.gasPriceAtoken) return [];
   return [planCancel(context, slot, { gasLimit, gasPriceAtoken: raised })];
@@ -106,12 +113,30 @@ async function correctPayments(
     const correction = correctedGas(context, round, { ...entry, isShort }, estimates[index]);
     const isFull = entry.slot.attempts.length >= MAX_PAYMENT_ATTEMPTS;
     if (correction === "hopeless" || isFull || isTried(entry.slot, correction)) {
-      hopeless.push(entry);
+      if (entry.meaning.kind !== "price-too-low") hopeless.push(entry);
     } else if (correction !== undefined && mayReplace(entry.slot, correction)) {
       attempts.push(planPayment(context, entry.slot, correction));
     }
   });
   return { attempts, hopeless };
+}
+
+/**
+ * Whether a price that was too low is raised now: to what the node names, else a tenth in the time of a
+ * better price. One that finds all too cheap for a moment would have it rise round by round.
+ */
+function mayRaise(
+  { settings }: LaneContext,
+  formerAtoken: Atoken,
+  refusal: {
+    readonly suggestedAtoken: Atoken;
+    readonly neededAtoken: Atoken | undefined;
+    readonly triedMs: number;
+  },
+): boolean {
+  const { suggestedAtoken, neededAtoken = 0n, triedMs } = refusal;
+  const isNamed = suggestedAtoken > formerAtoken || neededAtoken > formerAtoken;
+  return isNamed || triedMs >= settings.stall.repriceAfterMs;
 }
 
 /** The same bytes again would be refused again. */
@@ -129,7 +154,7 @@ function isTried({ attempts }: LiveSlot, gas: AttemptGas | undefined): boolean {
 function correctedGas(
   context: LaneContext,
   round: Round,
-  { slot, meaning, isShort }: RefusedAttempt & { readonly isShort: boolean },
+  { slot, meaning, triedMs, isShort }: RefusedAttempt & { readonly isShort: boolean },
   estimate: EstimateMeaning | undefined,
 ): AttemptGas | "hopeless" | undefined {
   const gas = gasOf(context, round);
@@ -141,6 +166,7 @@ function correctedGas(
   if (meaning.kind === "price-too-low") {
     const suggestedAtoken = round.view.suggestedPriceAtoken;
     const wanted = { suggestedAtoken, neededAtoken: meaning.neededPriceAtoken };
+    if (!mayRaise(context, latest.gasPriceAtoken, { ...wanted, triedMs })) return undefined;
     const raised = raisePrice(latest.gasPriceAtoken, wanted, gas.priceCapAtoken);
     const needed = estimated === undefined ? gasLimit : withMargin(estimated, gas);
     const next = gasLimit <= gas.limitMax ? gasLimit : needed;

@@ -1,5 +1,6 @@
 /** Sending against a node that answers as nodes do on bad days: what was signed is never signed anew. */
 import { describe, expect, it } from "@jest/globals";
+import { cancelWithdrawal } from "../../../../../ledger/withdrawals/cancellation.js";
 import { SqlError } from "../../../../../runtime/sql/sql-errors.js";
 import { WorkerError } from "../../../../../withdrawal-worker/errors.js";
 import { until } from "../../../../helpers/until.js";
@@ -170,6 +171,104 @@ describe("sending", () => {
     expect(settled.status).toBe("settled");
     expect(settled.nonce).toBe(0n);
     expect(settled.txHash).toBe(settled.hashes[1]);
+  });
+
+  describe("that a node finds too cheap without a word of what it takes", () => {
+    const underpriced = { error: { code: -32_000, message: "transaction underpriced" } };
+    const refuseAll = () => {
+      house.chain.override = (method) =>
+        method === "eth_sendRawTransaction" ? underpriced : undefined;
+    };
+    const priceOf = (raw: unknown) => decodeRaw(String(raw)).maxFeePerGasAtoken;
+    const prices = () => [...new Set(house.chain.arrived)].map(priceOf);
+
+    it("sends the same bytes for the while that this lasts, and nobody is to blame", async () => {
+      const ids = [(await house.accept()).id, (await house.accept()).id];
+      const lane = house.lane();
+      refuseAll();
+      for (let round = 0; round < 40; round += 1) {
+        house.clock.ms += 500;
+        await lane.runRound(house.signal);
+      }
+      house.chain.override = () => undefined;
+      await house.pass(lane);
+      for (const id of ids) {
+        expect(await house.read(id)).toMatchObject({ status: "settled", hashes: { length: 1 } });
+      }
+      expect(await house.database.query(`SELECT 1 FROM payout_failure`)).toEqual([]);
+    });
+
+    it("makes each a tenth dearer once in the time of a better price", async () => {
+      const ids = [(await house.accept()).id, (await house.accept()).id];
+      const lane = house.lane();
+      refuseAll();
+      for (let round = 0; round < 65; round += 1) {
+        await lane.runRound(house.signal);
+        house.clock.ms += 1_000;
+      }
+      for (const id of ids) expect((await house.read(id)).hashes).toHaveLength(3);
+      house.chain.override = () => undefined;
+      await house.pass(lane, { rounds: 4 });
+      expect(prices()).toEqual([30_250_000n, 30_250_000n]);
+      for (const id of ids) expect((await house.read(id)).status).toBe("settled");
+    });
+
+    it("signs at once what the node suggests by now", async () => {
+      const { id } = await house.accept();
+      const lane = house.lane();
+      refuseAll();
+      await lane.runRound(house.signal);
+      house.chain.gasPriceAtoken = 60_000_000n;
+      house.chain.override = (method, [raw]) => {
+        const isCheap = method === "eth_sendRawTransaction" && priceOf(raw) < 60_000_000n;
+        return isCheap ? underpriced : undefined;
+      };
+      await house.pass(lane, { rounds: 3 });
+      expect(prices()).toEqual([60_000_000n]);
+      expect(await house.read(id)).toMatchObject({ status: "settled", hashes: { length: 2 } });
+    });
+
+    it("ends by the time of the lowest nonce, and not for the number of its prices", async () => {
+      const { id } = await house.accept();
+      const context = house.context({
+        stall: { repriceAfterMs: 1_000, giveUpAfterMs: 120_000, alarmAfterMs: 60_000 },
+      });
+      const lane = house.laneWith(context);
+      refuseAll();
+      for (let round = 0; round < 80; round += 1) {
+        await lane.runRound(house.signal);
+        house.clock.ms += 1_000;
+        house.chain.mine();
+      }
+      const waiting = await house.read(id);
+      expect([waiting.status, waiting.hashes.length]).toEqual(["signed", 32]);
+      house.chain.override = (method, [raw]) =>
+        method === "eth_sendRawTransaction" && decodeRaw(String(raw)).to !== WALLET
+          ? underpriced
+          : undefined;
+      await house.pass(lane, { rounds: 60, stepMs: 1_000 });
+      expect(await house.read(id)).toMatchObject({
+        status: "failed",
+        reason: "its payment was not mined within 120 s",
+      });
+      expect(await house.database.query(`SELECT 1 FROM payout_failure`)).toEqual([]);
+    });
+
+    it("lets a transfer of nothing wait likewise", async () => {
+      const { id } = await house.accept();
+      const lane = house.lane();
+      refuseAll();
+      await lane.runRound(house.signal);
+      expect(await cancelWithdrawal(house.database, id, "the customer asked")).toBe("done");
+      for (let round = 0; round < 20; round += 1) {
+        await lane.runRound(house.signal);
+        house.clock.ms += 1_000;
+      }
+      expect((await house.read(id)).hashes).toHaveLength(2);
+      house.chain.override = () => undefined;
+      await house.pass(lane);
+      expect((await house.read(id)).status).toBe("cancelled");
+    });
   });
 
   it("waits, and never signs above the cap, when the minimum is above it", async () => {
