@@ -10,6 +10,7 @@ import type { KillSwitchState } from "../../ledger/kill-switch/kill-switch-level
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import type { Signer } from "../signers/signer-port.js";
 import type { Screener } from "./slots/screening.js";
+import type { LeftToOthers } from "./slots/waiting.js";
 import type { StallSettings } from "./attempts/stalled-slot.js";
 import type { SecondNode, WalletNode, WalletView } from "./wallet-node.js";
 
@@ -85,6 +86,8 @@ export interface Round {
   readonly askedMs: number;
   /** Losses of blocks that the watcher had gone back for, read behind the view. */
   readonly rewinds: number;
+  /** Requests that the lane leaves to other wallets for now. */
+  readonly left: LeftToOthers;
   /** Balances of tokens at the view's height, by asset, where a step has read them. */
   readonly tokenUnits?: ReadonlyMap<string, bigint>;
   readonly signal: AbortSignal;

@@ -27,6 +27,7 @@ import { isPassing, isPolicyFault, leaseLost } from "./lane-faults.js";
 import { Settler } from "./settler.js";
 import { LateClock } from "./slots/late-clock.js";
 import { checkOthers } from "./slots/slot-share.js";
+import { LeftToOthers } from "./slots/waiting.js";
 import type { ShownWallet } from "./shown-nonces.js";
 import { Turns } from "./turns.js";
 import { fillCodeSlots, fillSlots, NOT_FILLED } from "./slots/slotter.js";
@@ -70,6 +71,7 @@ export class Lane {
   readonly #wayOut: WayOut;
   readonly #turns: Turns;
   readonly #lateClock = new LateClock();
+  readonly #left = new LeftToOthers();
   readonly #wakeup = createWakeup();
   #lease: WalletLease | undefined;
   #lastHeight = 0;
@@ -189,7 +191,8 @@ export class Lane {
           signal,
         },
         (heldSignal) => {
-          return this.#work({ lease, view, askedMs, rewinds, signal: heldSignal }, wallet);
+          const left = this.#left;
+          return this.#work({ lease, view, askedMs, rewinds, left, signal: heldSignal }, wallet);
         },
       );
     } catch (error) {

@@ -3,14 +3,7 @@ import { errorCode, errorMessage } from "../../../chain/errors.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import type { LaneContext } from "../lane-context.js";
-
-/** A withdrawal that waits. */
-export interface Waiting {
-  readonly id: WithdrawalId;
-  readonly reason: string;
-  /** Its estimate was asked for and not answered. */
-  readonly isUnanswered?: boolean;
-}
+import type { Waiting } from "./waiting.js";
 
 /**
  * A payout to code whose estimate was not answered waits so many times the usual delay: others to

@@ -6,7 +6,8 @@ import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type { SigningRefusalCode } from "../../signers/signer-port.js";
 import { approvalsOf } from "../attempts/attempts.js";
 import type { LaneContext, Round } from "../lane-context.js";
-import { storeEach, type Waiting } from "./put-off.js";
+import { storeEach } from "./put-off.js";
+import type { Waiting } from "./waiting.js";
 
 /** A candidate with what rules are about. */
 export type Candidate = SlotCandidate & Omit<QueuedWithdrawal, "id" | "amountUnits">;
@@ -102,7 +103,9 @@ export async function withoutRefused(
     const { code, reason, isLasting } = refusal;
     if (ENDING.has(code)) {
       forbidden.push({ id, reason: `rule ${code}: ${reason}`, data: { rule: code } });
-    } else if (!isLasting) waiting.push({ id, reason: `waits: the signer refuses (${reason})` });
+    } else if (!isLasting) {
+      waiting.push({ id, reason: `waits: the signer refuses (${reason})`, isHere: true });
+    }
     return isLasting && !ENDING.has(code);
   });
   if (forbidden.length > 0) {

@@ -2,15 +2,12 @@
 import type { Address } from "../../../chain/address.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
-import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
+import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";
 import { freezeIfBehind, refuseOlderHead } from "../behind-chain.js";
 import { choosePrice, TRANSFER_GAS } from "../../gas.js";
 import type { LaneContext, Round } from "../lane-context.js";
-import { storeEach, type Waiting } from "./put-off.js";
-import type { Candidate } from "./slot-rules.js";
-
-/** Scans for which a request waits for the wallet that is to pay it, before any other does. */
-const OVERDUE_SCANS = 3;
+import { overdueBehindMs, patienceMs } from "./other-payers.js";
+import { storeEach } from "./put-off.js";
 
 /** Requests in tokens with what this wallet has of them. */
 export interface TokenShare {
@@ -38,14 +35,14 @@ export async function shareOf(
     return { coins, tokens: { requests: tokens, tokenUnits } };
   }
   const feeAtoken = TRANSFER_GAS * choosePrice(round.view.suggestedPriceAtoken, settings.gas);
-  const overdueMs = OVERDUE_SCANS * settings.scanIntervalMs;
+  const overdueMs = overdueBehindMs(settings);
   const wanted = coins.map(({ amountUnits, waitedMs }) => ({
     neededAtoken: amountUnits + feeAtoken,
     isOverdue: waitedMs > overdueMs,
   }));
   const maxOpenSlots = settings.maxLiveSlots;
   const chosen = choosePayers(wanted, payers, { asking: signer.address, maxOpenSlots });
-  const gasOfOthers = notSignedHere(context, coins, 2 * overdueMs);
+  const gasOfOthers = notSignedHere(context, coins);
   const isPaidHere = ({ asset, amountUnits, waitedMs }: QueuedWithdrawal) =>
     waitedMs > overdueMs ||
     (round.view.balanceAtoken >= feeAtoken && amountUnits <= (tokenUnits.get(asset) ?? 0n));
@@ -64,12 +61,11 @@ export async function shareOf(
  * What still waits behind the patience is rejected here.
  */
 function notSignedHere(
-  { signer }: LaneContext,
+  { signer, settings }: LaneContext,
   requests: readonly QueuedWithdrawal[],
-  patienceMs: number,
 ): ReadonlySet<WithdrawalId> {
   const given = requests.filter(
-    ({ addressIndex, waitedMs }) => addressIndex !== undefined && waitedMs <= patienceMs,
+    ({ addressIndex, waitedMs }) => addressIndex !== undefined && waitedMs <= patienceMs(settings),
   );
   const refusals = signer.review(
     given.map((request) => ({ ...request, withdrawalId: request.id, approvals: [] })),
@@ -135,23 +131,4 @@ async function readTokenUnits(
   const units = await node.tokenBalances(signer.address, tokens, view.height, { signal });
   // A token that does not tell covers nothing.
   return new Map([...contracts.keys()].map((asset, index) => [asset, units[index] ?? 0n]));
-}
-
-/**
- * What is beyond this wallet's own limit may be another wallet's to pay: it keeps its place, and whoever
- * covers it takes it once it is overdue; what then still waits is put off.
- */
-export async function heldHere(
-  { ledger, settings, signer }: LaneContext,
-  candidates: readonly Candidate[],
-  held: TakenSlots["held"],
-): Promise<readonly Waiting[]> {
-  if (!held.some(({ isOfWallet }) => isOfWallet)) return held;
-  const payers = await ledger.readPayers();
-  if (payers.every(({ wallet }) => wallet === signer.address)) return held;
-  const patienceMs = 2 * OVERDUE_SCANS * settings.scanIntervalMs;
-  const isLate = new Set(
-    candidates.filter(({ waitedMs }) => waitedMs > patienceMs).map(({ id }) => id),
-  );
-  return held.filter(({ id, isOfWallet }) => !isOfWallet || isLate.has(id));
 }

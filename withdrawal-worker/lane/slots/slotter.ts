@@ -23,9 +23,11 @@ import {
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import { isNodeFault } from "../lane-faults.js";
-import { LONGEST_WAIT_DELAYS, postpone, storeEach, type Waiting } from "./put-off.js";
+import { heldHere, postponeOrLeave, withoutLeft } from "./other-payers.js";
+import { LONGEST_WAIT_DELAYS, postpone, storeEach } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
-import { heldHere, shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
+import { shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
+import type { Waiting } from "./waiting.js";
 import type { PaymentEstimate } from "../wallet-node.js";
 import type { EstimateMeaning } from "../../withdrawal-state.js";
 
@@ -108,7 +110,8 @@ async function fill(
     return { ...NOT_FILLED, limit: "frozen" };
   }
   const queued = await ledger.readSlotQueue({ limit: settings.batchSize });
-  const { coins, tokens } = await shareOf(context, round, await withoutOwn(context, round, queued));
+  const due = await withoutLeft(context, round, await withoutOwn(context, round, queued));
+  const { coins, tokens } = await shareOf(context, round, due);
   if (coins.length + tokens.requests.length === 0) return NOT_FILLED;
   const destinations = coins.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, {
@@ -121,14 +124,12 @@ async function fill(
   const plain = coins.filter((_, index) => isKnown(index) && !runsCode(index));
   const toCode = coins.filter((_, index) => isKnown(index) && runsCode(index));
   const untold = coins.filter((_, index) => haveCode[index] === "too-much");
-  await postpone(
-    context,
-    untold.map(({ id }) => ({ id, reason: UNTOLD })),
-  );
+  const waiting = untold.map(({ id }) => ({ id, reason: UNTOLD, isHere: true }));
+  const leftCount = await postponeOrLeave(context, round, untold, waiting);
   const ofCoins = await fillScreened(context, round, plain, sortPlain);
   const ofTokens = await fillTokenSlots(context, round, tokens);
   const limit = ofTokens.limit ?? ofCoins.limit;
-  const stayingCount = ofCoins.stayingCount + ofTokens.stayingCount;
+  const stayingCount = ofCoins.stayingCount + ofTokens.stayingCount + leftCount;
   const hasMoved = plain.length + tokens.requests.length + untold.length > stayingCount;
   const hasMore = queued.length === settings.batchSize && limit === undefined && hasMoved;
   return { hasMore, limit, toCode };
@@ -150,7 +151,7 @@ async function fillScreened(
   const screened = await screen(context, round, requests);
   const sorted = await sort(context, round, screened.answered);
   sorted.waiting.push(...screened.waiting);
-  return take(context, round, sorted, unansweredDelays);
+  return take(context, round, { requests, sorted, unansweredDelays });
 }
 
 /** Each is judged by itself: a token's code may take long, and what it does costs any gas. */
@@ -232,13 +233,17 @@ export async function fillCodeSlots(
   return toCode.length > stayingCount;
 }
 
-/** Gives slots to those that can be paid, ends what cannot, and puts the others off. */
+/** Gives slots to those that can be paid, ends what cannot, and puts off or leaves the others. */
 async function take(
   context: LaneContext,
   round: Round,
-  sorted: Sorted,
-  unansweredDelays = 1,
+  batch: {
+    readonly requests: readonly QueuedWithdrawal[];
+    readonly sorted: Sorted;
+    readonly unansweredDelays: number;
+  },
 ): Promise<Progress> {
+  const { requests, sorted, unansweredDelays } = batch;
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
       context.ledger.endBeforeSlot(round.lease, "failed", steps),
@@ -251,9 +256,10 @@ async function take(
   }
   const trusted = await withoutRejected(context, round, sorted.candidates);
   const candidates = await withoutRefused(context, round, { ...sorted, candidates: trusted });
-  const progress = await takeFor(context, round, { ...sorted, candidates });
-  await postpone(context, sorted.waiting, unansweredDelays);
-  return progress;
+  const { limit, stayingCount } = await takeFor(context, round, { ...sorted, candidates });
+  const { waiting } = sorted;
+  const leftCount = await postponeOrLeave(context, round, requests, waiting, unansweredDelays);
+  return { limit, stayingCount: stayingCount + leftCount };
 }
 
 async function sortRequests(
@@ -367,7 +373,7 @@ function sortOne(
       const reason = shorten(meaning.reason, MAX_REASON_CHARACTERS);
       context.log.warn({ id, reason }, "an estimate was not answered");
       const waits = `waits: the node could not estimate it (${reason})`;
-      sorted.waiting.push({ id, reason: waits, isUnanswered: true });
+      sorted.waiting.push({ id, reason: waits, isUnanswered: true, isHere: true });
       return;
     }
     case "payable": {
@@ -378,7 +384,7 @@ function sortOne(
         return;
       }
       if (isTooDear({ gasLimit, gasPriceAtoken: price }, gas)) {
-        sorted.waiting.push({ id, reason: TOO_DEAR });
+        sorted.waiting.push({ id, reason: TOO_DEAR, isHere: true });
         return;
       }
       // A listed token's code is known: it takes no share of what strangers' code may take.

@@ -1,0 +1,91 @@
+/**
+ * What another wallet may pay that this one, its home or its node cannot now: it keeps its place until others
+ * have had their time, since whoever puts it off makes it wait for the same wallet again.
+ */
+import type { Payer } from "../../../ledger/wallets/payer-choice.js";
+import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
+import type { LaneContext, LaneSettings, Round } from "../lane-context.js";
+import { LONGEST_WAIT_DELAYS, postpone } from "./put-off.js";
+import type { Candidate } from "./slot-rules.js";
+import type { Waiting } from "./waiting.js";
+
+/** Scans for which a request waits for the wallet that is to pay it, before any other does. */
+const OVERDUE_SCANS = 3;
+
+/** A request that has waited for longer is paid by whoever covers it. */
+export function overdueBehindMs({ scanIntervalMs }: Pick<LaneSettings, "scanIntervalMs">): number {
+  return OVERDUE_SCANS * scanIntervalMs;
+}
+
+/** Its payer and all others had their time: a request that has waited for longer is put off. */
+export function patienceMs(settings: Pick<LaneSettings, "scanIntervalMs">): number {
+  return 2 * overdueBehindMs(settings);
+}
+
+/**
+ * What is beyond this wallet's own limit may be another wallet's to pay: it keeps its place, and whoever
+ * covers it takes it once it is overdue; what then still waits is put off.
+ */
+export async function heldHere(
+  context: LaneContext,
+  candidates: readonly Candidate[],
+  held: TakenSlots["held"],
+): Promise<readonly Waiting[]> {
+  if (!held.some(({ isOfWallet }) => isOfWallet)) return held;
+  if ((await readOthers(context)).length === 0) return held;
+  const isLate = new Set(
+    candidates
+      .filter(({ waitedMs }) => waitedMs > patienceMs(context.settings))
+      .map(({ id }) => id),
+  );
+  return held.filter(({ id, isOfWallet }) => !isOfWallet || isLate.has(id));
+}
+
+/** Of due requests those that the lane does not leave alone; what others did not take in time is put off. */
+export async function withoutLeft(
+  context: LaneContext,
+  { left }: Pick<Round, "left">,
+  queued: readonly QueuedWithdrawal[],
+): Promise<readonly QueuedWithdrawal[]> {
+  const { due, over } = left.sift(queued, patienceMs(context.settings));
+  await postpone(context, over, LONGEST_WAIT_DELAYS);
+  return due;
+}
+
+/**
+ * Puts off what waits, without what another wallet may pay and covers, as far as is known here: that is left
+ * to it. What it has of a token is not known. Half of what is looked at is left at most, so that it hides no
+ * requests of others.
+ * @param unansweredDelays as for `postpone`
+ * @returns how many are left
+ */
+export async function postponeOrLeave(
+  context: LaneContext,
+  { left }: Pick<Round, "left">,
+  requests: readonly QueuedWithdrawal[],
+  waiting: readonly Waiting[],
+  unansweredDelays = 1,
+): Promise<number> {
+  const { settings, log } = context;
+  const others = waiting.some(({ isHere }) => isHere === true) ? await readOthers(context) : [];
+  const requestOf = new Map(requests.map((request) => [request.id, request]));
+  const mayLeave = ({ contract, amountUnits, waitedMs }: QueuedWithdrawal) =>
+    waitedMs <= patienceMs(settings) &&
+    2 * (left.size + 1) <= settings.batchSize &&
+    others.some(({ freeAtoken }) => contract !== undefined || freeAtoken >= amountUnits);
+  const putOff = waiting.filter((entry) => {
+    const request = requestOf.get(entry.id);
+    if (entry.isHere !== true || request === undefined || !mayLeave(request)) return true;
+    const isUnanswered = entry.isUnanswered === true && unansweredDelays > 1;
+    left.add(request, { ...entry, isUnanswered });
+    return false;
+  });
+  const count = waiting.length - putOff.length;
+  if (count > 0) log.warn({ count }, "withdrawals are left to other wallets for a while");
+  await postpone(context, putOff, unansweredDelays);
+  return count;
+}
+
+async function readOthers({ ledger, signer }: LaneContext): Promise<readonly Payer[]> {
+  return (await ledger.readPayers()).filter(({ wallet }) => wallet !== signer.address);
+}
