@@ -86,7 +86,16 @@ function authInfoOf(tx: SignedTransaction): Uint8Array {
   return bytes;
 }
 
-/** Consensus hash of the transaction: SHA-256 of its SDK Tx. */
+/** Consensus hash of the transaction, the SHA-256 of its SDK Tx, and the length of that. */
+export function measureSdkTransaction(
+  tx: SignedTransaction,
+  from: Address,
+): { readonly hash: Hash32; readonly sizeBytes: number } {
+  const bytes = encodeSdkTransaction(tx, from);
+  return { hash: sha256Hex(bytes), sizeBytes: bytes.length };
+}
+
+/** Consensus hash of the transaction alone. */
 export function sdkTransactionHash(tx: SignedTransaction, from: Address): Hash32 {
-  return sha256Hex(encodeSdkTransaction(tx, from));
+  return measureSdkTransaction(tx, from).hash;
 }

@@ -187,8 +187,21 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   /** See `TransactionPool`. */
   counts(): { readonly pending: number; readonly queued: number } {
     const { totalCount, queuedCount } = this.contents;
-    const minedCount = this.mined?.countIn(this.contents) ?? 0;
-    return { pending: Math.max(0, totalCount - queuedCount - minedCount), queued: queuedCount };
+    const held = this.mined?.heldIn(this.contents);
+    const pending = totalCount - queuedCount - (held?.executable.size ?? 0);
+    return { pending, queued: queuedCount - (held?.queued.size ?? 0) };
+  }
+
+  /** See `TransactionPool`. */
+  carriedBytes(): number {
+    return this.contents.carriedBytes - (this.mined?.heldIn(this.contents).carriedBytes ?? 0);
+  }
+
+  /** See `TransactionPool`. */
+  *executables(): Iterable<PendingTransaction> {
+    for (const entry of this.contents.executables()) {
+      if (this.visible(entry) !== undefined) yield entry;
+    }
   }
 
   /** See `TransactionPool`. */
@@ -409,6 +422,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     for (const item of removed) {
       const { hash } = item.entry.tx;
       const removal = mined.removal(item);
+      mined.left(item.entry);
       if (removal.outcome === undefined) {
         this.history.delete(hash);
       } else {

@@ -27,6 +27,7 @@ export class PoolContents {
   private readonly deadlines = new Deadlines();
   private bytes = 0;
   private weight = 0;
+  private executableCarriedBytes = 0;
   /** Of all transactions, as the one draft that is being worked out changes them. */
   readonly prices = new PriceIndex();
 
@@ -47,6 +48,15 @@ export class PoolContents {
 
   get queuedCount(): number {
     return this.queuedByAge.size;
+  }
+
+  /** Bytes of the executable ones as consensus would carry them. */
+  get carriedBytes(): number {
+    return this.executableCarriedBytes;
+  }
+
+  isExecutable(entry: PoolEntry): boolean {
+    return this.byHash.get(entry.tx.hash) === entry && !this.queuedByAge.has(entry);
   }
 
   get(hash: Hash32): PoolEntry | undefined {
@@ -85,10 +95,15 @@ export class PoolContents {
   /** Executable ones held since before a time that pass, each sender's in nonce order. */
   *executableBefore(beforeMs: number, passes: (entry: PoolEntry) => boolean): Iterable<PoolEntry> {
     for (const queue of this.senders.values()) {
-      for (const entry of queue.pending()) {
+      for (const entry of queue.executables()) {
         if (entry.heldSinceMs < beforeMs && passes(entry)) yield entry;
       }
     }
+  }
+
+  /** Executable ones, each sender's in nonce order. */
+  *executables(): Iterable<PoolEntry> {
+    for (const queue of this.senders.values()) yield* queue.executables();
   }
 
   /** Gapped transactions, oldest first. */
@@ -112,6 +127,7 @@ export class PoolContents {
   commit(draft: SenderDraft, monotonicMs: number): void {
     const { base, bounds } = draft;
     for (const { entry } of draft.removed) {
+      if (this.isExecutable(entry)) this.executableCarriedBytes -= entry.carriedBytes;
       this.byHash.delete(entry.tx.hash);
       this.bySdkHash.delete(entry.sdkHash);
       this.queuedByAge.delete(entry);
@@ -119,11 +135,14 @@ export class PoolContents {
     }
     base.apply(draft.changes, bounds);
     for (const entry of draft.moved) {
+      if (this.isExecutable(entry)) this.executableCarriedBytes -= entry.carriedBytes;
       this.byHash.set(entry.tx.hash, entry);
       this.bySdkHash.set(entry.sdkHash, entry);
       this.deadlines.add(entry);
-      if (entry.tx.nonce < bounds.pendingEnd) this.queuedByAge.delete(entry);
-      else if (!this.queuedByAge.has(entry)) {
+      if (entry.tx.nonce < bounds.pendingEnd) {
+        this.queuedByAge.delete(entry);
+        this.executableCarriedBytes += entry.carriedBytes;
+      } else if (!this.queuedByAge.has(entry)) {
         this.queuedByAge.set(entry, { entry, sinceMs: monotonicMs });
       }
     }

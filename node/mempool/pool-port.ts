@@ -66,6 +66,10 @@ export interface TransactionPool {
   status(hash: Hash32): TransactionStatus;
   /** Counts of executable and queued transactions. */
   counts(): { readonly pending: number; readonly queued: number };
+  /** Bytes of the executable ones as consensus would carry them. */
+  carriedBytes(): number;
+  /** Executable ones, one sender after the other, each sender's in nonce order; as of `senders`. */
+  executables(): Iterable<PendingTransaction>;
   /**
    * The whole pool, one sender after the other, each as it is when it is come to. Who lets others run
    * in between may be given a sender again that left and came back.

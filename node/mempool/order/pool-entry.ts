@@ -1,7 +1,7 @@
 /** A transaction in the pool, with everything about it that is computed once. */
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
-import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
+import { measureSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { mostCosmosCostAtoken, mostStakedAtoken } from "../../../chain/cosmos/ante.js";
 import type {
   AnyTransaction,
@@ -27,6 +27,8 @@ export interface PoolEntry {
   readonly stakeAtoken: Atoken;
   /** Length of the raw bytes. */
   readonly sizeBytes: number;
+  /** Length of it as an SDK Tx: as consensus carries it. */
+  readonly carriedBytes: number;
   /** About the memory that it holds beside what every entry takes: what the pool's bytes count. */
   readonly weightBytes: number;
   /** Order of receipt; breaks price ties. */
@@ -53,15 +55,19 @@ export function createPoolEntry(
   },
 ): PoolEntry {
   const isCosmos = tx.type === "cosmos";
+  const carried = isCosmos
+    ? { hash: tx.hash, sizeBytes: tx.raw.length }
+    : measureSdkTransaction(tx, from);
   // One literal, spread from nothing: every transaction of the chain passes here.
   return {
     tx,
     from,
-    sdkHash: isCosmos ? tx.hash : sdkTransactionHash(tx, from),
+    sdkHash: carried.hash,
     priceAtoken: isCosmos ? cosmosPriceAtoken(tx) : effectiveGasPriceAtoken(tx),
     costAtoken: isCosmos ? mostCosmosCostAtoken(tx) : mostCostAtoken(tx),
     stakeAtoken: isCosmos ? mostStakedAtoken(tx) : 0n,
     sizeBytes: tx.raw.length,
+    carriedBytes: carried.sizeBytes,
     weightBytes: decodedBytes(tx),
     sequence: receipt.sequence,
     receivedAtMs: receipt.receivedAtMs,

@@ -65,12 +65,15 @@ export class SenderQueue {
 
   /** Executable transactions in nonce order. */
   pending(): PoolEntry[] {
-    const list: PoolEntry[] = [];
+    return [...this.executables()];
+  }
+
+  /** The same one by one, for who may not want all of them, or lets others run in between. */
+  *executables(): Iterable<PoolEntry> {
     for (let nonce = this.current.firstNonce; nonce < this.current.pendingEnd; nonce++) {
       const entry = this.entries.get(nonce);
-      if (entry !== undefined) list.push(entry);
+      if (entry !== undefined) yield entry;
     }
-    return list;
   }
 
   /** Queued transactions in nonce order. */

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "@jest/globals";
 import * as fc from "fast-check";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { SignedTransaction } from "../../../chain/transaction.js";
 import {
@@ -54,6 +55,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 function checkInvariants({ pool, state }: Fixture): void {
   let pendingCount = 0;
   let queuedCount = 0;
+  let carriedBytes = 0;
   for (const [address, { pending, queued }] of pool.senders()) {
     pendingCount += pending.length;
     queuedCount += queued.length;
@@ -64,6 +66,7 @@ function checkInvariants({ pool, state }: Fixture): void {
     let costAtoken = 0n;
     for (const { tx } of evmOnly(pending)) {
       costAtoken += tx.gasLimit * tx.maxFeePerGasAtoken + tx.valueAtoken;
+      carriedBytes += encodeSdkTransaction(tx, address).length;
     }
     expect(costAtoken <= state.balanceAtoken(address)).toBe(true);
     for (const { tx } of queued) {
@@ -78,6 +81,7 @@ function checkInvariants({ pool, state }: Fixture): void {
     }
   }
   expect(pool.counts()).toEqual({ pending: pendingCount, queued: queuedCount });
+  expect(pool.carriedBytes()).toBe(carriedBytes);
 }
 
 class Model {

@@ -2,12 +2,10 @@
  * Transactions on their way in: `broadcast_tx_*`, `check_tx` and what is in the pool. They travel
  * as SDK transactions (D20); of those around an EVM transaction the pool gets what is inside.
  */
-import { setImmediate as yieldToLoop } from "node:timers/promises";
 import { sha256Hex } from "../../../../chain/hashes.js";
 import type { Hash32 } from "../../../../chain/hex.js";
-import type { AnyTransaction } from "../../../../chain/cosmos/cosmos-transaction.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
-import { doBreathing } from "../../../../runtime/process/main-thread.js";
+import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
 import { readInTurn } from "../../../../runtime/turns/resting-lane.js";
 import { withLimit } from "../../../../runtime/process/task.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
@@ -34,16 +32,12 @@ const MAX_COMMIT_WAITERS = 500;
 /** Submissions that nobody waits for; each holds a transaction of up to 128 KiB. */
 const MAX_ASYNC_SUBMISSIONS = 1_000;
 
-/** Transactions measured between two turns of the event loop. */
-const MEASURED_AT_ONCE = 500;
-
 /** The routes of this file. */
 export function broadcastRoutes(
   chain: CometChain,
   log: Logger,
 ): readonly (readonly [string, Route])[] {
   const broadcast = new Broadcast(chain, log);
-  const sizes = new PoolSizes(chain);
   return [
     route("broadcast_tx_async", ["tx"], (values) => broadcast.later(values.bytes("tx"))),
     route("broadcast_tx_sync", ["tx"], (values) => broadcast.now(values.bytes("tx"))),
@@ -55,10 +49,11 @@ export function broadcastRoutes(
       const refusal = await readInTurn(bytes.length, signal, () => check(chain, bytes));
       return checkJson(refusal, gasWantedOf(bytes, refusal));
     }),
-    route("unconfirmed_txs", ["limit"], (values, { signal }) =>
-      unconfirmed(chain, sizes, values, signal),
-    ),
-    route("num_unconfirmed_txs", [], async () => ({ ...(await sizes.totals()), txs: null })),
+    route("unconfirmed_txs", ["limit"], (values, { signal }) => unconfirmed(chain, values, signal)),
+    route("num_unconfirmed_txs", [], () => {
+      const { total, total_bytes } = totalsOf(chain);
+      return { n_txs: total, total, total_bytes, txs: null };
+    }),
   ];
 }
 
@@ -157,50 +152,30 @@ class Broadcast {
   }
 }
 
-/** Executable transactions of the pool, by sender and nonce. */
-function* pendingOf(chain: CometChain): Generator<PendingTransaction> {
-  for (const [, { pending }] of chain.pool.senders()) yield* pending;
-}
-
 async function unconfirmed(
   chain: CometChain,
-  sizes: PoolSizes,
   values: Arguments,
   signal: AbortSignal,
 ): Promise<JsonPieces> {
   const limit = perPage(values, "limit");
+  await breathe(signal);
   const shown: PendingTransaction[] = [];
-  for (const pending of pendingOf(chain)) {
+  for (const pending of chain.pool.executables()) {
     if (shown.length >= limit) break;
     shown.push(pending);
   }
   const n_txs = shown.length.toString();
-  const txs = await transactionPieces(pagesOf(shown.map(bytesOf)), signal);
-  const text = JSON.stringify({ ...(await sizes.totals()), n_txs, txs: [] });
+  const txs = await transactionPieces(pagesOf(eachBytes(shown)), signal);
+  const text = JSON.stringify({ n_txs, ...totalsOf(chain), txs: [] });
   return new JsonPieces([text.slice(0, -"]}".length), ...txs, "]}"]);
 }
 
-/** Count and bytes of the pool as consensus would carry it; each transaction is measured once. */
-class PoolSizes {
-  private readonly sizes = new WeakMap<AnyTransaction, number>();
+/** One after the other, each when its page is made: a hundred may be megabytes. */
+function* eachBytes(transactions: readonly PendingTransaction[]): Generator<Uint8Array> {
+  for (const transaction of transactions) yield bytesOf(transaction);
+}
 
-  constructor(private readonly chain: CometChain) {}
-
-  async totals() {
-    let count = 0;
-    let bytes = 0;
-    for (const pending of pendingOf(this.chain)) {
-      const { tx } = pending;
-      let size = this.sizes.get(tx);
-      if (size === undefined) {
-        size = bytesOf(pending).length;
-        this.sizes.set(tx, size);
-      }
-      count += 1;
-      bytes += size;
-      if (count % MEASURED_AT_ONCE === 0) await yieldToLoop();
-    }
-    const total = count.toString();
-    return { n_txs: total, total, total_bytes: bytes.toString() };
-  }
+/** Count and bytes of the pool as consensus would carry it. */
+function totalsOf({ pool }: CometChain) {
+  return { total: pool.counts().pending.toString(), total_bytes: pool.carriedBytes().toString() };
 }

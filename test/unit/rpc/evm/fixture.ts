@@ -371,6 +371,8 @@ export class FakePool implements TransactionPool {
   pendingNonce = () => this.nonce;
   status = () => ({ status: "queued", missingNonce: 4n }) as const;
   counts = () => ({ pending: this.pending.size, queued: 2 });
+  carriedBytes = () => 0;
+  executables = () => this.pending.values();
   content(): ReadonlyMap<Address, SenderContent> {
     return new Map(
       [...this.pending.values()].map((entry) => [entry.from, { pending: [entry], queued: [] }]),
