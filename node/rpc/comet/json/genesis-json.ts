@@ -2,16 +2,17 @@
 import { formatTime, msToNs } from "../../../../chain/consensus/block-id.js";
 import type { ConsensusParams } from "../../../../chain/consensus/consensus-params.js";
 import { paramsJson, publicKeyJson, upperHex } from "./encode.js";
+import { JsonPieces } from "./json-pieces.js";
 import type { CometGenesis } from "../ports.js";
 
 /** Bytes of one chunk of `genesis_chunked`. */
 const CHUNK_BYTES = 16 * 1024 * 1024;
 
-/** The genesis as served: once as text, and the same text in chunks. */
+/** The results of both routes, made once: a genesis may have megabytes, and anybody may ask for it. */
 export interface ServedGenesis {
-  readonly document: unknown;
-  /** Base64. */
-  readonly chunks: readonly string[];
+  /** Undefined where it has more than one chunk. */
+  readonly whole: JsonPieces | undefined;
+  readonly chunks: readonly JsonPieces[];
 }
 
 /** Builds what the two routes answer. */
@@ -32,9 +33,12 @@ export function serveGenesis(genesis: CometGenesis, params: ConsensusParams): Se
     app_state: appState,
   };
   const bytes = Buffer.from(JSON.stringify(document), "utf8");
-  const chunks: string[] = [];
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-    chunks.push(bytes.subarray(at, at + CHUNK_BYTES).toString("base64"));
-  }
-  return { document, chunks };
+  const total = Math.ceil(bytes.length / CHUNK_BYTES);
+  const chunks = Array.from({ length: total }, (_, chunk) => {
+    const data = bytes.subarray(chunk * CHUNK_BYTES, (chunk + 1) * CHUNK_BYTES);
+    const start = `{"chunk":"${chunk}","total":"${total}","data":"`;
+    return new JsonPieces([start, Buffer.from(data.toString("base64"), "latin1"), '"}']);
+  });
+  const whole = total > 1 ? undefined : new JsonPieces(['{"genesis":', bytes, "}"]);
+  return { whole, chunks };
 }

@@ -24,17 +24,15 @@ export function nodeRoutes(chain: CometChain): readonly (readonly [string, Route
       return { listening: listeners.length > 0, listeners, n_peers: `${peers.length}`, peers };
     }),
     route("genesis", [], () => {
-      if (served.chunks.length > 1) {
-        throw refused("genesis response is large, please use the genesis_chunked API instead");
-      }
-      return { genesis: served.document };
+      if (served.whole !== undefined) return served.whole;
+      throw refused("genesis response is large, please use the genesis_chunked API instead");
     }),
     route("genesis_chunked", ["chunk"], (values) => {
       const chunk = values.integer("chunk") ?? 0;
-      const data = served.chunks[chunk];
+      const result = served.chunks[chunk];
       const total = served.chunks.length;
-      if (data === undefined) throw refused(`there are ${total - 1} chunks, ${chunk} is invalid`);
-      return { chunk: chunk.toString(), total: total.toString(), data };
+      if (result === undefined) throw refused(`there are ${total - 1} chunks, ${chunk} is invalid`);
+      return result;
     }),
     route("consensus_state", [], () => ({
       round_state: simpleRoundJson(chain.consensus.progress()),
