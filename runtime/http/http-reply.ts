@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Duplex } from "node:stream";
 import { LazySignal } from "../process/lazy-signal.js";
+import { clientOf } from "../turns/client-address.js";
 import { isHeadOnly } from "./readers.js";
 
 /** A handler's answer: a JSON value, checked against the API file, finished bytes, or a stream. */
@@ -43,7 +44,8 @@ export function sendBytes(response: ServerResponse, status: number, bytes: Uint8
 
 /** Fires when the client goes away before the reply is finished. */
 export function leavingOf(response: ServerResponse): LazySignal {
-  const leaving = new LazySignal();
+  const { socket } = response;
+  const leaving = new LazySignal(() => ({ client: clientOf(socket?.remoteAddress) }));
   response.once("close", () => {
     if (response.writableFinished) return;
     leaving.abort(new DOMException("the client went away", "AbortError"));

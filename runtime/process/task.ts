@@ -1,5 +1,6 @@
 /** Waiting, retrying and background loops, all of which end when their AbortSignal fires. */
 import { AppError } from "../../chain/errors.js";
+import { inheritOwner } from "./work-owner.js";
 
 /** Codes of faults in waiting. */
 export type TaskErrorCode = "TIMEOUT";
@@ -181,15 +182,17 @@ export interface JoinedSignal {
 
 /**
  * Joins signals for as long as a work lasts that ends by `abort` or `release`: see `withLimit` for why Node's
- * own way is not taken. @param signals of which one may have fired already
+ * own way is not taken. The work has the owner of the first of them that has one.
+ * @param signals of which one may have fired already
  */
 export function joinSignals(signals: readonly AbortSignal[]): JoinedSignal {
   const ending = new AbortController();
   const { signal } = ending;
   const over = signals.find(({ aborted }) => aborted);
   if (over !== undefined) ending.abort(over.reason);
+  inheritOwner(signal, signals);
   const followed = over === undefined ? signals : [];
-  const leave = followed.map((source) => follow(source, () => abort(source.reason)));
+  const leave = followed.map((source) => whenAborted(source, () => abort(source.reason)));
   const release = () => {
     for (const one of leave) one();
   };
@@ -229,8 +232,8 @@ interface Followers {
  */
 const followers = new WeakMap<AbortSignal, Followers>();
 
-/** Calls `end` when a signal fires that has not yet. @returns ends that */
-function follow(signal: AbortSignal, end: () => void): () => void {
+/** Calls `end` once when a signal fires that has not yet. @returns ends that */
+export function whenAborted(signal: AbortSignal, end: () => void): () => void {
   const { ends, onAbort } = followers.get(signal) ?? beginFollowing(signal);
   ends.add(end);
   return () => {

@@ -146,7 +146,7 @@ export class CallPool implements CallWorkers {
     const { overrides, blockOverrides } = options;
     if (overrides === undefined && blockOverrides === undefined && this.inPlaceNs > 0) {
       // Without the signal: most are answered here, and one is made for who asks.
-      await breathe();
+      await breathe(undefined, { client: options.client ?? "", isOwn: true });
       const result = this.callInPlace(request, height);
       if (result !== undefined) return result;
     }

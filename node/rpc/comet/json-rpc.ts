@@ -148,7 +148,7 @@ async function answerBatch(
       if (answer === undefined) continue;
       answers.push(new JsonPieces(answer.pieces));
       for (const { length } of answer.pieces) sizeBytes += length;
-      await breathe();
+      await breathe(undefined, scope.ending.owner?.());
     }
   } finally {
     leave?.();

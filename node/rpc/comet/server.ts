@@ -8,6 +8,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { systemClock } from "../../../runtime/process/clock.js";
 import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import type { WorkOwner } from "../../../runtime/process/work-owner.js";
+import { clientOf } from "../../../runtime/turns/client-address.js";
 import { isAllowedOrigin } from "../../../runtime/http/readers.js";
 import { type ClientMemory, createClientMemory } from "../client-memory.js";
 import { USUAL_CONNECTIONS } from "../connection-bounds.js";
@@ -107,7 +109,8 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
       return chain === undefined ? "503 Service Unavailable" : undefined;
     },
     memory,
-    connect: (socket) => new CometConnection(socket, { routes, large, log, memory }),
+    connect: (socket, { socket: peer }) =>
+      new CometConnection(socket, { routes, large, log, memory, owner: ownerBehind(peer) }),
   });
   const address = await listen(server, { name: "consensus RPC", ...options }).catch(
     (error: unknown) => {
@@ -146,6 +149,11 @@ function routesOf(
   ]);
 }
 
+/** Who waits for what is asked on a connection. */
+function ownerBehind({ remoteAddress }: { readonly remoteAddress?: string }): WorkOwner {
+  return { client: clientOf(remoteAddress) };
+}
+
 function pathOf(request: IncomingMessage): string {
   return (request.url ?? "/").split("?")[0] ?? "/";
 }
@@ -158,7 +166,7 @@ function isForm({ method, headers }: IncomingMessage): boolean {
 
 /** One HTTP request and its answer. */
 class Exchange {
-  private readonly ending = new LazySignal();
+  private readonly ending: LazySignal;
   private readonly headers: Readonly<Record<string, string>>;
   private readonly request: IncomingMessage;
   private readonly response: ServerResponse;
@@ -170,6 +178,7 @@ class Exchange {
   ) {
     const { request, response } = exchanged;
     [this.request, this.response] = [request, response];
+    this.ending = new LazySignal(() => ownerBehind(request.socket));
     response.once("close", () => this.ending.abort());
     const { origin } = request.headers;
     const isAllowed = origin !== undefined && isAllowedOrigin(origin, options.allowedOrigins ?? []);

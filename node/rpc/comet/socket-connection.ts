@@ -3,6 +3,7 @@ import type { RawData, WebSocket } from "ws";
 import type { Holding } from "../../../runtime/http/held-bytes.js";
 import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import type { WorkOwner } from "../../../runtime/process/work-owner.js";
 import { type ClientMemory, holdMessage } from "../client-memory.js";
 import type { SocketClient } from "../web-sockets.js";
 import { type Answer, answerBody, type LargeBatches, lostText } from "./json-rpc.js";
@@ -29,7 +30,7 @@ const CLOSE_GRACE_MS = 15_000;
 
 /** A connection as the routes see it. */
 export class CometConnection implements EventReceiver, SocketClient {
-  private readonly ending = new LazySignal();
+  private readonly ending: LazySignal;
   private readonly closeCallbacks: (() => void)[] = [];
   private inFlight = 0;
   private isOpen = true;
@@ -46,9 +47,12 @@ export class CometConnection implements EventReceiver, SocketClient {
       readonly large: LargeBatches;
       readonly log: Logger;
       readonly memory: ClientMemory;
+      /** Whose what is asked on it is. */
+      readonly owner: WorkOwner;
     },
   ) {
-    const { log } = options;
+    const { log, owner } = options;
+    this.ending = new LazySignal(() => owner);
     this.unsent = options.memory.unsent.hold(() => {
       log.warn({ bufferedAmount: socket.bufferedAmount }, "consensus RPC client ended: too slow");
       socket.terminate();

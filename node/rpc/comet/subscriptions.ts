@@ -6,6 +6,7 @@ import { setImmediate as yieldToLoop } from "node:timers/promises";
 import type { Height } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { endlessSignal, OWN_WORK } from "../../../runtime/process/work-owner.js";
 import { refused } from "./errors.js";
 import {
   BLOCK_KINDS,
@@ -58,6 +59,8 @@ export class SubscriptionHub {
   private next: Height;
   private isTelling = false;
   private isClosed = false;
+  /** Of all that is told: nobody's end stops it for the others. */
+  private readonly telling = endlessSignal(OWN_WORK);
 
   constructor(
     private readonly chain: CometChain,
@@ -196,11 +199,12 @@ export class SubscriptionHub {
   private async tellBlock(height: Height): Promise<void> {
     // Whoever subscribed a moment ago has its answer before its first event.
     await yieldToLoop();
-    const committed = await this.chain.view.load(height);
+    const committed = await this.chain.view.load(height, this.telling);
     if (committed === undefined) throw new RangeError(`block ${height} is missing`);
-    for (const event of blockPublications(this.chain, this.texts, committed)) {
+    const { chain, texts, telling } = this;
+    for (const event of blockPublications(chain, texts, committed, telling)) {
       await this.tell(event, height);
-      await breathe();
+      await breathe(telling);
       if (this.isClosed) return;
     }
   }
@@ -228,17 +232,19 @@ export class SubscriptionHub {
     const isMoment = !Number.isFinite(height);
     let rest: Buffer | undefined;
     for (const group of groups) {
-      const turn = isMoment ? undefined : breathe();
+      const turn = isMoment ? undefined : breathe(this.telling);
       if (turn !== undefined) await turn;
       if (!matchesQuery(group.query, values)) continue;
       if (rest === undefined) {
         const pieces = restPieces(await event.data(), values);
-        rest = isMoment ? Buffer.from([...pieces].join("")) : await bytesInTurn(pieces);
+        rest = isMoment
+          ? Buffer.from([...pieces].join(""))
+          : await bytesInTurn(pieces, this.telling);
       }
       for (const member of group.members) {
         if (member.after < height) this.push(member, rest);
         // Each has bytes of its own, tens of megabytes of a large one.
-        const pause = isMoment ? undefined : breathe();
+        const pause = isMoment ? undefined : breathe(this.telling);
         if (pause !== undefined) await pause;
       }
     }

@@ -2,6 +2,7 @@
  * One call of a batch. What has become large of it goes on when no other call of the batch does: its client
  * gets all answers together, so that they would all be in memory before the first of them is counted.
  */
+import { inheritOwner } from "../../../runtime/process/work-owner.js";
 import { Turns } from "../../../runtime/turns/turns.js";
 import { responseTooLarge, RpcFault } from "./errors.js";
 import { TOO_MANY_LARGE } from "./large-lane.js";
@@ -26,6 +27,7 @@ export class BatchOfCalls {
   addEnding(): AbortController {
     const { signal } = this.context;
     const ending = new AbortController();
+    inheritOwner(ending.signal, [signal]);
     if (signal.aborted) {
       ending.abort(signal.reason);
       return ending;

@@ -3,6 +3,7 @@
  * up the thread that decides blocks for a fifth of a second.
  */
 import { breathe } from "../../../runtime/process/main-thread.js";
+import type { WorkOwner } from "../../../runtime/process/work-owner.js";
 import { hasTooManyValues } from "../json-text.js";
 
 /** How a batch is bounded. */
@@ -73,13 +74,18 @@ function idTextOf(body: Buffer): string {
  * Reads a JSON array of any values; where there are too many, up to the first call. What it takes and
  * refuses is what `JSON.parse` takes and refuses, and each value is read by `parseRequestText`.
  * @param body begins with "[", but for white space
+ * @param owner who sent it
  */
-export async function parseBatchText(body: Buffer, limits: BatchTextLimits): Promise<BatchText> {
-  const places = await placesOf(body, limits);
+export async function parseBatchText(
+  body: Buffer,
+  limits: BatchTextLimits,
+  owner?: WorkOwner,
+): Promise<BatchText> {
+  const places = await placesOf(body, limits, owner);
   if ("fault" in places) return places;
   const entries: unknown[] = [];
   for (const { from, to } of places.list) {
-    await breathe();
+    await breathe(undefined, owner);
     const entry = body.subarray(from, to);
     if (hasTooManyValues(entry)) return { fault: "too large" };
     let request: unknown;
@@ -103,6 +109,7 @@ interface Place {
 async function placesOf(
   body: Buffer,
   limits: BatchTextLimits,
+  owner: WorkOwner | undefined,
 ): Promise<
   | { readonly list: readonly Place[]; readonly isCut: boolean }
   | { readonly fault: "malformed" | "too large" }
@@ -112,7 +119,7 @@ async function placesOf(
   let [depth, from, at, breatheAt] = [1, start, start, start + STEP_BYTES];
   for (; at < body.length && depth > 0; at++) {
     if (at >= breatheAt) {
-      await breathe();
+      await breathe(undefined, owner);
       breatheAt = at + STEP_BYTES;
     }
     const byte = body[at];

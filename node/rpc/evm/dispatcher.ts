@@ -138,7 +138,7 @@ export class Dispatcher {
   private async slicedBatch(body: Buffer, context: RequestContext): Promise<Reply> {
     const { batchEntries: entries, bodyBytes: entryBytes } = this.options.limits;
     const isCall = (entry: unknown) => callId(entry) !== undefined;
-    const batch = await parseBatchText(body, { entries, entryBytes, isCall });
+    const batch = await parseBatchText(body, { entries, entryBytes, isCall }, context.owner);
     if (!("fault" in batch)) return this.batch(batch.entries, context);
     if (batch.fault === "malformed") return [faultText("null", "PARSE_ERROR", "parse error")];
     if (batch.fault === "too many") return refusedBatch([batch.firstCall]);
@@ -164,6 +164,7 @@ export class Dispatcher {
       return answer;
     });
     const reply = new BatchReply(this.room, BATCH_RULES, context);
+    const { owner } = context;
     let isOver = false;
     for (const [index, entry] of entries.entries()) {
       // What a poll gives, nobody is given again: it runs only where there is room for its answer.
@@ -180,7 +181,7 @@ export class Dispatcher {
         const call = new BatchCall(batch);
         reply.add(entry, this.answer(entry, call), call);
       }
-      await breathe();
+      await breathe(undefined, owner);
     }
     await reply.join();
     return reply.finish();

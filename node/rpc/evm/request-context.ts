@@ -1,4 +1,5 @@
 /** What one request (a call or a whole batch) carries while it is answered. */
+import { setOwner, type WorkOwner } from "../../../runtime/process/work-owner.js";
 import { clientOf } from "../../../runtime/turns/client-address.js";
 import { RpcFault } from "./errors.js";
 import { type LargeLane, LargePlace } from "./large-lane.js";
@@ -33,9 +34,15 @@ export class RequestContext implements CallContext {
     return clientOf(this.remoteAddress);
   }
 
+  /** Whose what runs for it without the signal is: that is made for who asks for it. */
+  get owner(): WorkOwner {
+    return { client: this.client };
+  }
+
   get signal(): AbortSignal {
     if (this.controller === undefined) {
       this.controller = new AbortController();
+      setOwner(this.controller.signal, this.owner);
       if (this.gone) this.abort();
       this.timer = setTimeout(() => this.abort(), this.timeoutMs);
     }

@@ -18,6 +18,8 @@ import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import { boundConnections } from "../../../runtime/http/connections/client-connections.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import { setOwner } from "../../../runtime/process/work-owner.js";
+import { clientOf } from "../../../runtime/turns/client-address.js";
 import { readInTurn } from "../../../runtime/turns/resting-lane.js";
 import { answerBytes } from "../cosmos/answers.js";
 import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
@@ -184,6 +186,7 @@ class Calls {
   ): Promise<void> {
     const { queries, log } = this.options;
     const gone = new AbortController();
+    setOwner(gone.signal, { client: clientOf(addressOf(call.getPeer())) });
     call.once("cancelled", () => gone.abort(new DOMException("the client is gone", "AbortError")));
     try {
       if (!this.mayAsk(call.getPeer())) throw new QueryFault("RESOURCE_EXHAUSTED", TOO_OFTEN);

@@ -10,6 +10,8 @@ import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { setOwner } from "../../../runtime/process/work-owner.js";
+import { clientOf } from "../../../runtime/turns/client-address.js";
 import { readInTurn } from "../../../runtime/turns/resting-lane.js";
 import type { ClientMemory } from "../client-memory.js";
 import { statusText } from "../cosmos/abci-answer.js";
@@ -170,6 +172,7 @@ class Rest {
     const { request, response } = exchanged;
     const { queries, log } = this.options;
     const gone = goneOf(response);
+    setOwner(gone, { client: clientOf(request.socket.remoteAddress) });
     const { served } = match;
     try {
       await queries.bounded("rest", gone, async (signal) => {

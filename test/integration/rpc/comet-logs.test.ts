@@ -17,6 +17,7 @@ import { createSdkTransactions } from "../../../node/rpc/comet/sdk-transactions.
 import { txQueries } from "../../../node/rpc/cosmos/modules/tx.js";
 import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { transactionRoutes } from "../../../node/rpc/comet/routes/transaction-routes.js";
+import { OWN_WORK } from "../../../runtime/process/work-owner.js";
 import { ResultTexts } from "../../../node/rpc/comet/json/result-texts.js";
 import type { CometChain } from "../../../node/rpc/comet/ports.js";
 import { searchTransactions } from "../../../node/rpc/comet/search/event-search.js";
@@ -98,7 +99,7 @@ describe("a transaction of thousands of logs", () => {
   });
 
   it("gives others their turns while the results of its block are made", async () => {
-    const turns = await turnsOf(() => new ResultTexts(chain.view).of(HEIGHT));
+    const turns = await turnsOf(() => new ResultTexts(chain.view).of(HEIGHT, OWN_WORK));
     expect(turns).toBeGreaterThan(TURNS_OF_WRITING);
   });
 

@@ -1,7 +1,9 @@
 /** The consensus RPC by hand: encodings of each transport, errors, searches, what it refuses. */
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { once } from "node:events";
 import { connect } from "node:net";
 import { Wallet } from "ethers";
+import { WebSocket } from "ws";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { orderVotes } from "../../../chain/consensus/evidence.js";
 import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
@@ -14,6 +16,7 @@ import {
   searchTransactions,
   transactionValueSteps,
 } from "../../../node/rpc/comet/search/event-search.js";
+import { ResultTexts } from "../../../node/rpc/comet/json/result-texts.js";
 import { parseQuery } from "../../../node/rpc/comet/search/query.js";
 import { eventValues, matchesQuery } from "../../../node/rpc/comet/search/query-match.js";
 import { executedTransaction } from "../../helpers/executed-transaction.js";
@@ -145,6 +148,19 @@ describe("encodings", () => {
     expect((await get("block?height=3")).result).toMatchObject({
       block: { evidence: { evidence: [{ type: "tendermint/DuplicateVoteEvidence" }] } },
     });
+  });
+
+  it("do the work of a request as its client's, over HTTP and over WebSockets", async () => {
+    const of = jest.spyOn(ResultTexts.prototype, "of");
+    await get("block_results?height=3");
+    const socket = new WebSocket(`${chain.url.replace("http", "ws")}/websocket`);
+    await once(socket, "open");
+    socket.send('{"jsonrpc":"2.0","id":1,"method":"block_results","params":{"height":"3"}}');
+    await once(socket, "message");
+    socket.terminate();
+    const owners = of.mock.calls.map(([, owner]) => owner);
+    of.mockRestore();
+    expect(owners).toEqual([{ client: "127.0.0.1" }, { client: "127.0.0.1" }]);
   });
 
   it("serve the genesis whole and in chunks", async () => {

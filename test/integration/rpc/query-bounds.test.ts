@@ -9,11 +9,13 @@ import { startRestServer } from "../../../node/rpc/rest/server.js";
 import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { ownerOf } from "../../../runtime/process/work-owner.js";
 import { createGate, type Gate } from "../../helpers/gate.js";
 import { until } from "../../helpers/until.js";
 import { inVirtualTime } from "../../helpers/virtual-time.js";
 
 const PATH = "/cosmos.bank.v1beta1.Query/Params";
+const URL_PATH = "/cosmos/bank/v1beta1/params";
 const MOST = 256;
 const LISTEN = { host: "127.0.0.1", port: 0 };
 const NOTHING = new Uint8Array(0);
@@ -41,9 +43,8 @@ function slowQueries({ opened }: Gate) {
   return { queries, state, ask };
 }
 
-it("no more of one way run at once, and the other ways have their own places", async () => {
-  const gate = createGate();
-  const { queries, state, ask } = slowQueries(gate);
+/** REST and gRPC over a registry, and a client of the latter. */
+async function serve(queries: QueryRegistry) {
   const log = createLogger({ component: "test", level: "silent" });
   const shared = {
     listen: LISTEN,
@@ -66,6 +67,23 @@ it("no more of one way run at once, and the other ways have their own places", a
     () => server.stop(),
     () => client.close(),
   );
+  return { rest, client };
+}
+
+const same = (bytes: Buffer) => bytes;
+
+function askGrpc(client: grpc.Client): Promise<string> {
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(PATH, same, same, Buffer.alloc(0), (error) =>
+      error === null ? resolve("answered") : reject(error),
+    );
+  });
+}
+
+it("no more of one way run at once, and the other ways have their own places", async () => {
+  const gate = createGate();
+  const { queries, state, ask } = slowQueries(gate);
+  const { rest, client } = await serve(queries);
   const held = Array.from({ length: MOST }, () => ask());
   const late = ask();
   await until(() => state.running === MOST, { timeoutMs: 10_000, what: "as many as there may be" });
@@ -74,16 +92,8 @@ it("no more of one way run at once, and the other ways have their own places", a
     codespace: "sdk",
     log: "rpc error: code = Unavailable desc = too many queries at once, try again: unknown request",
   });
-  const url = `http://127.0.0.1:${rest.address.port}/cosmos/bank/v1beta1/params`;
-  const same = (bytes: Buffer) => bytes;
-  const others = [
-    fetch(url).then(({ status }) => status),
-    new Promise((resolve, reject) => {
-      client.makeUnaryRequest(PATH, same, same, Buffer.alloc(0), (error) =>
-        error === null ? resolve("answered") : reject(error),
-      );
-    }),
-  ];
+  const url = `http://127.0.0.1:${rest.address.port}${URL_PATH}`;
+  const others = [fetch(url).then(({ status }) => status), askGrpc(client)];
   // Before the servers end, which wait for their answers.
   cleanups.push(async () => {
     gate.open();
@@ -93,6 +103,19 @@ it("no more of one way run at once, and the other ways have their own places", a
   gate.open();
   expect(await Promise.all(others)).toEqual([200, "answered"]);
   expect((await Promise.all(held)).map(({ code }) => code)).toEqual(Array(MOST).fill(0));
+});
+
+it("the work of a query is its client's", async () => {
+  const owners: unknown[] = [];
+  const answer = async (_request: unknown, { signal }: { readonly signal: AbortSignal }) => {
+    owners.push(ownerOf(signal));
+    return {};
+  };
+  const queries = new QueryRegistry(types, { [PATH]: answer }, () => 1, 20_000);
+  const { rest, client } = await serve(queries);
+  await fetch(`http://127.0.0.1:${rest.address.port}${URL_PATH}`);
+  await askGrpc(client);
+  expect(owners).toEqual([{ client: "127.0.0.1" }, { client: "127.0.0.1" }]);
 });
 
 it("over abci_query, too, one that takes too long is given up", () =>

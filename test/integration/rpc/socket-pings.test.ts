@@ -16,6 +16,7 @@ import { SocketConnection } from "../../../node/rpc/evm/sockets/socket-connectio
 import { type WebSocketOptions, WebSockets } from "../../../node/rpc/web-sockets.js";
 import { endServer } from "../../../runtime/http/connections/ending.js";
 import { systemClock } from "../../../runtime/process/clock.js";
+import { OWN_WORK } from "../../../runtime/process/work-owner.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
 import { createTestNode } from "../../unit/rpc/evm/fixture.js";
@@ -234,7 +235,7 @@ function serveComet(): void {
   const run = () => node.calls.call({} as never, {} as never, {});
   const routes = new Map([route("eth_call", [], async () => ({ gas: (await run()).outcome }))]);
   const large = new LargeBatches();
-  served = (socket) => new CometConnection(socket, { routes, large, log, memory });
+  served = (socket) => new CometConnection(socket, { routes, large, log, memory, owner: OWN_WORK });
 }
 
 const KINDS: readonly (readonly [string, readonly unknown[], () => void])[] = [

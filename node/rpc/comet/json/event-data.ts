@@ -10,6 +10,7 @@ import type { Vote } from "../../../../chain/consensus/vote.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
 import type { ConsensusMoment } from "../../../consensus/consensus-ports.js";
 import { doBreathing } from "../../../../runtime/process/main-thread.js";
+import { ownerOf } from "../../../../runtime/process/work-owner.js";
 import type { CommittedBlock } from "../../../view/event-bus.js";
 import { blockResult, bytesOf, needOutline } from "../chain-reads.js";
 import {
@@ -47,11 +48,12 @@ export const BLOCK_KINDS: ReadonlySet<string> = new Set([
   "ValidatorSetUpdates",
 ]);
 
-/** Events of a committed height, in CometBFT's order. */
+/** Events of a committed height, in CometBFT's order. @param signal ends the making of what is asked for */
 export function* blockPublications(
   chain: CometChain,
   texts: ResultTexts,
   committed: CommittedBlock,
+  signal?: AbortSignal,
 ): Generator<PublishedEvent> {
   const { height } = committed.block.header;
   const events = blockEvents(committed.journal);
@@ -60,7 +62,7 @@ export function* blockPublications(
   yield {
     kind: "NewBlock",
     values: () => eventValues(events, { "tm.event": "NewBlock" }),
-    data: () => newBlockText(chain, texts, committed),
+    data: () => newBlockText(chain, texts, committed, signal),
   };
   yield plain("NewBlockHeader", () => ({
     header: headerJson(needOutline(chain, height).header),
@@ -77,7 +79,9 @@ export function* blockPublications(
     const value = { height: height.toString(), evidence: evidenceJson(evidence) };
     yield plain("NewEvidence", () => value);
   }
-  for (const executed of executedTransactions(committed)) yield newTransaction(height, executed);
+  for (const executed of executedTransactions(committed)) {
+    yield newTransaction(height, executed, signal);
+  }
   if (updates.length > 0) {
     yield plain("ValidatorSetUpdates", () => ({
       validator_updates: updates.map(({ publicKey, power }) => {
@@ -92,11 +96,12 @@ async function newBlockText(
   chain: CometChain,
   texts: ResultTexts,
   committed: CommittedBlock,
+  signal: AbortSignal | undefined,
 ): Promise<JsonPieces> {
   const { height } = committed.block.header;
-  const results = await texts.of(height);
+  const results = await texts.of(height, ownerOf(signal));
   const updates = validatorUpdates(chain.consensus, height);
-  const block = [...(await blockResult(chain, height)).pieces];
+  const block = [...(await blockResult(chain, height, signal)).pieces];
   const blockEnd = (block.pop() ?? "").toString().slice(0, -1);
   const rest = JSON.stringify({
     events: blockEvents(committed.journal),
@@ -112,14 +117,18 @@ async function newBlockText(
   ]);
 }
 
-function newTransaction(at: Height, executed: ExecutedTransaction): PublishedEvent {
+function newTransaction(
+  at: Height,
+  executed: ExecutedTransaction,
+  signal: AbortSignal | undefined,
+): PublishedEvent {
   return {
     kind: "Tx",
-    values: () => doBreathing(transactionValueSteps(at, executed)),
+    values: () => doBreathing(transactionValueSteps(at, executed), signal),
     data: async () => {
       const { index } = executed;
       const place = JSON.stringify({ height: at.toString(), index, tx: base64(bytesOf(executed)) });
-      const result = await doBreathing(resultTextSteps(executed));
+      const result = await doBreathing(resultTextSteps(executed), signal);
       return new JsonPieces([
         `{"type":"tendermint/event/Tx","value":{"TxResult":${place.slice(0, -1)},"result":`,
         ...result,

@@ -24,11 +24,14 @@ export function piecesOfList(items: readonly JsonPieces[]): (string | Buffer)[] 
 }
 
 /** Pieces as one row of bytes. A text of megabytes is encoded bit by bit, and others have their turns. */
-export async function bytesInTurn(pieces: Iterable<string | Buffer>): Promise<Buffer> {
+export async function bytesInTurn(
+  pieces: Iterable<string | Buffer>,
+  signal: AbortSignal,
+): Promise<Buffer> {
   const bytes: Buffer[] = [];
   for (const piece of pieces) {
     bytes.push(typeof piece === "string" ? Buffer.from(piece) : piece);
-    await breathe();
+    await breathe(signal);
   }
   return Buffer.concat(bytes);
 }

@@ -5,6 +5,7 @@
 import { LRUCache } from "lru-cache";
 import type { Height } from "../../../../chain/hex.js";
 import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
+import { endlessSignal, type WorkOwner } from "../../../../runtime/process/work-owner.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import { executedPages } from "../chain-reads.js";
 import { JsonPieces } from "./json-pieces.js";
@@ -31,11 +32,11 @@ export class ResultTexts {
     });
   }
 
-  /** `txs_results` of a committed block. */
-  of(height: Height): Promise<JsonPieces> | JsonPieces {
+  /** `txs_results` of a committed block. @param owner who asks: whose the making is, if he is the first */
+  of(height: Height, owner: WorkOwner): Promise<JsonPieces> | JsonPieces {
     const known = this.texts.get(height) ?? this.making.get(height);
     if (known !== undefined) return known;
-    const made = this.make(height)
+    const made = this.make(height, endlessSignal(owner))
       .then((done) => {
         this.texts.set(height, done);
         return done;
@@ -45,22 +46,22 @@ export class ResultTexts {
     return made;
   }
 
-  private async make(height: Height): Promise<JsonPieces> {
+  private async make(height: Height, signal: AbortSignal): Promise<JsonPieces> {
     const pieces: Buffer[] = [Buffer.from("[")];
     let isFirst = true;
     for (const executed of executedPages(this.view, height)) {
       if (executed === undefined) {
-        await breathe();
+        await breathe(signal);
         continue;
       }
       for (let start = 0; start < executed.length; start += RESULTS_AT_ONCE) {
         const texts: string[] = [];
         for (const one of executed.slice(start, start + RESULTS_AT_ONCE)) {
-          texts.push((await doBreathing(resultTextSteps(one))).join(""));
+          texts.push((await doBreathing(resultTextSteps(one), signal)).join(""));
         }
         pieces.push(Buffer.from(`${isFirst ? "" : ","}${texts.join(",")}`));
         isFirst = false;
-        await breathe();
+        await breathe(signal);
       }
     }
     pieces.push(Buffer.from("]"));

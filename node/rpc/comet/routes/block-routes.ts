@@ -2,6 +2,7 @@
 import type { BlockOutline } from "../../../../chain/block.js";
 import { blockEvents } from "../../../../chain/abci-event.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
+import { ownerOf } from "../../../../runtime/process/work-owner.js";
 import type { Arguments } from "../arguments.js";
 import {
   assertResults,
@@ -63,7 +64,9 @@ export function blockRoutes(
       return { header: headerJson(needOutline(chain, height).header) };
     }),
     route("commit", ["height"], (values) => commit(chain, stored(values))),
-    route("block_results", ["height"], (values) => blockResults(chain, texts, stored(values))),
+    route("block_results", ["height"], (values, { signal }) =>
+      blockResults(chain, texts, { height: stored(values), signal }),
+    ),
     route("validators", ["height", "page", "per_page"], (values) =>
       validators(chain, known(values), values),
     ),
@@ -126,11 +129,11 @@ function commit(chain: CometChain, height: Height) {
 async function blockResults(
   chain: CometChain,
   texts: ResultTexts,
-  height: Height,
+  { height, signal }: { readonly height: Height; readonly signal: AbortSignal },
 ): Promise<JsonPieces> {
   assertResults(chain, height);
   const { hash } = committedOutline(chain, height);
-  const results = await texts.of(height);
+  const results = await texts.of(height, ownerOf(signal));
   const rest = JSON.stringify({
     finalize_block_events: blockEvents(chain.view.blockChanges(height)),
     validator_updates: validatorUpdates(chain.consensus, height).map(validatorUpdateJson),

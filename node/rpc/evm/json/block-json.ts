@@ -9,6 +9,7 @@ import type { PlacedClaimMove } from "../../../../chain/staking/claims.js";
 import { errorCode } from "../../../../chain/errors.js";
 import type { Hash32, Height } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
+import { endlessSignal, ownerOf, type WorkOwner } from "../../../../runtime/process/work-owner.js";
 import type { BlockClaims } from "../../../modules/reads/block-claims.js";
 import type { BlockPage } from "../../../view/block-pages.js";
 import type { ChainView } from "../../../view/chain-view.js";
@@ -88,11 +89,15 @@ const LOG_SHARE = 0.25;
 /** Texts that are remembered as too large: a key and a number each. */
 const MAX_EXCEEDED = 1_000;
 
-/** What is being made goes on: who has given it up asks again, and finds it. */
-const NEVER = new AbortController().signal;
-
 /** Memory that an entry takes beside its bytes. */
 const ENTRY_BYTES = 200;
+
+/** What the making of a text waits for. */
+interface MakingTurns {
+  /** Waits for a place among large texts. @returns gives it back */
+  readonly enter: () => Promise<() => void>;
+  readonly signal: AbortSignal;
+}
 
 /** A text that is on its way, and who waits for it. */
 interface Making {
@@ -167,7 +172,9 @@ export class BlockJson {
       variant === "journal"
         ? askers.enterAnyway(this.journalLane)
         : askers.enter(this.lane, forget);
-    const made = this.make(text, maxBytes, enter)
+    // What is being made goes on: who has given it up asks again, and finds it.
+    const signal = endlessSignal(ownerOfText(variant, asker));
+    const made = this.make(text, maxBytes, { enter, signal })
       .then((answer) => {
         if (answer !== undefined) this.buffers.set(key, answer);
         return answer;
@@ -185,7 +192,7 @@ export class BlockJson {
   private async make(
     { height, variant }: AskedText,
     maxBytes: number,
-    enter: () => Promise<() => void>,
+    { enter, signal }: MakingTurns,
   ): Promise<RawJson | undefined> {
     const outline = this.view.outline(height);
     if (outline === undefined) return undefined;
@@ -208,11 +215,12 @@ export class BlockJson {
         if (claims !== undefined) notePage(claims, page);
         for (const text of texts.page(outline, page)) {
           if (text !== undefined) add(text);
-          await breathe();
+          await breathe(signal);
         }
       }
-      const cosmosTexts = variant === "journal" ? await this.cosmosTexts(claims, outline) : [];
-      const moves = claims === undefined ? undefined : await this.claimsOf(claims, height);
+      const cosmosTexts =
+        variant === "journal" ? await this.cosmosTexts(claims, outline, signal) : [];
+      const moves = claims === undefined ? undefined : await this.claimsOf(claims, height, signal);
       const own = {
         cosmosTexts,
         claims: moves,
@@ -229,9 +237,10 @@ export class BlockJson {
   private async cosmosTexts(
     claims: BlockClaims | undefined,
     { header: { height }, transactionCount }: BlockOutline,
+    signal: AbortSignal,
   ): Promise<readonly string[]> {
     const cosmosTexts: string[] = [];
-    for await (const mined of cosmosOf(this.view, height)) {
+    for await (const mined of cosmosOf(this.view, height, signal)) {
       const index = transactionCount + cosmosTexts.length;
       const { code, events } = mined.result;
       claims?.note(index, mined.changes, code === 0 ? events : undefined);
@@ -241,16 +250,25 @@ export class BlockJson {
   }
 
   /** The journal of a block is there longer than the state before it. */
-  private async claimsOf(claims: BlockClaims, height: Height): Promise<JournaledClaims> {
+  private async claimsOf(
+    claims: BlockClaims,
+    height: Height,
+    signal: AbortSignal,
+  ): Promise<JournaledClaims> {
     const { blockChanges, moduleEvents } = this.view.blockChanges(height);
     claims.note(undefined, blockChanges, moduleEvents);
     try {
-      return await claims.changes(NEVER);
+      return await claims.changes(signal);
     } catch (error) {
       if (errorCode(error) === "HISTORY_PRUNED") return null;
       throw error;
     }
   }
+}
+
+/** Whose the making of a text is: journals come before what clients look at (see `journalLane`). */
+function ownerOfText(variant: Variant, { client, signal }: Asker): WorkOwner {
+  return variant === "journal" ? { client, isOwn: true } : ownerOf(signal);
 }
 
 function notePage(claims: BlockClaims, page: BlockPage): void {

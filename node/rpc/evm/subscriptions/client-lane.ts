@@ -8,6 +8,7 @@ import { type BlockOutline, isEvm } from "../../../../chain/block.js";
 import { errorCode } from "../../../../chain/errors.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
+import type { WorkOwner } from "../../../../runtime/process/work-owner.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import {
@@ -70,6 +71,8 @@ export interface LanePorts {
   readonly json: Pick<BlockJson, "receipts">;
   /** For what is large and made for one client, of all clients. */
   readonly large: LargeLane;
+  /** Whose the lane's work is; that of a subscription is its own signal's. */
+  readonly owner: WorkOwner;
   readonly newest: () => LiveBlock<Subscription> | undefined;
   readonly onEnd: (subscription: Subscription) => void;
 }
@@ -155,7 +158,7 @@ export class ClientLane {
   private async run(): Promise<void> {
     this.isRunning = true;
     for (;;) {
-      await breathe();
+      await breathe(undefined, this.ports.owner);
       // No await from the look that finds nothing to the end: what comes then wakes it again.
       const [moment] = this.moments;
       const subscription = moment === undefined ? this.firstDue() : undefined;

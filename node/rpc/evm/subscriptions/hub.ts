@@ -6,6 +6,7 @@
  */
 import type { Height, Hex } from "../../../../chain/hex.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
+import { setOwner, type WorkOwner } from "../../../../runtime/process/work-owner.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { CommittedBlock, EventBus } from "../../../view/event-bus.js";
 import type { BlockJson } from "../json/block-json.js";
@@ -94,7 +95,8 @@ export class SubscriptionHub {
     const { view } = this.ports;
     const last = topic.kind === "logs" ? lastHeight(view, topic.filter) : Number.MAX_SAFE_INTEGER;
     const next = this.firstHeight(topic, from);
-    const lane = this.laneOf(subscriber);
+    const owner = { client, isOwn: true };
+    const lane = this.laneOf(subscriber, owner);
     if (lane.size >= this.ports.limits.subscriptionsPerConnection) {
       throw new RpcFault("LIMIT_EXCEEDED", "too many subscriptions");
     }
@@ -103,6 +105,7 @@ export class SubscriptionHub {
       '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":' +
       `"${id}","result":`;
     const ending = new AbortController();
+    setOwner(ending.signal, owner);
     const { height: lastPast } = view.head();
     const span = { next, given: 0, last, lastPast };
     const giveRoom =
@@ -129,7 +132,7 @@ export class SubscriptionHub {
     return from.height;
   }
 
-  private laneOf(subscriber: Subscriber): ClientLane {
+  private laneOf(subscriber: Subscriber, owner: WorkOwner): ClientLane {
     const known = this.lanes.get(subscriber);
     if (known !== undefined) return known;
     const { view, json, log } = this.ports;
@@ -138,6 +141,7 @@ export class SubscriptionHub {
       log,
       json,
       large: this.large,
+      owner,
       newest: () => this.newest,
       onEnd: (subscription) => this.ended(subscription),
     });

@@ -2,6 +2,7 @@
 import type { Height } from "../../../../chain/hex.js";
 import type { Log } from "../../../../chain/receipt.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
+import { OWN_WORK } from "../../../../runtime/process/work-owner.js";
 import { placedReceipt } from "../../../view/block-pages.js";
 import type { CommittedBlock } from "../../../view/event-bus.js";
 import { headerJson, logJson, type MinedReceipt, placeOf } from "../../../view/evm-json.js";
@@ -73,7 +74,7 @@ async function liveLogs({ block, receipts }: CommittedBlock): Promise<readonly L
       let text: string | undefined;
       logs.push({ log, text: () => (text ??= logJson(log, { ...at, place })) });
       // Nobody's client may end what all others wait for: no signal.
-      await breathe();
+      await breathe(undefined, OWN_WORK);
     }
   }
   return logs;

@@ -11,6 +11,7 @@ import { CometConnection } from "../../../../node/rpc/comet/socket-connection.js
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { LazySignal } from "../../../../runtime/process/lazy-signal.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
+import { OWN_WORK } from "../../../../runtime/process/work-owner.js";
 import { until } from "../../../helpers/until.js";
 
 const quiet = createLogger({ component: "test", level: "silent" });
@@ -106,7 +107,13 @@ it("ends a connection with a request that cannot be answered, and counts nothing
   });
   const memory = createClientMemory(systemClock);
   const routes = new Map([route("broken", [], broken)]);
-  const options = { routes, large: new LargeBatches(), log: brokenLog().log, memory };
+  const options = {
+    routes,
+    large: new LargeBatches(),
+    log: brokenLog().log,
+    memory,
+    owner: OWN_WORK,
+  };
   const connection = new CometConnection(socket as unknown as WebSocket, options);
   socket.emit("message", Buffer.from('{"jsonrpc":"2.0","id":1,"method":"broken"}'));
   await until(() => close.mock.calls.length > 0, WAIT);
