@@ -14,7 +14,8 @@ import type { Hash32 } from "../../../chain/hex.js";
 import { AppError, errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
-import { createWakeup, sleep } from "../../../runtime/process/task.js";
+import { createWakeup, joinSignals, sleep } from "../../../runtime/process/task.js";
+import { OWN_WORK } from "../../../runtime/process/work-owner.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
 import type { NetworkPool, PoolErrorCode } from "../../mempool/pool-port.js";
 import type { Verdict } from "./gossip.js";
@@ -164,6 +165,7 @@ export class TransactionGossip {
   private againDueMs: number;
   /** How many of those that are to be told again have been, in this round. */
   private againCount = 0;
+  private isTellingAgain = false;
 
   constructor(private readonly ports: TransactionGossipPorts) {
     this.submissions = new PeerSubmissions(ports.pool, ports.clock);
@@ -281,13 +283,20 @@ export class TransactionGossip {
   }
 
   /** Sends out batches until the signal fires. */
-  async run(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await this.wakeup.wait({ signal, timeoutMs: this.restMs() });
-      await sleep(BATCH_MS, { signal });
-      this.flushAll();
-      this.greetNewcomers();
-      await this.tellAgain(signal);
+  async run(outer: AbortSignal): Promise<void> {
+    const joined = joinSignals([outer]);
+    const { signal } = joined;
+    try {
+      for (;;) {
+        await this.wakeup.wait({ signal, timeoutMs: this.restMs() });
+        await sleep(BATCH_MS, { signal });
+        this.flushAll();
+        this.greetNewcomers();
+        // Beside the batches: it looks through the whole pool, a slice at a time. Its fault ends them, too.
+        this.tellAgain(signal).catch((error: unknown) => joined.abort(error));
+      }
+    } finally {
+      joined.abort();
     }
   }
 
@@ -299,14 +308,26 @@ export class TransactionGossip {
 
   /** Publishes once more what clients sent here and no block holds, as far as it is due. */
   private async tellAgain(signal: AbortSignal): Promise<void> {
-    const { clock, pool } = this.ports;
+    const { clock } = this.ports;
     if (clock.monotonicMs() < this.againDueMs) return;
     this.againDueMs = clock.monotonicMs() + AGAIN_INTERVAL_MS;
+    // The round that is under way takes the place of this one.
+    if (this.isTellingAgain) return;
+    this.isTellingAgain = true;
+    try {
+      await this.tellNextPart(signal);
+    } finally {
+      this.isTellingAgain = false;
+    }
+  }
+
+  private async tellNextPart(signal: AbortSignal): Promise<void> {
+    const { clock, pool } = this.ports;
     const from = this.againCount;
     let [count, sizeBytes] = [0, 0];
     this.againCount = 0;
     for (const { tx } of pool.promised(clock.monotonicMs() - AGAIN_INTERVAL_MS)) {
-      const pause = breathe(signal);
+      const pause = breathe(signal, OWN_WORK);
       if (pause !== undefined) await pause;
       if (count++ < from) continue;
       if (sizeBytes >= AGAIN_BYTES) {

@@ -26,6 +26,7 @@ let published: (readonly Uint8Array[])[];
 let reports: string[];
 let pool: FakePool;
 let gossip: TransactionGossip;
+let running: Promise<void>;
 let stopping: AbortController;
 let clock: TestClock;
 
@@ -50,7 +51,8 @@ beforeEach(() => {
   });
   pool.onAdmitted = (transactions) => gossip.onAdmitted(transactions);
   stopping = new AbortController();
-  gossip.run(stopping.signal).catch(() => undefined);
+  running = gossip.run(stopping.signal);
+  running.catch(() => undefined);
 });
 
 afterEach(() => stopping.abort(new Error("test over")));
@@ -206,6 +208,36 @@ describe("gossip of transactions", () => {
     const all = Array.from({ length: 1_200 }, (_, index) => index);
     expect(rounds.slice(0, 3).flat()).toEqual(all);
     for (const batch of published) expect(encodeTransactions(batch).length).toBeLessThan(70_000);
+  });
+
+  it("sends what comes in while it looks through what is to be told again", async () => {
+    pool.promises = [Buffer.from([0x0a])];
+    const again = [...pool.promised(0)];
+    // In a batch of another kind, and so slowly that it would take minutes.
+    pool.promised = function* endless() {
+      while (!stopping.signal.aborted) {
+        const endMs = performance.now() + 1;
+        while (performance.now() < endMs);
+        yield* again;
+      }
+    };
+    clock.timeMs += 90_000;
+    await pool.submit([raw("wake")]);
+    await until(() => published.flat().length === 1, { timeoutMs: 5_000 });
+    await pool.submit([raw("fresh")]);
+    await until(() => published.flat().some((one) => raw("fresh").equals(one)), {
+      timeoutMs: 5_000,
+    });
+  });
+
+  it("ends with the fault of what is told again", async () => {
+    const fault = new Error("the pool cannot be read");
+    pool.promised = () => {
+      throw fault;
+    };
+    clock.timeMs += 90_000;
+    await pool.submit([raw("wake")]);
+    await expect(running).rejects.toBe(fault);
   });
 
   it("greets as many newcomers as there is time for, and looks no further than it has to", async () => {
