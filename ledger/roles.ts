@@ -380,8 +380,8 @@ const RIGHTS_BEFORE = [
 ];
 
 /**
- * What gives each service's role the rights to its writes, to reading what is not hidden, and to nothing else.
- * What several may is one statement: each writes anew what a table, or each of its columns, is open to.
+ * What gives each service's role the rights to its writes, to reading what is not hidden, and to nothing
+ * else. What several may is one statement: each writes anew what a table, or each of its columns, is open to.
  * @param options.former services whose roles were there before
  */
 function rightsOf(
