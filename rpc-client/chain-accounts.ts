@@ -15,26 +15,21 @@ const MAX_DELAY_MS = 5_000;
 
 /** What is known of them. */
 export class KnownAccounts {
-  #told: ChainAccounts | undefined;
-  #hasAnswered = false;
+  #current = USUAL_ACCOUNTS;
+  #isTold = false;
 
   constructor(private readonly node: Pick<EvmClient, "chainAccounts">) {}
 
   /** As the node told them; before that, and of a node that tells none, the usual ones. */
   get current(): ChainAccounts {
-    return this.#told ?? USUAL_ACCOUNTS;
-  }
-
-  /** The same for who tells others: undefined where the node has not told any. */
-  get told(): ChainAccounts | undefined {
-    return this.#told;
+    return this.#current;
   }
 
   /** Asks the node, once in a life. Throws as its calls do. */
   async ask(options: RpcOptions): Promise<void> {
-    if (this.#hasAnswered) return;
-    this.#told = await this.node.chainAccounts(options);
-    this.#hasAnswered = true;
+    if (this.#isTold) return;
+    this.#current = (await this.node.chainAccounts(options)) ?? USUAL_ACCOUNTS;
+    this.#isTold = true;
   }
 
   /** Asks until the node has answered, or the signal fires. */

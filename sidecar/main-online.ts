@@ -71,7 +71,7 @@ runProcess({
         minimumGasPriceAtoken: config.construction["minimum-gas-price-atoken"],
       },
       maxBlockAgeMs: config.node["max-block-age-ms"],
-      chainAccounts: () => accounts.told,
+      chainAccounts: () => accounts.current,
       clock: systemClock,
       log,
       metrics,

@@ -37,7 +37,7 @@ export function createOfflineServer(
     log,
     metrics,
     dataRoutes: [
-      ...networkRoutes(network, () => undefined),
+      ...networkRoutes(network),
       ...unavailable(ONLINE_DATA_PATHS, "UNAVAILABLE_OFFLINE"),
     ],
     constructionRoutes: [

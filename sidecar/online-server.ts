@@ -36,8 +36,8 @@ export interface OnlineServerOptions
   /** Followed by whoever made it. */
   readonly index: ChainIndex;
   readonly feePolicy: FeePolicy;
-  /** As the chain's genesis names them; undefined while the node has not told them. */
-  readonly chainAccounts: () => ChainAccounts | undefined;
+  /** As the chain's genesis names them; absent: the usual ones. */
+  readonly chainAccounts?: () => ChainAccounts;
   /** Oldest newest block with which the server still calls itself ready. */
   readonly maxBlockAgeMs: number;
   readonly clock: Clock;

@@ -1,6 +1,6 @@
-/** /network/list and /network/options: both servers answer them, as they need no node. */
+/** /network/list and /network/options: known without a node, so both servers answer them. */
 import { KIT_VERSION } from "../../chain/version.js";
-import type { ChainAccounts } from "../../chain/chain-accounts.js";
+import { type ChainAccounts, USUAL_ACCOUNTS } from "../../chain/chain-accounts.js";
 import type { Network } from "../../chain/networks.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { toRoute } from "../rosetta/endpoint.js";
@@ -16,13 +16,9 @@ import { CALL_METHODS } from "./call-methods.js";
 
 /**
  * Both routes for one network.
- * @param accounts as the chain's genesis names them; undefined while no node has told them, and then nothing
- * is said of them: a genesis may name others than the usual ones
+ * @param accounts as the chain's genesis names them, where there is a node to tell them
  */
-export function networkRoutes(
-  network: Network,
-  accounts: () => ChainAccounts | undefined,
-): HttpRoute[] {
+export function networkRoutes(network: Network, accounts = () => USUAL_ACCOUNTS): HttpRoute[] {
   return [
     {
       method: "post",
@@ -44,7 +40,7 @@ export function networkRoutes(
 }
 
 /** Reply of /network/options: what an integrator's asserter snapshots. */
-function networkOptions(network: Network, accounts: ChainAccounts | undefined) {
+function networkOptions(network: Network, accounts: ChainAccounts) {
   return {
     version: {
       rosetta_version: ROSETTA_VERSION,
@@ -53,7 +49,7 @@ function networkOptions(network: Network, accounts: ChainAccounts | undefined) {
       metadata: {
         evm_chain_id: network.evmChainId.toString(),
         cosmos_chain_id: network.cosmosChainId,
-        ...(accounts === undefined ? {} : { system_accounts: systemAccounts(accounts) }),
+        system_accounts: systemAccounts(accounts),
       },
     },
     allow: {

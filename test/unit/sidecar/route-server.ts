@@ -74,7 +74,7 @@ export function routeServer(
     log: createLogger({ component: "test", level: "silent" }),
     metrics: createMetrics({ processMetrics: false }),
     dataRoutes: [
-      ...networkRoutes(network, () => undefined),
+      ...networkRoutes(network),
       ...mempoolRoutes({ network, registry, client, assertCurrent }),
       ...callRoutes({
         network,

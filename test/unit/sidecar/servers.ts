@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import request from "supertest";
-import type { ChainAccounts } from "../../../chain/chain-accounts.js";
 import { NETWORKS } from "../../../chain/networks.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import {
@@ -61,8 +60,6 @@ export interface OnlineOptions {
   readonly folder?: string;
   /** Another node for what clients ask. */
   readonly strangersUrl?: string;
-  /** What the node has told of the chain's own accounts; nothing by default. */
-  readonly chainAccounts?: () => ChainAccounts | undefined;
   /** Lines of the log, warnings and above; none is kept otherwise. */
   readonly logLines?: string[];
 }
@@ -121,7 +118,6 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
       index,
       feePolicy: { gasMarginPercent: 20, minimumGasPriceAtoken: 1n },
       maxBlockAgeMs: 60_000,
-      chainAccounts: options.chainAccounts ?? (() => undefined),
     });
   let server: HttpServer | undefined;
   let closing: Promise<void> | undefined;

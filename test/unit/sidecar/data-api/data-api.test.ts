@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
-import { parseAddress } from "../../../../chain/address.js";
-import { type ChainAccounts, USUAL_ACCOUNTS } from "../../../../chain/chain-accounts.js";
 import {
   ALICE,
   balanceAt,
@@ -375,23 +373,6 @@ describe("/network", () => {
         oldest_block_identifier: identifier(oldest),
       });
     }
-  });
-
-  it("tells the accounts that the chain's genesis names, once the node has told them", async () => {
-    const { node } = shared;
-    let told: ChainAccounts | undefined;
-    const online = onlineServer(node.url, { chainAccounts: () => told });
-    opened.push({ node, online });
-    const metadata = async () =>
-      (await call(online.server, "/network/options")).body.version.metadata;
-    expect(await metadata()).toEqual({ evm_chain_id: "6940", cosmos_chain_id: "chain_6940-1" });
-    told = { ...USUAL_ACCOUNTS, treasury: parseAddress(`0x${"7e".repeat(20)}`) };
-    expect((await metadata()).system_accounts).toEqual({
-      fee_collector: getAddress(USUAL_ACCOUNTS.feeCollector),
-      treasury: getAddress(told.treasury),
-      validators_pool: getAddress(USUAL_ACCOUNTS.validatorsPool),
-      development_fund: getAddress(USUAL_ACCOUNTS.developmentFund),
-    });
   });
 
   it("refuses other networks, shards, empty names and none", async () => {

@@ -101,7 +101,7 @@ function serverOver(
     metrics: createMetrics({ processMetrics: false }),
     readiness: () => ({ ready: true }),
     dataRoutes: [
-      ...networkRoutes(network, () => undefined),
+      ...networkRoutes(network),
       ...eventRoutes(ports),
       ...searchRoutes({ ...ports, registry: TOKENS, search: createTransactionSearch(store) }),
       ...unavailable(pathsBut("data", SERVED), "NOT_AVAILABLE"),

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "@jest/globals";
+import { getAddress } from "ethers";
+import { SYSTEM_ADDRESSES } from "../../../../chain/networks.js";
 import { NodeFault } from "../../../../rpc-client/errors.js";
 import {
   BLOCK_MISSING_NUMBERS,
@@ -110,10 +112,15 @@ describe("the error table", () => {
     expect(new Set(allow.operation_types).size).toBe(allow.operation_types.length);
     expect(allow.balance_exemptions).toEqual([]);
     expect(version.rosetta_version).toBe("1.5.1");
-    // No accounts: the chain's genesis, which may name others than usual, is not known offline.
     expect(version.metadata).toEqual({
       evm_chain_id: "6940",
       cosmos_chain_id: "chain_6940-1",
+      system_accounts: {
+        fee_collector: getAddress(SYSTEM_ADDRESSES.feeCollector),
+        treasury: getAddress(SYSTEM_ADDRESSES.treasury),
+        validators_pool: getAddress(SYSTEM_ADDRESSES.validatorsPool),
+        development_fund: getAddress(SYSTEM_ADDRESSES.developmentFund),
+      },
     });
   });
 
