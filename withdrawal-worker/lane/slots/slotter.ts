@@ -27,9 +27,9 @@ import { heldHere, postponeOrLeave, withoutLeft } from "./other-payers.js";
 import { LONGEST_WAIT_DELAYS, postpone, storeEach } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
 import { shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
+import { type Judgement, judgeTokens } from "./token-refusals.js";
 import type { Waiting } from "./waiting.js";
 import type { PaymentEstimate } from "../wallet-node.js";
-import type { EstimateMeaning } from "../../withdrawal-state.js";
 
 /** Characters of a destination's refusal that are kept; contracts choose these texts. */
 const MAX_REASON_CHARACTERS = 200;
@@ -294,14 +294,21 @@ async function sortRequests(
   );
   const isRefused = meanings.some((meaning) => meaning?.kind === "refused-by-destination");
   const certain = isRefused ? await readCertain(context, round) : undefined;
-  asked.forEach(({ request }, index) => {
-    const meaning = meanings[index];
+  const areShort = asked.map(
+    ({ request }) => certain !== undefined && !coversAll(certain, request, { price, ceiling }),
+  );
+  const refused = asked.flatMap(({ payment }, index) =>
+    meanings[index]?.kind === "refused-by-destination" && areShort[index] !== true ? [payment] : [],
+  );
+  const judged = await judgeTokens(context, round, refused);
+  asked.forEach(({ request, payment }, index) => {
+    const meaning = judged.has(payment) ? judged.get(payment) : meanings[index];
     if (meaning === undefined) {
       const reason = "waits: there was no time to estimate it";
       sorted.waiting.push({ id: request.id, reason });
       return;
     }
-    const isShort = certain !== undefined && !coversAll(certain, request, { price, ceiling });
+    const isShort = areShort[index] === true;
     sortOne(context, round, { request, meaning, price, isShort, sorted });
   });
   return sorted;
@@ -348,7 +355,7 @@ function sortOne(
   round: Round,
   entry: {
     readonly request: QueuedWithdrawal;
-    readonly meaning: EstimateMeaning;
+    readonly meaning: Judgement;
     readonly price: bigint;
     /** By the time of the estimate the wallet may have had too little for it, or for the gas it may take. */
     readonly isShort: boolean;
@@ -364,6 +371,11 @@ function sortOne(
       // With more than the wallet had then the destination might not refuse.
       if (isShort) sorted.waiting.push({ id, reason: UNCOVERED });
       else sorted.failing.push({ id, reason });
+      return;
+    }
+    case "refused-by-token": {
+      const reason = `waits: the token refuses: ${shorten(meaning.reason, MAX_REASON_CHARACTERS)}`;
+      sorted.waiting.push({ id, reason, isHere: true });
       return;
     }
     case "no-funds":

@@ -8,7 +8,7 @@ export interface Waiting {
   readonly reason: string;
   /** Its estimate was asked for and not answered. */
   readonly isUnanswered?: boolean;
-  /** The reason is this home's or its node's: another wallet may pay it now. */
+  /** The reason is this wallet's, its home's or its node's: another wallet may pay it now. */
   readonly isHere?: boolean;
 }
 

@@ -1,0 +1,54 @@
+/** Whether a token refuses a destination, or this wallet whomever it pays. */
+import type { LaneContext, Round } from "../lane-context.js";
+import type { PaymentEstimate } from "../wallet-node.js";
+import type { EstimateMeaning } from "../../withdrawal-state.js";
+
+/**
+ * What is made of an estimate. The token may be paused or have the wallet blacklisted, which passes, or does
+ * not keep another wallet from paying.
+ */
+export type Judgement =
+  | EstimateMeaning
+  | { readonly kind: "refused-by-token"; readonly reason: string };
+
+/**
+ * Asks whether the wallet could transfer as much to itself: no destination has a part in that. Each amount of
+ * a token is one question, all in one exchange, within the time of one call of estimates; coins are not
+ * asked about.
+ * @param refused payments that the wallet covers, whose estimates were refused
+ * @returns for those whose destination is not known to be the cause, what is said instead; undefined where
+ * there was no time
+ */
+export async function judgeTokens(
+  { node, signer, settings }: LaneContext,
+  { view, signal }: Round,
+  refused: readonly PaymentEstimate[],
+): Promise<ReadonlyMap<PaymentEstimate, Judgement | undefined>> {
+  const alike = new Map<string, { toItself: PaymentEstimate; payments: PaymentEstimate[] }>();
+  for (const payment of refused) {
+    const { to, transfer } = payment;
+    if (transfer === undefined) continue;
+    const key = `${to} ${transfer.amountUnits}`;
+    const known = alike.get(key);
+    const toItself = { ...payment, transfer: { ...transfer, to: signer.address } };
+    if (known === undefined) alike.set(key, { toItself, payments: [payment] });
+    else known.payments.push(payment);
+  }
+  const groups = [...alike.values()];
+  if (groups.length === 0) return new Map();
+  const questions = groups.map(({ toItself }) => toItself);
+  const options = { signal, at: view.height, perCall: settings.batchSize };
+  const meanings = await node.estimate(signer.address, questions, options);
+  return new Map(
+    groups.flatMap(({ payments }, index) => {
+      const meaning = meanings[index];
+      if (meaning?.kind === "payable") return [];
+      return payments.map((payment) => [payment, ofToken(meaning)] as const);
+    }),
+  );
+}
+
+function ofToken(meaning: EstimateMeaning | undefined): Judgement | undefined {
+  if (meaning?.kind !== "refused-by-destination") return meaning;
+  return { kind: "refused-by-token", reason: meaning.reason };
+}
