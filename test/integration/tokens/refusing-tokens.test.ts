@@ -11,6 +11,7 @@ import {
   type Withdrawal,
 } from "../../../ledger/withdrawals/withdrawals.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
+import { MAX_LEASE_MS } from "../../../ledger/lease.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
@@ -87,7 +88,9 @@ const mood = (one: bigint | Address) =>
   bench.mine([callOf("MoodyToken", "setMood", [BigInt(one)])]);
 
 /** A lane of the bench's ledger and chain; each of a wallet has the same lease. */
-function laneOf(privateKey: Uint8Array, settings: Partial<LaneSettings> = {}): Lane {
+function laneOf(privateKey: Uint8Array, given: Partial<LaneSettings> = {}): Lane {
+  // Nothing keeps its place for others for long.
+  const settings = { scanIntervalMs: 1, ...given };
   const context = house.context(settings, PATIENCE_MS, privateKey);
   const wallet = privateKeyToAddress(privateKey);
   const node = createPatientNode(bench.rpc, { chainId: 6940n, genesisHash: genesisHash() });
@@ -149,6 +152,9 @@ async function mineSent(): Promise<void> {
   await bench.caughtUp();
 }
 
+/** Lets the second wallet be one that pays, and pay nothing. */
+const standBy = () => laneOf(SECOND_KEY, { leaseMs: MAX_LEASE_MS }).runRound(signal);
+
 async function settles(lane: Lane, withdrawal: Withdrawal): Promise<Withdrawal> {
   await until(
     async () => {
@@ -164,13 +170,24 @@ async function settles(lane: Lane, withdrawal: Withdrawal): Promise<Withdrawal> 
 }
 
 describe("a token that refuses", () => {
-  it("everybody makes payouts wait, which are paid once it goes on", async () => {
+  it("everybody fails payouts that no other wallet may pay", async () => {
+    await mood(WALLET);
+    const refused = await accept(30n);
+    await laneOf(WALLET_KEY).runRound(signal);
+    expect(await read(refused)).toMatchObject({
+      status: "failed",
+      reason: "the token refuses: execution reverted: account is blacklisted",
+    });
+  });
+
+  it("everybody makes payouts wait where there are other wallets, until it goes on", async () => {
     // By an answer, and by reverting, as one that has the payer blacklisted.
     for (const [how, words] of [
       [1n, "the token answers that it does not transfer"],
       [WALLET, "execution reverted: account is blacklisted"],
     ] as const) {
       await mood(how);
+      await standBy();
       const lane = laneOf(WALLET_KEY);
       const waiting = await accept(30n);
       for (let round = 0; round < 3; round += 1) {
@@ -194,6 +211,7 @@ describe("a token that refuses", () => {
     await lane.runRound(signal);
     expect(asked).toEqual([[passing.destination]]);
     await mood(WALLET);
+    await standBy();
     const refused = [await accept(10n), await accept(10n), await accept(11n)];
     asked = [];
     await lane.runRound(signal);
@@ -233,7 +251,7 @@ describe("a token that refuses", () => {
   it("one hot wallet leaves its payouts to another one", async () => {
     await mood(WALLET);
     const first = laneOf(WALLET_KEY, { retryDelayMs: 3_600_000, scanIntervalMs: 3_600_000 });
-    const second = laneOf(SECOND_KEY);
+    const second = laneOf(SECOND_KEY, { scanIntervalMs: 1_000 });
     for (const lane of [first, second]) await lane.runRound(signal);
     const waiting = await accept(30n);
     await first.runRound(signal);

@@ -388,6 +388,16 @@ describe("withdrawals of tokens", () => {
     expect((await read(second)).status).toBe("settled");
   });
 
+  it("fail without a nonce where the token answers that it does not transfer", async () => {
+    await bench.mine([callOf("MoodyToken", "setMood", [1n])]);
+    const refused = await accept("MOODY", 100n);
+    await rounds(2);
+    const found = await read(refused);
+    expect(found).toMatchObject({ status: "failed", nonce: undefined });
+    expect(found.reason).toContain("does not transfer");
+    expect(await balanceOf("alice", "MOODY")).toMatchObject({ availableUnits: 1_000n });
+  });
+
   it("freeze for a person where the token says yes and moves nothing, and are never paid again", async () => {
     await bench.mine([callOf("MoodyToken", "setMood", [2n])]);
     const silent = await accept("MOODY", 100n);

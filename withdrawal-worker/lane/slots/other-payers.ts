@@ -32,7 +32,7 @@ export async function heldHere(
   held: TakenSlots["held"],
 ): Promise<readonly Waiting[]> {
   if (!held.some(({ isOfWallet }) => isOfWallet)) return held;
-  if ((await readOthers(context)).length === 0) return held;
+  if (!(await hasOthers(context))) return held;
   const isLate = new Set(
     candidates
       .filter(({ waitedMs }) => waitedMs > patienceMs(context.settings))
@@ -86,6 +86,14 @@ export async function postponeOrLeave(
   return count;
 }
 
-async function readOthers({ ledger, signer }: LaneContext): Promise<readonly Payer[]> {
+/** Whether there is another wallet that pays at all. */
+export async function hasOthers(context: Pick<LaneContext, "ledger" | "signer">): Promise<boolean> {
+  return (await readOthers(context)).length > 0;
+}
+
+async function readOthers({
+  ledger,
+  signer,
+}: Pick<LaneContext, "ledger" | "signer">): Promise<readonly Payer[]> {
   return (await ledger.readPayers()).filter(({ wallet }) => wallet !== signer.address);
 }

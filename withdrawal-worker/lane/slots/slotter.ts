@@ -374,8 +374,10 @@ function sortOne(
       return;
     }
     case "refused-by-token": {
-      const reason = `waits: the token refuses: ${shorten(meaning.reason, MAX_REASON_CHARACTERS)}`;
-      sorted.waiting.push({ id, reason, isHere: true });
+      const reason = `the token refuses: ${shorten(meaning.reason, MAX_REASON_CHARACTERS)}`;
+      if (meaning.hasOthers) {
+        sorted.waiting.push({ id, reason: `waits: ${reason}`, isHere: true });
+      } else sorted.failing.push({ id, reason });
       return;
     }
     case "no-funds":

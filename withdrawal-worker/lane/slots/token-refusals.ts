@@ -1,5 +1,6 @@
 /** Whether a token refuses a destination, or this wallet whomever it pays. */
 import type { LaneContext, Round } from "../lane-context.js";
+import { hasOthers } from "./other-payers.js";
 import type { PaymentEstimate } from "../wallet-node.js";
 import type { EstimateMeaning } from "../../withdrawal-state.js";
 
@@ -9,7 +10,12 @@ import type { EstimateMeaning } from "../../withdrawal-state.js";
  */
 export type Judgement =
   | EstimateMeaning
-  | { readonly kind: "refused-by-token"; readonly reason: string };
+  | {
+      readonly kind: "refused-by-token";
+      readonly reason: string;
+      /** Another wallet may be let transfer. */
+      readonly hasOthers: boolean;
+    };
 
 /**
  * Asks whether the wallet could transfer as much to itself: no destination has a part in that. Each amount of
@@ -20,7 +26,7 @@ export type Judgement =
  * there was no time
  */
 export async function judgeTokens(
-  { node, signer, settings }: LaneContext,
+  { node, signer, settings, ledger }: LaneContext,
   { view, signal }: Round,
   refused: readonly PaymentEstimate[],
 ): Promise<ReadonlyMap<PaymentEstimate, Judgement | undefined>> {
@@ -39,16 +45,18 @@ export async function judgeTokens(
   const questions = groups.map(({ toItself }) => toItself);
   const options = { signal, at: view.height, perCall: settings.batchSize };
   const meanings = await node.estimate(signer.address, questions, options);
+  const isRefused = meanings.some((meaning) => meaning?.kind === "refused-by-destination");
+  const mayLeave = isRefused && (await hasOthers({ ledger, signer }));
   return new Map(
     groups.flatMap(({ payments }, index) => {
       const meaning = meanings[index];
       if (meaning?.kind === "payable") return [];
-      return payments.map((payment) => [payment, ofToken(meaning)] as const);
+      return payments.map((payment) => [payment, ofToken(meaning, mayLeave)] as const);
     }),
   );
 }
 
-function ofToken(meaning: EstimateMeaning | undefined): Judgement | undefined {
+function ofToken(meaning: EstimateMeaning | undefined, mayLeave: boolean): Judgement | undefined {
   if (meaning?.kind !== "refused-by-destination") return meaning;
-  return { kind: "refused-by-token", reason: meaning.reason };
+  return { kind: "refused-by-token", reason: meaning.reason, hasOthers: mayLeave };
 }
