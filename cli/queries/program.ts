@@ -78,7 +78,7 @@ function addBlocksCommands(query: Command, run: Runner): void {
     .description("blocks whose events satisfy a query")
     .option("--query <text>", "a query of CometBFT: type.attribute='value' AND block.height > 7")
     .option("--page <n>", "page, from 1")
-    .option("--limit <n>", "blocks on a page (default 100)")
+    .option("--limit <n>", "blocks on a page (default 100, at most 100)")
     .option("--order_by <order>", "asc or desc")
     .action(
       run<Options>(async (context, flags) => {

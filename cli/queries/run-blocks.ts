@@ -4,7 +4,15 @@ import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
 import { callComet, queryNode, type QueryTarget } from "./node-query.js";
-import { memberOf, print, type QueryFlags, targetOf, textFlag, wholeNumber } from "./run.js";
+import {
+  limitOf,
+  memberOf,
+  print,
+  type QueryFlags,
+  targetOf,
+  textFlag,
+  wholeNumber,
+} from "./run.js";
 
 const BY_HEIGHT = "/cosmos.base.tendermint.v1beta1.Service/GetBlockByHeight";
 
@@ -24,8 +32,7 @@ export async function runQueryBlocks(context: CommandContext, flags: QueryFlags)
   const query = textFlag(flags, "query");
   if (query === undefined) throw new CliError("USAGE", "query blocks needs --query.");
   const page = wholeNumber(flags, "page", 1);
-  const limit = wholeNumber(flags, "limit", MAX_LIMIT);
-  if (limit > MAX_LIMIT) throw new CliError("USAGE", `--limit is at most ${MAX_LIMIT}.`);
+  const limit = limitOf(flags, MAX_LIMIT, MAX_LIMIT);
   const target = await targetOf(context, flags);
   const params = { query, page: `${page}`, per_page: `${limit}`, ...orderOf(flags) };
   const found = await callComet("block_search", params, foundSchema, target);

@@ -34,7 +34,7 @@ const PAGE_FIELDS = [
 /** Transactions on a page of `query txs`, as in the SDK (`query.DefaultLimit`). */
 const TXS_LIMIT = 100;
 
-/** Most that a node puts on a page (D16): where the next one begins. */
+/** Most that a node puts on a page (D16). */
 const MAX_LIMIT = 1_000;
 
 /** A command of the table. */
@@ -131,7 +131,7 @@ function eventOf(given: string, type: string): string {
 export async function runQueryTxs(context: CommandContext, flags: QueryFlags): Promise<number> {
   const conditions = conditionsOf(flags);
   const page = wholeNumber(flags, "page", 1);
-  const limit = Math.min(wholeNumber(flags, "limit", TXS_LIMIT), MAX_LIMIT);
+  const limit = limitOf(flags, TXS_LIMIT, MAX_LIMIT);
   const order = textFlag(flags, "order_by");
   const path = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
   const fields = {
@@ -201,8 +201,8 @@ function pageFields(flags: QueryFlags): Readonly<Record<string, string>> {
     if (flags["offset"] !== undefined) {
       throw new CliError("USAGE", "--page and --offset cannot be used together.");
     }
-    const limit = Math.min(wholeNumber(flags, "limit", 100), MAX_LIMIT);
-    // Who names none is told the total, and a longer page from an offset on is refused.
+    const limit = limitOf(flags, 100, MAX_LIMIT);
+    // Who names none is told the total.
     if (flags["limit"] !== undefined) fields["pagination.limit"] = `${limit}`;
     fields["pagination.offset"] = `${(page - 1) * limit}`;
   }
@@ -261,6 +261,17 @@ export function wholeNumber(flags: QueryFlags, name: string, absent: number): nu
   const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= Math.min(absent, 1)) return value;
   throw new CliError("USAGE", `--${name} must be a whole number, not "${text}".`);
+}
+
+/**
+ * Items on a page whose number is counted by it: whoever was given fewer would leave out what is between.
+ * @param most what a node puts on one page
+ * @throws USAGE
+ */
+export function limitOf(flags: QueryFlags, absent: number, most: number): number {
+  const limit = wholeNumber(flags, "limit", absent);
+  if (limit <= most) return limit;
+  throw new CliError("USAGE", `--limit is at most ${most}.`);
 }
 
 /** A member of a JSON object; undefined where there is none. */

@@ -110,8 +110,24 @@ it("takes words, commands and flags of the SDK's command line", async () => {
   const second = await owners("--page-offset", "1", "--page-limit", "1");
   expect(second.owners).toEqual([all[1]]);
   expect((await owners("--page-reverse")).owners).toEqual(all.toReversed());
-  // A page is of 1,000 at most, and the second one begins behind it.
-  expect((await owners("--page", "2", "--limit", "10000")).owners).toEqual(all.slice(1_000));
+  expect((await owners("--limit", "10000")).owners).toEqual(all);
+  expect((await owners("--page", "2", "--limit", "1000")).owners).toEqual(all.slice(1_000));
+});
+
+it("counts no pages of a length that the node does not give", async () => {
+  for (const words of [
+    ["bank", "denom-owners", "atoken", "--page", "2", "--limit", "1001"],
+    ["staking", "validators", "--page", "2", "--limit", "5000"],
+    ["txs", "--query", "tx.height>0", "--limit", "1001"],
+    ["txs", "--query", "tx.height>0", "--page", "2", "--limit", "5000"],
+  ]) {
+    const { code, out, err } = await node.run("query", ...words);
+    const text = expect.stringContaining("--limit is at most 1000");
+    expect([words, code, out, err]).toEqual([words, 1, "", text]);
+  }
+  expect(await answerOf("txs", "--query", "tx.height>0", "--limit", "1000")).toMatchObject({
+    limit: "1000",
+  });
 });
 
 it("has a hundred transactions on a page, as the SDK's command line", async () => {
