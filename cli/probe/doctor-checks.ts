@@ -54,8 +54,11 @@ export interface DoctorContext {
 const DISK_WARN_PERCENT = 20;
 const DISK_FAIL_PERCENT = 10;
 
-/** Watcher lag that warns, in blocks. */
-const LAG_WARN_BLOCKS = 10;
+/** More blocks behind what is followed warn: the watcher's node, a node's network (spec: Limits). */
+export const LAG_WARN_BLOCKS = 10;
+
+/** A call of JSON-RPC that takes longer warns (spec: Limits). */
+const LATENCY_WARN_MS = 500;
 
 const SECRET_SUFFIXES = [".key", ".seed", ".passphrase", ".password", ".xpub"];
 const SECRET_NAMES = new Set([
@@ -240,11 +243,7 @@ export async function checkParts(
   }
   findings.push(...checkWallets(status.wallets));
   if (status.height !== undefined) {
-    try {
-      findings.push(await checkChain(context, evm));
-    } catch (error) {
-      findings.push(finding("chain-id", "fail", sentenceOf(error), "check the home"));
-    }
+    findings.push(...(await checkJsonRpc(context, evm, "check the home")));
   }
   return findings;
 }
@@ -286,6 +285,34 @@ function remedyOf(part: string, { nodes }: KitConfig): string {
 /** A finding; without a remedy all is well. */
 export function finding(id: string, severity: Severity, value: string, remedy = ""): Finding {
   return { id, severity, value, remedy };
+}
+
+/**
+ * What a node's JSON-RPC says of its chain, and how long a call of it takes.
+ * @param remedy what to do where it does not answer
+ */
+export async function checkJsonRpc(
+  context: DoctorContext,
+  evm: EvmClient,
+  remedy: string,
+): Promise<readonly Finding[]> {
+  const { clock, signal } = context;
+  try {
+    const chain = await checkChain(context, evm);
+    // Those before it have connected, and loaded what answers are read by.
+    const startMs = clock.monotonicMs();
+    await evm.blockNumber({ signal });
+    return [chain, latencyFinding(Math.round(clock.monotonicMs() - startMs))];
+  } catch (error) {
+    signal.throwIfAborted();
+    return [finding("chain-id", "fail", sentenceOf(error), remedy)];
+  }
+}
+
+function latencyFinding(ms: number): Finding {
+  if (ms <= LATENCY_WARN_MS) return finding("rpc-latency", "pass", `${ms} ms`);
+  const remedy = "look at the machine's load, and at who asks: causeway_jsonrpc_request_seconds";
+  return finding("rpc-latency", "warn", `${ms} ms`, remedy);
 }
 
 /** Whether the node that answers is the one of this home. */

@@ -9,22 +9,27 @@ import { ConfigError, loadConfig } from "../../runtime/config/config.js";
 import { formatListenAddress } from "../../runtime/config/config-values.js";
 import {
   checkBlockAge,
-  checkChain,
+  checkJsonRpc,
   type DoctorContext,
   type Finding,
   finding,
+  LAG_WARN_BLOCKS,
   settingsFindings,
 } from "./doctor-checks.js";
 import { sentenceOf } from "../errors.js";
 import { callableHost } from "../home/kit-config.js";
 import { homeBlockIntervalMs } from "./home-chain.js";
-import { cometRpcUrl, type NodeStatus, readNodeStatus } from "./node-status.js";
+import { parseMetricsPage, readMetrics } from "./kit-status.js";
+import { cometRpcUrl, evmRpcUrl, type NodeStatus, readNodeStatus } from "./node-status.js";
 
 /** Where the log of a node in the foreground is. */
 const NODE_LOG = "its standard output";
 
 /** Peers of a node below which somebody should look (spec: Limits). */
 const FEWEST_PEERS = 3;
+
+/** The height of a node, and of its network as its peers tell it. */
+const HEIGHT_METRICS = ["cometbft_consensus_height", "causeway_network_height"] as const;
 
 /** Settings of a node's home; undefined where a file is wrong. */
 interface NodeSettings {
@@ -52,6 +57,26 @@ export function checkPeers(
   const remedy =
     "look at the network; name more seeds or persistent_peers in config.toml, section p2p";
   return finding("peers", "warn", `${peers}, expected ${wanted} at least`, remedy);
+}
+
+/**
+ * How far a node is behind its network, by its own page of metrics; nothing where that is not served, or no
+ * peer has said how far it is.
+ */
+export async function checkHeight(
+  { instrumentation }: NodeConfig,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  if (!instrumentation.prometheus) return [];
+  const { host, port } = instrumentation.prometheus_listen_addr;
+  const url = formatListenAddress({ host: callableHost(host), port }, "http://");
+  const figures = parseMetricsPage(await readMetrics(url, signal));
+  const [own, network = 0] = HEIGHT_METRICS.map((name) => figures.get(name));
+  if (own === undefined || network === 0) return [];
+  const lag = Math.max(0, network - own);
+  if (lag <= LAG_WARN_BLOCKS) return [finding("height-lag", "pass", `${lag} blocks`)];
+  const remedy = "it catches up by itself; see its log, and the machine's load, if it does not";
+  return [finding("height-lag", "warn", `${lag} blocks`, remedy)];
 }
 
 /** What of the past a node has, and whether that is enough for an exchange. */
@@ -99,7 +124,8 @@ async function checkNode(
   { node, app }: NodeSettings,
 ): Promise<readonly Finding[]> {
   const { paths, env, portOffset, clock, signal } = context;
-  const url = cometRpcUrl({ home: paths.home, env, portOffset });
+  const sources = { home: paths.home, env, portOffset };
+  const url = cometRpcUrl(sources);
   let status: NodeStatus;
   try {
     status = await readNodeStatus(url, { clock, signal });
@@ -114,18 +140,8 @@ async function checkNode(
       : finding("node", "pass", `height ${status.height} at ${url}`),
     checkBlockAge({ ...status, blockIntervalMs: homeBlockIntervalMs(paths.home) }, NODE_LOG),
     checkPeers(status, node),
+    ...(await checkHeight(node, signal)),
     checkHistory(status, app, false),
-    await checkJsonRpc(context, app),
+    ...(await checkJsonRpc(context, context.createEvm(evmRpcUrl(sources)), `see ${NODE_LOG}`)),
   ];
-}
-
-async function checkJsonRpc(context: DoctorContext, app: AppConfig): Promise<Finding> {
-  const { host, port } = app["json-rpc"].address;
-  const url = formatListenAddress({ host: callableHost(host), port }, "http://");
-  try {
-    return await checkChain(context, context.createEvm(url));
-  } catch (error) {
-    context.signal.throwIfAborted();
-    return finding("chain-id", "fail", sentenceOf(error), `see ${NODE_LOG}`);
-  }
 }

@@ -12,7 +12,7 @@ import {
   type Finding,
 } from "./doctor-checks.js";
 import { checkMeaning } from "./doctor-meaning.js";
-import { checkHistory, checkNodeHome, checkPeers } from "./doctor-node.js";
+import { checkHeight, checkHistory, checkNodeHome, checkPeers } from "./doctor-node.js";
 import type { KitConfig } from "../home/kit-config.js";
 import { isKitHome, isNodeHome } from "../home/home.js";
 import { readNodeStatus } from "./node-status.js";
@@ -33,7 +33,7 @@ export async function runDoctorChecks(context: DoctorContext): Promise<readonly 
   return [...findings, ...files, ...parts, ...(await checkKitNode(context, config))];
 }
 
-/** Peers of the kit's own node, and what it keeps of the past; nothing where it is silent, which is told. */
+/** Peers, lag and history of the kit's own node; nothing where it is silent, which is told. */
 async function checkKitNode(
   { paths, env, portOffset, clock, signal }: DoctorContext,
   { endpoints: { cometRpcUrl } }: KitConfig,
@@ -44,7 +44,8 @@ async function checkKitNode(
   const node = loadConfig(sources, CONFIG_FILE);
   try {
     const status = await readNodeStatus(cometRpcUrl, { clock, signal });
-    return [checkPeers(status, node), checkHistory(status, app, true)];
+    const height = await checkHeight(node, signal);
+    return [checkPeers(status, node), ...height, checkHistory(status, app, true)];
   } catch {
     signal.throwIfAborted();
     return [];

@@ -227,7 +227,8 @@ function probeOptions(signal: AbortSignal): { signal: AbortSignal; timeoutMs: nu
   return { signal, timeoutMs: PROBE_TIMEOUT_MS };
 }
 
-async function readMetrics(url: string, signal: AbortSignal): Promise<string> {
+/** A part's page of metrics; "" where there is none. */
+export async function readMetrics(url: string, signal: AbortSignal): Promise<string> {
   try {
     const answer = await httpRequest(routeOf(url, "/metrics"), {}, probeOptions(signal));
     return answer.status === 200 ? answer.body : "";

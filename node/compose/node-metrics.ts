@@ -57,6 +57,11 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
     return consensus.progress().round;
   });
   read("cometbft_p2p_peers", "Connected peers.", () => network.stats().peers);
+  read(
+    "causeway_network_height",
+    "Height that half of the peers say they have; 0: none says.",
+    () => network.networkHeight(),
+  );
   read("causeway_p2p_received_bytes", "Bytes from peers since the start.", () => {
     return network.stats().receivedBytes;
   });

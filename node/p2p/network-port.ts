@@ -56,4 +56,6 @@ export interface NetworkView {
   isCatchingUp(): boolean;
   /** The greatest height that a peer claims to have, as far as was asked; 0 where none has. */
   peerHeight(): Height;
+  /** The height that half of the peers say they have, whatever this node does; 0 where none says. */
+  networkHeight(): Height;
 }

@@ -21,6 +21,7 @@ import { Gossip } from "./gossip/gossip.js";
 import { Host, type ProtocolHandler } from "./host.js";
 import { LagWatch } from "./blocks/lag-watch.js";
 import type { NetworkPeer, NetworkStats, NetworkView } from "./network-port.js";
+import { networkHeight } from "./peers/network-height.js";
 import type { NodeId, NodeKey } from "./node-key.js";
 import type { KnownPeerAddress, PeerAddress } from "./peers/peer-address.js";
 import { PeerBook } from "./peers/peer-book.js";
@@ -212,6 +213,12 @@ export class Network implements NetworkView {
   /** See `NetworkView`. */
   peerHeight(): Height {
     return this.sync.peerHeight();
+  }
+
+  /** See `NetworkView`. */
+  networkHeight(): Height {
+    const { sessions, reactor } = this.parts;
+    return networkHeight(sessions.all().map(({ nodeId }) => reactor.heightOf(nodeId)));
   }
 
   /** See `NetworkView`. */

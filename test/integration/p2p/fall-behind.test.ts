@@ -81,6 +81,9 @@ describe("a validator that was cut off", () => {
     const isSigning = (from: number) => newest() > from && hasSigned(strong, weak, newest());
     // A busy machine may have sent it back to block sync before: what counts is from the cut on.
     await until(() => isSigning(0) && !isFollowing(), { timeoutMs: 60_000, what: "a signature" });
+    // Whoever takes part is told how far the others are, too.
+    const told = weak.network.networkHeight();
+    expect([told > 0, told <= strong.node.height]).toEqual([true, true]);
     way.split([0]);
     const [cutAt, entries] = [weak.node.height, weak.entries()];
     const followed = weak.follows.length;

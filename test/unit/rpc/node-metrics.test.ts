@@ -25,7 +25,7 @@ it("counts transactions of the Cosmos side, and their gas, with those of the EVM
   const consensus = { ownAddress: () => undefined, onReport: () => () => undefined };
   const chainId = "chain_6940-1";
   const none = () => new Proxy({}, { get: () => 0 });
-  const network = { stats: none, isCatchingUp: () => false };
+  const network = { stats: none, isCatchingUp: () => false, networkHeight: () => 812 };
   const view = { head: none, oldest: none, supply: () => undefined };
   const pool = { counts: none, stats: () => ({ refusedTotal: [], evictedTotal: 0, sizeBytes: 0 }) };
   const sources = { bus, chainId, network, view, pool, haltReason: () => undefined };
@@ -50,6 +50,7 @@ it("counts transactions of the Cosmos side, and their gas, with those of the EVM
   expect(await figure("cometbft_consensus_num_txs")).toBe(1);
   expect(await figure("cometbft_consensus_total_txs")).toBe(8);
   expect(await figure("causeway_gas_used_total")).toBe(4 * 21_000 + 4 * 65_000);
+  expect(await figure("causeway_network_height")).toBe(812);
   expect(await figure("causeway_halted")).toBe(0);
   // For whatever reason: operators at a planned upgrade read it as well.
   expect(await metrics.page()).toMatch(/^# HELP causeway_halted .*\bupgrade\b/m);
