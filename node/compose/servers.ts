@@ -28,6 +28,7 @@ import { startEvmSocketServer } from "../rpc/evm/sockets/socket-server.js";
 import type { QueryRegistry } from "../rpc/cosmos/registry.js";
 import { startGrpcServer } from "../rpc/grpc/server.js";
 import type { ClaimReads } from "../modules/reads/block-claims.js";
+import { searchRate } from "../rpc/rate-limit.js";
 import { startRestServer } from "../rpc/rest/server.js";
 import { startMetricsServer } from "../rpc/metrics-server.js";
 import { serverConnections } from "./connection-room.js";
@@ -131,6 +132,7 @@ function serverStarts(parts: ServerParts): {
       batchEntries: rpc["batch-request-limit"],
       logBlocks: rpc["block-range-cap"],
       logResults: rpc["logs-cap"],
+      searchesPerSecond: rpc["rate-limit"],
       cacheBytes: memory.evmRpcBytes,
     },
     clock: systemClock,
@@ -154,6 +156,7 @@ function serverStarts(parts: ServerParts): {
     chain: parts.comet,
     queries: parts.queries,
     cacheBytes: memory.cometRpcBytes,
+    searches: searchRate(config.rpc.rate_limit, systemClock),
     maxConnections: connections.comet,
     memory: clients,
     log,

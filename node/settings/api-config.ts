@@ -2,7 +2,7 @@
 import { field } from "../../runtime/config/config.js";
 
 /** Most requests a second that a bound can be set to. */
-const MAX_RATE = 1_000_000;
+export const MAX_RATE = 1_000_000;
 
 const MAX_OPEN_CONNECTIONS = field.integer({
   default: 1_000,

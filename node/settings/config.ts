@@ -14,7 +14,7 @@ import {
   SDK_INERT_KEYS,
   SDK_NEUTRAL_VALUES,
 } from "./inert-settings.js";
-import { API_SECTION, GRPC_SECTION } from "./api-config.js";
+import { API_SECTION, GRPC_SECTION, MAX_RATE } from "./api-config.js";
 import { MEMORY_SECTION, STORE_SECTION } from "./memory-config.js";
 import { P2P_SECTION } from "./p2p-config.js";
 import { PRUNING_SETTINGS, pruningFaults } from "./pruning-config.js";
@@ -56,6 +56,11 @@ function durationMs(text: string): number {
   return Math.round(Number(amount) * (MS_PER_UNIT[unit ?? ""] ?? Number.NaN));
 }
 
+/** What is said of both bounds of searches and subscriptions. */
+const RATE_HELP =
+  "that one address may make; more are refused as over a limit. Two seconds' worth may come at once. " +
+  "Clients on this machine are not counted, a proxy's among them. 0 sets no bound.";
+
 /** `<home>/config/config.toml`; key names as operators of CometBFT nodes know them. */
 export const CONFIG_FILE = defineConfigFile(
   "config",
@@ -74,6 +79,13 @@ export const CONFIG_FILE = defineConfigFile(
         help:
           "Web origins whose pages may read the consensus RPC over HTTP, as https://*.example; * for all. " +
           "Its WebSocket takes any.",
+      }),
+      rate_limit: field.integer({
+        default: 0,
+        min: 0,
+        max: MAX_RATE,
+        unit: "calls per second",
+        help: `Most calls of tx_search, block_search and subscribe together ${RATE_HELP}`,
       }),
     },
     p2p: P2P_SECTION,
@@ -219,6 +231,15 @@ export const APP_FILE = defineConfigFile(
         min: 1,
         max: 100_000,
         help: "Most calls in one JSON-RPC batch.",
+      }),
+      "rate-limit": field.integer({
+        default: 0,
+        min: 0,
+        max: MAX_RATE,
+        unit: "calls per second",
+        help:
+          "Most calls of eth_getLogs, eth_newFilter, eth_getFilterLogs and eth_subscribe together " +
+          RATE_HELP,
       }),
       "cors-origins": field.list({
         default: [],

@@ -37,6 +37,8 @@ import {
 } from "./json-rpc.js";
 import { nodeRoutes } from "./routes/node-routes.js";
 import type { QueryRegistry } from "../cosmos/registry.js";
+import type { RateLimit } from "../rate-limit.js";
+import { limitedRoutes } from "./limited-routes.js";
 import type { CometChain } from "./ports.js";
 import { ResultTexts } from "./json/result-texts.js";
 import { type Route, type Routes, route } from "./route.js";
@@ -64,6 +66,8 @@ export interface CometServerOptions extends CometStatusOptions {
   readonly allowedOrigins?: readonly string[];
   /** Connections at once, WebSockets included; by default as many as where files are plenty. */
   readonly maxConnections?: number;
+  /** How often one client may search or subscribe; without it as often as it likes. */
+  readonly searches?: RateLimit;
   /** What the clients of all servers together may make the node keep; by default its own bounds. */
   readonly memory?: ClientMemory;
 }
@@ -133,20 +137,21 @@ function routesOf(
   texts: ResultTexts,
   hub: SubscriptionHub | undefined,
 ): Routes {
-  const { chain, queries, log } = options;
+  const { chain, queries, log, searches } = options;
   const always = [
     route("health", [], () => ({})),
     route("status", [], () => cometStatus(options, chain?.consensus)),
   ];
   if (chain === undefined || queries === undefined || hub === undefined) return new Map(always);
-  return new Map([
+  const routes = [
     ...always,
     ...nodeRoutes(chain),
     ...blockRoutes(chain, texts),
     ...transactionRoutes(chain, queries, options.version ?? ""),
     ...broadcastRoutes(chain, log),
     ...hub.routes(),
-  ]);
+  ];
+  return new Map(searches === undefined ? routes : limitedRoutes(routes, searches));
 }
 
 /** Who waits for what is asked on a connection. */

@@ -14,6 +14,8 @@ import { journalMethods } from "./methods/journal-methods.js";
 import { nodeMethods, poolMethods, servedMethods } from "./methods/node-methods.js";
 import type { EvmApiOptions } from "./options.js";
 import { stateMethods } from "./methods/state-methods.js";
+import { limitedMethods } from "./methods/limited-methods.js";
+import { searchRate } from "../rate-limit.js";
 import { ReceiptWaits } from "./receipt-waits.js";
 import { SubmitQueue } from "./submit-queue.js";
 import { SubscriptionHub } from "./subscriptions/hub.js";
@@ -42,28 +44,26 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
   metrics.gauge("causeway_jsonrpc_subscriptions", "Open eth_subscribe subscriptions", [], (gauge) =>
     gauge.set(hub.size()),
   );
-  const dispatcher = new Dispatcher(
-    servedMethods(
-      [
-        ...nodeMethods(options),
-        ...blockMethods(view, json),
-        ...transactionMethods({ view, pool, submits, waits }),
-        ...stateMethods(view, pool),
-        ...callMethods(view, calls, chainId),
-        ...feeMethods(view, options.suggestedGasPriceAtoken, limits.feeHistoryBlocks),
-        ...filterMethods({ view, json, pool, filters, limits }),
-        ...hub.methods(),
-        ...poolMethods(pool, limits.responseBytes),
-        ...capabilityMethods(options),
-        ...fillMethods({ ...options, chainId }),
-        ...debugMethods({ ...options, chainId }),
-        ...journalMethods(view, json, pool),
-        ...claimMethods(view, options.claims),
-      ],
-      options.namespaces,
-    ),
-    options,
+  const methods = limitedMethods(
+    [
+      ...nodeMethods(options),
+      ...blockMethods(view, json),
+      ...transactionMethods({ view, pool, submits, waits }),
+      ...stateMethods(view, pool),
+      ...callMethods(view, calls, chainId),
+      ...feeMethods(view, options.suggestedGasPriceAtoken, limits.feeHistoryBlocks),
+      ...filterMethods({ view, json, pool, filters, limits }),
+      ...hub.methods(),
+      ...poolMethods(pool, limits.responseBytes),
+      ...capabilityMethods(options),
+      ...fillMethods({ ...options, chainId }),
+      ...debugMethods({ ...options, chainId }),
+      ...journalMethods(view, json, pool),
+      ...claimMethods(view, options.claims),
+    ],
+    searchRate(limits.searchesPerSecond, clock),
   );
+  const dispatcher = new Dispatcher(servedMethods(methods, options.namespaces), options);
   return {
     dispatcher,
     limits,

@@ -31,6 +31,8 @@ export interface EvmRpcLimits {
   readonly logBlocks: number;
   readonly logResults: number;
   readonly feeHistoryBlocks: number;
+  /** Searches of logs and subscriptions that one client may begin in a second; 0 sets no bound. */
+  readonly searchesPerSecond: number;
   /** Installed filters at once; each idles out after `filterIdleMs`. */
   readonly filters: number;
   readonly filterIdleMs: number;
@@ -62,6 +64,7 @@ export const DEFAULT_EVM_RPC_LIMITS: EvmRpcLimits = {
   logBlocks: 10_000,
   logResults: 10_000,
   feeHistoryBlocks: 1_024,
+  searchesPerSecond: 0,
   filters: 10_000,
   filterIdleMs: 5 * 60_000,
   requestTimeoutMs: 30_000,
