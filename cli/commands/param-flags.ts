@@ -8,17 +8,22 @@ import { CliError } from "../errors.js";
  * @throws USAGE with every fault
  */
 export function parseParamFlags(texts: readonly string[]): ModuleParams {
-  const values: Record<string, string> = {};
+  const values = new Map<string, string>();
   const faults: string[] = [];
   for (const text of texts) {
     const [, name, value] = /^([a-z_.]{1,60})=(.{1,100})$/.exec(text) ?? [];
     if (name === undefined || value === undefined) {
       faults.push(`--param must be <module>.<name>=<value>, not "${text.slice(0, 100)}"`);
-    } else values[name] = value;
+      continue;
+    }
+    // The last one would count, in a genesis that cannot be changed any more.
+    const isOther = (values.get(name) ?? value) !== value;
+    if (isOther) faults.push(`--param ${name} is given twice, with different values`);
+    values.set(name, value);
   }
   let params: ModuleParams | undefined;
   try {
-    params = parseModuleParams(values);
+    params = parseModuleParams(Object.fromEntries(values));
   } catch (error) {
     faults.push(errorMessage(error));
   }
