@@ -4,17 +4,12 @@
  */
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
-import { deviationOf } from "./deviations.js";
 import { ENGINES } from "./engines.js";
 import { PROGRAM_KINDS, runPrograms } from "./programs.js";
-import { failureOf } from "./state-case.js";
-import { fixtureFiles, readCases } from "./state-fixture.js";
+import { runStateTests } from "./state-run.js";
 
-const FAILURES_SHOWN = 100;
-const PROGRESS_MS = 10_000;
 const USAGE = `Usage: npm run test:evm -- [OPTIONS]
 
 Runs Ethereum's state tests (ethereum/tests, GeneralStateTests) for the fork Cancun, or with
@@ -66,7 +61,9 @@ if (values.help) {
   console.error(`causeway: there is no ${what}\n\n${USAGE}`);
   process.exitCode = 2;
 } else {
-  process.exitCode = (await runAll(create)) ? 0 : 1;
+  const { fixtures: folder, only } = values;
+  const isPassed = await runStateTests({ folder, only, engine: create, say: console.log });
+  process.exitCode = isPassed ? 0 : 1;
 }
 
 /** What it does not know is told with what there is. */
@@ -82,31 +79,4 @@ function readFlags() {
 /** An archive has to be unpacked first. */
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-}
-
-async function runAll(engine: NonNullable<typeof create>): Promise<boolean> {
-  const counts = { passed: 0, failed: 0, deviating: 0 };
-  let shownAt = performance.now();
-  for (const file of fixtureFiles(values.fixtures)) {
-    const label = relative(values.fixtures, file);
-    if (!label.includes(values.only)) continue;
-    for (const test of readCases(file, label)) {
-      const deviation = deviationOf(test);
-      if (deviation !== undefined) {
-        console.log(`${test.name}: left out by ${deviation.decision}: ${deviation.reason}`);
-        counts.deviating++;
-        continue;
-      }
-      const failure = await failureOf(test, engine).catch(errorMessage);
-      if (failure === undefined) counts.passed++;
-      else if (++counts.failed <= FAILURES_SHOWN) console.log(`${test.name}: ${failure}`);
-    }
-    if (performance.now() - shownAt > PROGRESS_MS) {
-      shownAt = performance.now();
-      console.log(`causeway: ${counts.passed} passed, ${counts.failed} failed, at ${label}`);
-    }
-  }
-  console.log(`causeway: ${counts.deviating} left out by decision, named above`);
-  console.log(`${counts.passed + counts.deviating} passed, ${counts.failed} failed`);
-  return counts.failed === 0 && counts.passed > 0;
 }
