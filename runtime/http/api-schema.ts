@@ -343,3 +343,8 @@ export function pathPattern(path: string): RegExp {
   const escaped = path.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{[^}]+\}/g, "[^/]+");
   return new RegExp(`^${escaped}$`);
 }
+
+/** The same path as Express writes it. */
+export function expressPath(path: string): string {
+  return path.replace(/\{([^}]+)\}/g, ":$1");
+}

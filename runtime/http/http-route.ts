@@ -36,6 +36,8 @@ export interface HttpRoute {
   readonly direct?: boolean;
   /** What the caller's key must be good for; undefined only where the API is open. */
   readonly scope?: string;
+  /** Throws what is wrong with the headers; asked before the validator, which may tell of one fault alone. */
+  readonly checkHead?: (headers: IncomingHttpHeaders) => void;
   readonly handler: (request: HttpRequest) => Promise<HttpReply>;
 }
 

@@ -12,7 +12,7 @@ import * as OpenApiValidator from "express-openapi-validator";
 import type { ListenAddress } from "../config/config-values.js";
 import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { createAllowedMethods } from "./allowed-methods.js";
-import { pathPattern, readApiFile } from "./api-schema.js";
+import { expressPath, pathPattern, readApiFile } from "./api-schema.js";
 import { discardRest, isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { boundConnections } from "./connections/client-connections.js";
 import { endServer } from "./connections/ending.js";
@@ -27,6 +27,7 @@ import {
   checkNumbers,
   checkUrl,
   foldTypes,
+  headerCheck,
   takeOriginForm,
 } from "./request-checks.js";
 import { boundUnsent } from "./connections/unsent.js";
@@ -404,10 +405,11 @@ class OpenApiServer implements HttpServer {
         : {}),
     });
     this.#validators.push(validator);
+    const checked = api.routes.filter(({ checkHead }) => checkHead !== undefined);
+    for (const route of checked) app[route.method](expressPath(route.path), headerCheck(route));
     app.use(...validator);
     for (const route of api.routes) {
-      const expressPath = route.path.replace(/\{([^}]+)\}/g, ":$1");
-      app[route.method](expressPath, async (request: Request, response: Response) => {
+      app[route.method](expressPath(route.path), async (request: Request, response: Response) => {
         this.#timer.time(response, route.path);
         await this.#handle(route, request, response);
       });

@@ -1,8 +1,9 @@
 /** What every request is held against beside its API file: HTTP's own rules, and ours for keys and paths. */
 import type { IncomingMessage } from "node:http";
-import type { Request } from "express";
+import type { Request, RequestHandler } from "express";
 import { isJsonType } from "./http-body.js";
 import { requestError } from "./http-errors.js";
+import type { HttpRoute } from "./http-route.js";
 
 /** What stands before the path where a client takes the server for a proxy. */
 const ORIGIN = /^https?:\/\/[^/?#]+/i;
@@ -64,6 +65,14 @@ export function checkHeaders(request: IncomingMessage): void {
     const message = "bodies are taken as they are, without a Content-Encoding";
     throw requestError(415, message, { path: "/headers/content-encoding" });
   }
+}
+
+/** What a route itself says of headers. */
+export function headerCheck({ checkHead }: HttpRoute): RequestHandler {
+  return ({ headers }, _response, next) => {
+    checkHead?.(headers);
+    next();
+  };
 }
 
 /**

@@ -23,7 +23,7 @@ export function mapWithdrawalError(error: unknown): ErrorReply {
   return reply(500, "INTERNAL", "an unexpected fault; see the log", {});
 }
 
-/** A missing or malformed Idempotency-Key is 400, whatever else is wrong. */
+/** An Idempotency-Key that comes twice is a malformed one, as the route has it. */
 function mapRequest(error: HttpError): ErrorReply {
   if (error.errors.some(({ path }) => /^\/headers\/idempotency-key$/i.test(path))) {
     return reply(400, "INVALID_IDEMPOTENCY_KEY", error.message, refusalOf(error).details);

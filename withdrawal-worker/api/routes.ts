@@ -103,6 +103,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Keye
       path: "/v1/withdrawals",
       direct: true,
       scope: "withdrawals:write",
+      checkHead: readIdempotencyKey,
       handler: (request) => createWithdrawal(parts, request),
     },
     {
@@ -140,14 +141,7 @@ function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body" | "caller">,
   { tokens, chainAccounts }: Pick<WithdrawalApiParts, "tokens" | "chainAccounts">,
 ): WithdrawalRequest {
-  const idempotencyKey = request.headers["idempotency-key"];
-  if (typeof idempotencyKey !== "string" || !IDEMPOTENCY_KEY_PATTERN.test(idempotencyKey)) {
-    throw new ApiError(
-      400,
-      "INVALID_IDEMPOTENCY_KEY",
-      "Idempotency-Key must be 1-128 printable ASCII characters",
-    );
-  }
+  const idempotencyKey = readIdempotencyKey(request.headers);
   const body = typeof request.body === "object" && request.body !== null ? request.body : {};
   const read = (name: string): unknown => Reflect.get(body, name);
   const asset = readAsset(read("asset"), tokens);
@@ -286,6 +280,15 @@ async function getPage(parts: WithdrawalApiParts, request: HttpRequest): Promise
       next: hasMore ? String(last.position) : null,
     },
   };
+}
+
+/** @throws ApiError INVALID_IDEMPOTENCY_KEY (400) */
+function readIdempotencyKey(headers: HttpRequest["headers"]): string {
+  const key = headers["idempotency-key"];
+  if (typeof key === "string" && IDEMPOTENCY_KEY_PATTERN.test(key)) return key;
+  const message = "Idempotency-Key must be 1-128 printable ASCII characters";
+  const errors = [{ path: "/headers/idempotency-key", message }];
+  throw new ApiError(400, "INVALID_IDEMPOTENCY_KEY", message, { errors });
 }
 
 function readAsset(asset: unknown, tokens: WithdrawalApiParts["tokens"]): string {
