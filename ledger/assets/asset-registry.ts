@@ -22,8 +22,12 @@ export interface TokenAsset {
   readonly fromHeight: Height;
 }
 
-/** Symbols that rows and customers can carry. */
 const SYMBOL_PATTERN = /^[A-Za-z0-9_.:-]{1,32}$/;
+
+/** Whether rows and customers can carry a symbol: no ledger has a token of another one. */
+export function isAssetSymbol(text: string): boolean {
+  return SYMBOL_PATTERN.test(text);
+}
 
 /**
  * The list as the exchange takes it: customers name tokens by their symbols, so each stands for one
@@ -36,7 +40,7 @@ export function parseExchangeTokens(entries: readonly TokenEntry[], file: string
   entries.forEach(({ symbol }, index) => {
     const fault = (allowed: string) =>
       faults.push({ file, key: `[${index}].symbol`, value: JSON.stringify(symbol), allowed });
-    if (!SYMBOL_PATTERN.test(symbol)) fault("1 to 32 of [A-Za-z0-9_.:-], for an exchange");
+    if (!isAssetSymbol(symbol)) fault("1 to 32 of [A-Za-z0-9_.:-], for an exchange");
     if (seen.has(symbol)) fault("each symbol once, for an exchange");
     seen.add(symbol);
   });

@@ -16,6 +16,8 @@ export interface WithdrawalRequest {
   readonly destination: Address;
   /** The destination as the client wrote it; shown in answers. */
   readonly destinationText: string;
+  /** The asset is on no list here; who was accepted where it is on one is answered all the same. */
+  readonly isUnlisted?: boolean;
   /** Nobody is paid there any more; who was accepted before it was so is answered all the same. */
   readonly isForbidden?: boolean;
   /** Greater than zero, below 2^256. */

@@ -45,11 +45,12 @@ export interface AcceptRules {
 
 /** Why a request was refused; a refusal leaves no trace and does not bind its key. */
 export type AcceptRefusal =
+  | "UNKNOWN_ASSET"
   | "UNKNOWN_CUSTOMER"
   | "INSUFFICIENT_BALANCE"
   | "IDEMPOTENCY_KEY_REUSED"
   | "DEADLINE_PASSED"
-  /** The destination is a hot wallet of the exchange, or forbidden otherwise. */
+  /** The destination is a hot wallet of the exchange, a token's contract, or forbidden otherwise. */
   | "OWN_WALLET"
   | PolicyRefusal;
 
@@ -153,12 +154,20 @@ export async function acceptInside(
   await lockKeys(tx, requests);
   // Before the balances: the kill switch comes before them in the order of locks.
   const judge = await AcceptJudge.open(tx, requests, rules);
-  const { bound, customers, own, hasRecovered } = await readKnown(tx, requests);
+  const { bound, customers, own, contracts, hasRecovered } = await readKnown(tx, requests);
   const available = await lockBalances(tx, requests, customers);
   // A repeat of a request that the ledger lost after it was paid: refused, it would look unpaid.
   const paid = new Set(hasRecovered ? await matchRecovered(tx, requests) : []);
   const decisions = requests.map((request) =>
-    decide(request, { bound, available, rules, own, judge, mayBePaid: paid.has(request) }),
+    decide(request, {
+      bound,
+      available,
+      rules,
+      own,
+      contracts,
+      judge,
+      mayBePaid: paid.has(request),
+    }),
   );
   const accepted: DecidedRequest[] = [];
   const doubtful: WithdrawalId[] = [];
@@ -217,6 +226,8 @@ interface Known {
   readonly customers: readonly string[];
   /** Destinations that are hot wallets of the exchange. */
   readonly own: ReadonlySet<Address>;
+  /** Destinations that are contracts of its tokens: this process' list may be older. */
+  readonly contracts: ReadonlySet<Address>;
   /** Some recovered payment waits for a person: it may be one of these requests'. */
   readonly hasRecovered: boolean;
 }
@@ -227,6 +238,7 @@ async function readKnown(tx: Sql, requests: readonly WithdrawalRequest[]): Promi
     bound: readonly (readonly [string, string, string, boolean])[] | null;
     customers: readonly string[] | null;
     own: readonly string[] | null;
+    contracts: readonly string[] | null;
     has_recovered: boolean;
   }>(
     `SELECT (SELECT jsonb_agg(jsonb_build_array(idempotency_key, id, request_hash,
@@ -234,6 +246,7 @@ async function readKnown(tx: Sql, requests: readonly WithdrawalRequest[]): Promi
                FROM withdrawal WHERE idempotency_key = ANY ($1::text[])) AS bound,
             (SELECT array_agg(id) FROM customer WHERE id = ANY ($2::text[])) AS customers,
             (SELECT array_agg(address) FROM wallet WHERE address = ANY ($3::text[])) AS own,
+            (SELECT array_agg(contract) FROM asset WHERE contract = ANY ($3::text[])) AS contracts,
             EXISTS (SELECT 1 FROM recovered_payment WHERE decision IS NULL) AS has_recovered`,
     [
       [...new Set(requests.map(({ idempotencyKey }) => idempotencyKey))],
@@ -250,6 +263,7 @@ async function readKnown(tx: Sql, requests: readonly WithdrawalRequest[]): Promi
     ),
     customers: row?.customers ?? [],
     own: new Set((row?.own ?? []).map(storedAddress)),
+    contracts: new Set((row?.contracts ?? []).map(storedAddress)),
     hasRecovered: row?.has_recovered ?? true,
   };
 }
@@ -280,8 +294,6 @@ async function lockBalances(
   return available;
 }
 
-const DEADLINE_PASSED = { refusal: "DEADLINE_PASSED" } as const;
-
 /** Decides one request and, when it is new, books it in the two maps for those behind it. */
 function decide(
   request: WithdrawalRequest,
@@ -291,6 +303,7 @@ function decide(
     readonly rules: AcceptRules;
     /** Hot wallets of the exchange among the destinations. */
     readonly own: ReadonlySet<Address>;
+    readonly contracts: ReadonlySet<Address>;
     readonly judge: AcceptJudge;
     /** A recovered payment may be this request's. */
     readonly mayBePaid: boolean;
@@ -307,7 +320,7 @@ function decide(
   if (request.asset === NATIVE_ASSET && request.amountUnits < rules.minimumAtoken) {
     return { kind: "refused", refusal: "BELOW_MINIMUM" };
   }
-  const refused = isLate(request, rules) ? DEADLINE_PASSED : judge.refusalOf(request);
+  const refused = refusalNow(request, known);
   if (refused !== undefined && !mayBePaid) return { kind: "refused", ...refused };
   const terms = judge.termsOf(request);
   const heldUnits = request.amountUnits + terms.feeUnits;
@@ -339,8 +352,22 @@ function isRepeat(request: WithdrawalRequest, { requestHash, isRecovered }: Boun
   return isRecovered && requestHash === hashRequest({ ...request, expiresAtMs: undefined });
 }
 
-function isLate({ expiresAtMs }: WithdrawalRequest, { nowMs }: AcceptRules): boolean {
-  return expiresAtMs !== undefined && expiresAtMs <= nowMs;
+/** By what may have been otherwise when a request was accepted that was paid and lost. */
+function refusalNow(
+  request: WithdrawalRequest,
+  known: {
+    readonly contracts: ReadonlySet<Address>;
+    readonly rules: AcceptRules;
+    readonly judge: AcceptJudge;
+  },
+): { readonly refusal: AcceptRefusal; readonly rule?: string } | undefined {
+  const { contracts, rules, judge } = known;
+  const { isUnlisted, destination, expiresAtMs } = request;
+  if (isUnlisted === true) return { refusal: "UNKNOWN_ASSET" };
+  if (contracts.has(destination)) return { refusal: "OWN_WALLET" };
+  if (expiresAtMs !== undefined && expiresAtMs <= rules.nowMs)
+    return { refusal: "DEADLINE_PASSED" };
+  return judge.refusalOf(request);
 }
 
 async function findWithdrawals(

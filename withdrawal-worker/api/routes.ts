@@ -3,7 +3,7 @@ import { type Address, parseStrictAddress, toChecksumAddress } from "../../chain
 import type { ChainAccounts } from "../../chain/chain-accounts.js";
 import { timeMsOf } from "../../chain/encoding/calendar.js";
 import { parseAtoken } from "../../chain/units.js";
-import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
+import { isAssetSymbol, type TokenAsset } from "../../ledger/assets/asset-registry.js";
 import {
   type CustomerId,
   NATIVE_ASSET,
@@ -66,6 +66,7 @@ const NEVER_PAID =
   "are never paid";
 
 const REFUSALS: Readonly<Record<Exclude<AcceptRefusal, "OWN_WALLET">, string>> = {
+  UNKNOWN_ASSET: `asset must be ${NATIVE_ASSET} or a token of this exchange`,
   UNKNOWN_CUSTOMER: "the ledger does not know this customer",
   INSUFFICIENT_BALANCE: "the customer's available balance is too small",
   IDEMPOTENCY_KEY_REUSED: "this Idempotency-Key belongs to another request",
@@ -134,7 +135,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Keye
 }
 
 /**
- * Parses a request to withdraw.
+ * Parses a request to withdraw. What may have changed since it was accepted is noted, not refused.
  * @throws ApiError INVALID_IDEMPOTENCY_KEY (400), INVALID_FIELD, UNKNOWN_ASSET (422)
  */
 function parseWithdrawalRequest(
@@ -144,7 +145,7 @@ function parseWithdrawalRequest(
   const idempotencyKey = readIdempotencyKey(request.headers);
   const body = typeof request.body === "object" && request.body !== null ? request.body : {};
   const read = (name: string): unknown => Reflect.get(body, name);
-  const asset = readAsset(read("asset"), tokens);
+  const { asset, isUnlisted } = readAsset(read, tokens);
   const destination = parseField("to", () => parseStrictAddress(read("to")));
   // Which wallets are ours the ledger knows itself.
   const own = {
@@ -156,6 +157,7 @@ function parseWithdrawalRequest(
     idempotencyKey,
     customerId: readPayer(read("customerId")),
     asset,
+    isUnlisted,
     destination,
     destinationText: String(read("to")),
     isForbidden: isForbiddenDestination(destination, own),
@@ -196,6 +198,7 @@ async function createWithdrawal(
     if (refusal === "OWN_WALLET") {
       throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
     }
+    if (refusal === "UNKNOWN_ASSET") throw unknownAsset();
     throw new ApiError(422, refusal, REFUSALS[refusal], rule === undefined ? {} : { rule });
   }
   const { withdrawal } = outcome;
@@ -291,11 +294,24 @@ function readIdempotencyKey(headers: HttpRequest["headers"]): string {
   throw new ApiError(400, "INVALID_IDEMPOTENCY_KEY", message, { errors });
 }
 
-function readAsset(asset: unknown, tokens: WithdrawalApiParts["tokens"]): string {
+/**
+ * The asset, and whether it is on no list here. It may be on that of another process, which has accepted the
+ * request: the ledger knows. What no ledger can have, or takes in these words, was accepted nowhere.
+ */
+function readAsset(
+  read: (name: string) => unknown,
+  tokens: WithdrawalApiParts["tokens"],
+): { readonly asset: string; readonly isUnlisted: boolean } {
+  const asset = read("asset");
   if (typeof asset !== "string") throw invalidField("asset", "expected text");
-  if (asset === NATIVE_ASSET || tokens.some(({ symbol }) => symbol === asset)) return asset;
-  const message = `asset must be ${NATIVE_ASSET} or a token of this exchange`;
-  throw new ApiError(422, "UNKNOWN_ASSET", message, { field: "asset" });
+  const isListed = asset === NATIVE_ASSET || tokens.some(({ symbol }) => symbol === asset);
+  const canBeRepeat = isAssetSymbol(asset) && read("amountAtoken") === undefined;
+  if (!isListed && !canBeRepeat) throw unknownAsset();
+  return { asset, isUnlisted: !isListed };
+}
+
+function unknownAsset(): ApiError {
+  return new ApiError(422, "UNKNOWN_ASSET", REFUSALS.UNKNOWN_ASSET, { field: "asset" });
 }
 
 /** Units on every asset; atoken says the same, of the coin alone. */

@@ -38,14 +38,15 @@ export function createApi(
     keyedMetrics,
     tokens = [{ symbol: "GOLD", contract: GOLD }],
     chainAccounts,
+    policy = { current: async () => house.files.policy },
   }: {
     minimumAtoken?: bigint;
     keyedMetrics?: Metrics;
     tokens?: WithdrawalApiParts["tokens"];
     chainAccounts?: ChainAccounts;
+    policy?: WithdrawalApiParts["policy"];
   } = {},
 ): HttpServer {
-  const policy = { current: async () => house.files.policy };
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: resolve("openapi/withdrawal.yaml"),
