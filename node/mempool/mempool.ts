@@ -16,7 +16,7 @@ import { Intakes } from "./admission/intake.js";
 import { amountOf, WaitingByWay, wayOf } from "./admission/ways.js";
 import { MinedBlock } from "./mined-block.js";
 import { BlockSelection } from "./order/ordering.js";
-import { OutcomeHistory } from "./outcome-history.js";
+import { keptOutcome, OutcomeHistory } from "./outcome-history.js";
 import { PoolContents } from "./pool-contents.js";
 import { type DroppedEntry, PoolDraft, UNDERPRICED } from "./pool-draft.js";
 import { bySender, type PoolEntry } from "./order/pool-entry.js";
@@ -177,7 +177,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
       const reason = isNext ? waitReason(entry, bounds, { ...this.ports, limits }) : undefined;
       return { status: "queued", missingNonce, ...(reason === undefined ? {} : { reason }) };
     }
-    const outcome = this.mined?.has(hash) === true ? undefined : this.history.get(hash);
+    const outcome = this.history.get(hash, this.mined);
     if (outcome !== undefined) return outcome;
     const location = this.ports.locate(hash);
     if (location === undefined) return { status: "unknown" };
@@ -426,7 +426,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
       if (removal.outcome === undefined) {
         this.history.delete(hash);
       } else {
-        this.history.set(hash, removal.outcome);
+        this.history.set(hash, keptOutcome(item.entry, removal.outcome));
         this.count(removal.outcome);
       }
       if (removal.unjournalled || deleted.has(hash)) this.account.noteDeleted(hash);
@@ -476,11 +476,11 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     for (const [hash, outcome] of journal.outcomes()) {
       if (!held.has(hash)) this.history.set(hash, outcome);
     }
-    for (const [hash, outcome] of refused) this.dropStored(hash, outcome);
-    const valid = entries.filter((one) => !refused.has(one.tx.hash) && !this.isForgotten(one));
+    for (const [entry, outcome] of refused) this.dropStored(entry, outcome);
+    const valid = entries.filter((one) => !refused.has(one) && !this.isForgotten(one));
     const gone = beyondRoom(valid, { state, totalBytes });
-    for (const [hash, outcome] of gone) this.dropStored(hash, outcome);
-    return valid.filter(({ tx }) => !gone.has(tx.hash));
+    for (const [entry, outcome] of gone) this.dropStored(entry, outcome);
+    return valid.filter((one) => !gone.has(one));
   }
 
   /** Its nonce is used, maybe by itself: in a block that is deleted, or that never came. Nobody knows. */
@@ -491,9 +491,9 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   }
 
   /** Of what does not come back; the outcome is undefined where it is not known. */
-  private dropStored(hash: Hash32, outcome: PoolOutcome | undefined): void {
-    if (outcome !== undefined) this.history.set(hash, outcome);
+  private dropStored(entry: StoredEntry, outcome: PoolOutcome | undefined): void {
+    if (outcome !== undefined) this.history.set(entry.tx.hash, keptOutcome(entry, outcome));
     if (outcome !== undefined) this.count(outcome);
-    this.account.noteGone(hash);
+    this.account.noteGone(entry.tx.hash);
   }
 }

@@ -5,11 +5,11 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
+import { type KeptOutcome, keptOutcome } from "./outcome-history.js";
 import type { DroppedEntry } from "./pool-draft.js";
 import type { PoolEntry } from "./order/pool-entry.js";
 import { PoolError } from "./pool-error.js";
 import type { TransactionOrigin } from "./pool-port.js";
-import type { PoolOutcome } from "./sender-draft.js";
 
 /** One admitted transaction as the journal keeps it. */
 export interface PoolJournalEntry {
@@ -32,15 +32,15 @@ export interface PoolJournal {
    */
   append(
     entries: readonly PoolJournalEntry[],
-    dropped: ReadonlyMap<Hash32, PoolOutcome>,
+    dropped: ReadonlyMap<Hash32, KeptOutcome>,
   ): Promise<void>;
   /**
    * Deletes entries by hash; unknown hashes are ignored.
    * @param outcomes what became of them, as far as it is known; the last ones are kept
    */
-  remove(hashes: readonly Hash32[], outcomes: ReadonlyMap<Hash32, PoolOutcome>): Promise<void>;
+  remove(hashes: readonly Hash32[], outcomes: ReadonlyMap<Hash32, KeptOutcome>): Promise<void>;
   /** What became of the last ones that were removed, oldest first; complete after `load`. */
-  outcomes(): ReadonlyMap<Hash32, PoolOutcome>;
+  outcomes(): ReadonlyMap<Hash32, KeptOutcome>;
   /** Everything in the journal, in any order. */
   load(): AsyncIterable<PoolJournalEntry>;
 }
@@ -88,7 +88,7 @@ export class JournalAccount {
       entries.map(({ tx, from, receivedAtMs, sequence }) => {
         return { hash: tx.hash, raw: tx.raw, from, receivedAtMs, sequence };
       }),
-      new Map(dropped.map(({ entry, outcome }) => [entry.tx.hash, outcome])),
+      new Map(dropped.map(({ entry, outcome }) => [entry.tx.hash, keptOutcome(entry, outcome)])),
     );
     for (const { tx } of entries) {
       this.leaving.delete(tx.hash);
@@ -156,7 +156,7 @@ export class JournalAccount {
    * entries would only be judged once more.
    */
   async flush(
-    outcomesOf: (hashes: readonly Hash32[]) => ReadonlyMap<Hash32, PoolOutcome>,
+    outcomesOf: (hashes: readonly Hash32[]) => ReadonlyMap<Hash32, KeptOutcome>,
   ): Promise<void> {
     const hashes = [...this.leaving];
     if (hashes.length === 0) return;

@@ -23,7 +23,7 @@ export interface StoredPool {
   /** In order of receipt. */
   readonly entries: readonly StoredEntry[];
   /** What no block can hold, and why. */
-  readonly refused: ReadonlyMap<Hash32, PoolOutcome>;
+  readonly refused: ReadonlyMap<StoredEntry, PoolOutcome>;
 }
 
 /**
@@ -36,7 +36,7 @@ export async function readStoredPool(
 ): Promise<StoredPool> {
   // By hash, because one that was dropped and came back may have been written twice.
   const entries = new Map<Hash32, StoredEntry>();
-  const refused = new Map<Hash32, PoolOutcome>();
+  const refused = new Map<StoredEntry, PoolOutcome>();
   let decodedWeight = 0;
   for await (const { hash, raw, from, receivedAtMs, sequence } of journal.load()) {
     const tx = decodeStored(raw);
@@ -45,14 +45,16 @@ export async function readStoredPool(
         details: { hash },
       });
     }
-    const reason = storedFault(tx, rules);
-    if (reason !== undefined) refused.set(hash, { status: "dropped", reason });
     const known = entries.get(hash);
     if (known !== undefined && known.sequence >= sequence) continue;
+    const reason = storedFault(tx, rules);
     const entry = createPoolEntry(tx, from, { sequence, receivedAtMs });
     const isKept = reason === undefined && decodedWeight + entry.weightBytes <= totalBytes;
     if (isKept) decodedWeight += entry.weightBytes;
-    entries.set(hash, isKept ? entry : lean(entry));
+    const stored = isKept ? entry : lean(entry);
+    entries.set(hash, stored);
+    if (known !== undefined) refused.delete(known);
+    if (reason !== undefined) refused.set(stored, { status: "dropped", reason });
   }
   const inOrder = [...entries.values()].toSorted((left, right) => left.sequence - right.sequence);
   return { entries: inOrder, refused };
@@ -78,14 +80,14 @@ export function wholeEntry(entry: StoredEntry): PoolEntry {
 export function beyondRoom(
   entries: readonly StoredEntry[],
   { state, totalBytes }: { readonly state: StateAtHead; readonly totalBytes: number },
-): ReadonlyMap<Hash32, PoolOutcome | undefined> {
-  const gone = new Map<Hash32, PoolOutcome | undefined>();
+): ReadonlyMap<StoredEntry, PoolOutcome | undefined> {
+  const gone = new Map<StoredEntry, PoolOutcome | undefined>();
   let excess = entries.reduce((sum, { weightBytes }) => sum + weightBytes, 0) - totalBytes;
   if (excess <= 0) return gone;
-  const leave = ({ tx, weightBytes }: StoredEntry, outcome?: PoolOutcome): void => {
-    if (gone.has(tx.hash)) return;
-    gone.set(tx.hash, outcome);
-    excess -= weightBytes;
+  const leave = (entry: StoredEntry, outcome?: PoolOutcome): void => {
+    if (gone.has(entry)) return;
+    gone.set(entry, outcome);
+    excess -= entry.weightBytes;
   };
   const executable = new Map<Address, readonly StoredEntry[]>();
   const placed = new Set<StoredEntry>();

@@ -1,16 +1,18 @@
 /**
  * What became of transactions that left the pool without being mined, as the value of their
  * markers: the last ones are known over a restart. Value: empty where nobody knows, else
- * RLP[order, kind, hash or reason].
+ * RLP[order, kind, hash or reason], and as a fourth item the hash of the SDK Tx around an EVM transaction,
+ * which markers of older releases have not.
  */
 import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/encoding/rlp.js";
 import { encodeRlp } from "../../chain/encoding/rlp-writer.js";
 
 /** The same shape as the mempool's port has. */
-export type StoredPoolOutcome =
+export type StoredPoolOutcome = (
   | { readonly status: "replaced"; readonly by: Hash32 }
-  | { readonly status: "dropped"; readonly reason: string };
+  | { readonly status: "dropped"; readonly reason: string }
+) & { readonly sdkHash?: Hash32 };
 
 /** Some days of a busy exchange; read in a tenth of a second at a start. */
 const MAX_OUTCOMES = 20_000;
@@ -43,9 +45,10 @@ export class PoolOutcomes {
     this.outcomes.delete(hash);
     if (outcome === undefined) return NOTHING;
     this.outcomes.set(hash, outcome);
-    const { status } = outcome;
+    const { status, sdkHash } = outcome;
     const what = status === "replaced" ? outcome.by : Buffer.from(outcome.reason, "utf8");
-    return encodeRlp([this.nextOrder++, KIND[status], what]);
+    const other = sdkHash === undefined ? [] : [sdkHash];
+    return encodeRlp([this.nextOrder++, KIND[status], what, ...other]);
   }
 
   /** Takes the oldest out while there are too many. */
@@ -74,11 +77,12 @@ export class PoolOutcomes {
 }
 
 function decodeOutcome(value: Uint8Array): { order: bigint; outcome: StoredPoolOutcome } {
-  const [order, kind, what] = rlpList(decodeRlp(value));
+  const [order, kind, what, other] = rlpList(decodeRlp(value));
   const content = rlpBytes(what);
+  const sdkHash = other === undefined ? {} : { sdkHash: bytesToHash32(rlpBytes(other)) };
   const outcome: StoredPoolOutcome =
     rlpInteger(kind) === KIND.replaced
-      ? { status: "replaced", by: bytesToHash32(content) }
-      : { status: "dropped", reason: Buffer.from(content).toString("utf8") };
+      ? { status: "replaced", by: bytesToHash32(content), ...sdkHash }
+      : { status: "dropped", reason: Buffer.from(content).toString("utf8"), ...sdkHash };
   return { order: rlpInteger(order), outcome };
 }

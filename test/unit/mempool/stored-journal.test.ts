@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { present } from "../../../chain/errors.js";
+import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { sha256Hex } from "../../../chain/hashes.js";
 import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
@@ -35,12 +36,12 @@ const fee = [{ denom: "atoken", amount: "7000000" }];
 const [signed] = signWithCosmJs(MNEMONIC, [{ ...common, fee, sequence: 0 }]);
 const cosmos = present(signed, "nothing was signed").raw;
 
-async function evmTransfer(nonce: number) {
+async function evmTransfer(nonce: number, gasPrice = 100n) {
   const raw = await owner.signTransaction({
     type: 0,
     chainId: CHAIN_ID,
     nonce,
-    gasPrice: 100n,
+    gasPrice,
     gasLimit: 21_000n,
     to: receiver,
     value: 1n,
@@ -124,6 +125,31 @@ describe("the pool over the journal of the store", () => {
       status: "dropped",
       reason: "nonce too low: nonce 0 was used by another transaction",
     });
+  });
+
+  it("tells of what became of an EVM transaction by the hash of consensus, too", async () => {
+    const pool = await open();
+    const [first, outbid] = [await evmTransfer(0), await evmTransfer(1)];
+    const by = await evmTransfer(1, 200n);
+    await pool.submit([first.raw, outbid.raw]);
+    await pool.submit([by.raw]);
+    await pool.submit([(await evmTransfer(2)).raw]);
+    const used = new FakeState();
+    used.nonces.set(address, 1n);
+    const again = await open(used);
+    const statuses = (from: Mempool, tx: typeof first) =>
+      [tx.hash, sdkTransactionHash(tx, address)].map((hash) => from.status(hash));
+    const replaced = { status: "replaced", by: by.hash };
+    expect(statuses(again, outbid)).toEqual([replaced, replaced]);
+    const reason = "nonce too low: nonce 0 was used by another transaction";
+    const passed = { status: "dropped", reason };
+    expect(statuses(again, first)).toEqual([passed, passed]);
+    await again.submit([(await evmTransfer(3)).raw]);
+    const third = await open(used);
+    expect([statuses(third, outbid), statuses(third, first)]).toEqual([
+      [replaced, replaced],
+      [passed, passed],
+    ]);
   });
 
   it("keeps on the disk little more than what waits, whatever came with it", async () => {
