@@ -5,6 +5,7 @@
  */
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { Hash32, Height } from "../../chain/hex.js";
+import type { Asker } from "../../runtime/turns/resting-lane.js";
 
 /** What execution, or the way into the pool, says of a transaction: `ExecTxResult` of ABCI. */
 export interface SdkResult {
@@ -60,9 +61,9 @@ export interface SdkTransactions {
    * Places whose events satisfy a query of CometBFT's language (`&` counts as AND), in the order
    * of the chain; complete or an error.
    */
-  search(query: string, signal: AbortSignal): Promise<readonly SdkTransactionPlace[]>;
+  search(query: string, asker: Asker): Promise<readonly SdkTransactionPlace[]>;
   /** As `broadcast_tx_sync`: answers when the pool has the transaction on disk or refused it. */
   submit(bytes: Uint8Array): Promise<SdkSubmission>;
   /** Executes the transaction on the state at the head without keeping anything of it. */
-  simulate(bytes: Uint8Array, signal: AbortSignal): Promise<SdkResult>;
+  simulate(bytes: Uint8Array, asker: Asker): Promise<SdkResult>;
 }

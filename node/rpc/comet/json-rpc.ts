@@ -3,6 +3,7 @@ import { AppError, errorMessage } from "../../../chain/errors.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import type { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { ownerOf } from "../../../runtime/process/work-owner.js";
 import { Turns } from "../../../runtime/turns/turns.js";
 import { jsonArguments } from "./arguments.js";
 import { busy, COMET_ERRORS, CometFault, type CometFaultCode } from "./errors.js";
@@ -71,7 +72,7 @@ export interface Answer {
 
 /** Who waits for an answer. */
 interface Asker {
-  /** Fires when nobody waits any more. */
+  /** Fires when nobody waits any more; its owner is who asks. */
   readonly ending: LazySignal;
   readonly client: RouteContext["client"];
 }
@@ -86,6 +87,9 @@ export async function runRoute(
 ): Promise<Answer> {
   const context: RouteContext = {
     client,
+    get clientAddress() {
+      return ownerOf(ending.signal).client;
+    },
     get signal() {
       return ending.signal;
     },

@@ -1,5 +1,4 @@
 /** Routes that an operator may bound by client: those that search, and the one that subscribes. */
-import { ownerOf } from "../../../runtime/process/work-owner.js";
 import { type RateLimit, SEARCHED_TOO_OFTEN } from "../rate-limit.js";
 import { busy } from "./errors.js";
 import type { Route } from "./route.js";
@@ -14,7 +13,7 @@ export function limitedRoutes(
   return routes.map(([name, route]) => {
     if (!LIMITED.has(name)) return [name, route];
     const run: Route["run"] = (values, context) => {
-      if (!searches.take(ownerOf(context.signal).client)) throw busy(SEARCHED_TOO_OFTEN);
+      if (!searches.take(context.clientAddress)) throw busy(SEARCHED_TOO_OFTEN);
       return route.run(values, context);
     };
     return [name, { ...route, run }];

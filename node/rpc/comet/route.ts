@@ -4,6 +4,8 @@ import type { Arguments } from "./arguments.js";
 /** Who asks; only WebSocket clients can be told of events. */
 export interface RouteContext {
   readonly signal: AbortSignal;
+  /** As `clientOf` names it; empty where it is not known. */
+  readonly clientAddress: string;
   readonly client: RouteClient | undefined;
 }
 

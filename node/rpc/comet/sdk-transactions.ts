@@ -47,12 +47,13 @@ export function createSdkTransactions(chain: CometChain): SdkTransactions {
       const isThere = place.index >= 0 && place.index < transactionCount + cosmosPlaces.length;
       return isThere ? recordAt(chain, place) : undefined;
     },
-    search: async (text, signal) => {
+    search: async (text, { signal }) => {
       const query = parseQuery(text);
       return lane.forTransactions(query, signal, () => searchTransactions(chain, query, signal));
     },
     submit: (bytes) => submit(chain, bytes),
-    simulate: (bytes, signal) => longWork.run(signal, () => simulate(chain, bytes)),
+    simulate: (bytes, { signal, client }) =>
+      longWork.run(signal, () => simulate(chain, bytes), client),
   };
 }
 

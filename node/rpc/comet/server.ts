@@ -183,7 +183,9 @@ class Exchange {
   ) {
     const { request, response } = exchanged;
     [this.request, this.response] = [request, response];
-    this.ending = new LazySignal(() => ownerBehind(request.socket));
+    // Read at once: a connection that has ended may not know any more whose it was.
+    const owner = ownerBehind(request.socket);
+    this.ending = new LazySignal(() => owner);
     response.once("close", () => this.ending.abort());
     const { origin } = request.headers;
     const isAllowed = origin !== undefined && isAllowedOrigin(origin, options.allowedOrigins ?? []);

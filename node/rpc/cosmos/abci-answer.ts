@@ -5,7 +5,7 @@
 import { absentModuleText } from "../../../chain/cosmos/absent-modules.js";
 import { errorMessage } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
-import { readInTurn } from "../../../runtime/turns/resting-lane.js";
+import { type Asker, readInTurn } from "../../../runtime/turns/resting-lane.js";
 import { answerBytes } from "./answers.js";
 import { faultOf, type QueryFault } from "./errors.js";
 import { type QueryRegistry, readRequest } from "./registry.js";
@@ -60,10 +60,10 @@ interface AbciQuery {
 export async function abciAnswer(
   queries: QueryRegistry,
   query: AbciQuery,
-  signal: AbortSignal,
+  asker: Asker,
 ): Promise<AbciAnswer> {
   try {
-    return await queries.bounded("abci_query", signal, (limited) =>
+    return await queries.bounded("abci_query", asker, (limited) =>
       nestedAnswer(queries, query, limited),
     );
   } catch (error) {
@@ -75,7 +75,7 @@ export async function abciAnswer(
 export async function nestedAnswer(
   queries: QueryRegistry,
   query: AbciQuery,
-  signal: AbortSignal,
+  asker: Asker,
 ): Promise<AbciAnswer> {
   const { path, data, height } = query;
   if (path === BROADCAST_PATH) {
@@ -89,9 +89,9 @@ export async function nestedAnswer(
     return queryFailure(UNKNOWN_REQUEST, `${reason}: unknown request`);
   }
   try {
-    const message = await readInTurn(data.length, signal, () => readRequest(served, data));
-    const { answer, height: told } = await served.run(message, { height, signal });
-    const value = await answerBytes(served.output, answer, signal);
+    const message = await readInTurn(data.length, asker, () => readRequest(served, data));
+    const { answer, height: told } = await served.run(message, { height, ...asker });
+    const value = await answerBytes(served.output, answer, asker.signal);
     return { code: 0, log: "", codespace: "", value, height: told };
   } catch (error) {
     return refusedAnswer(queries, query, error);

@@ -5,6 +5,7 @@ import {
 } from "../../../chain/consensus/sdk-transaction-decode.js";
 import { effectiveGasPriceAtoken } from "../../../chain/transaction.js";
 import type { CallWorkers } from "../../execution/calls/call-port.js";
+import type { Asker } from "../../../runtime/turns/resting-lane.js";
 import type { SdkResult, SdkTransactions } from "../../view/sdk-transactions.js";
 import type { CometChain } from "../comet/ports.js";
 import { isOversized } from "../comet/submission.js";
@@ -20,10 +21,10 @@ export function withEvmSimulation(
 ): SdkTransactions {
   return {
     ...transactions,
-    simulate: (bytes, signal) =>
+    simulate: (bytes, asker) =>
       wrapsEthereum(bytes) && !isOversized(bytes)
-        ? simulateEvm(bytes, { height: view.head().height, calls, signal })
-        : transactions.simulate(bytes, signal),
+        ? simulateEvm(bytes, { height: view.head().height, calls, asker })
+        : transactions.simulate(bytes, asker),
   };
 }
 
@@ -32,10 +33,10 @@ async function simulateEvm(
   at: {
     readonly height: number;
     readonly calls: CallWorkers;
-    readonly signal: AbortSignal;
+    readonly asker: Asker;
   },
 ): Promise<SdkResult> {
-  const { height, calls, signal } = at;
+  const { height, calls, asker } = at;
   const { tx, from } = decodeSdkTransaction(bytes);
   const { to, valueAtoken, gasLimit, data, accessList, nonce } = tx;
   const request = { from, to, valueAtoken, gasLimit, data, accessList, nonce };
@@ -44,7 +45,7 @@ async function simulateEvm(
   // Of what is not a transaction of type 2 both are its price.
   const dynamicFees = { maxFeePerGasAtoken, maxPriorityFeePerGasAtoken };
   const priced = { ...request, gasPriceAtoken, dynamicFees };
-  const done = await calls.call(priced, height, { signal });
+  const done = await calls.call(priced, height, asker);
   const result = {
     code: 0,
     codespace: "",

@@ -13,6 +13,9 @@ import { decodeRequest } from "../../../chain/protobuf/codec.js";
 import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values.js";
 import type { Height } from "../../../chain/hex.js";
 import { withLimit } from "../../../runtime/process/task.js";
+import type { ClientPlaces } from "../../../runtime/turns/client-places.js";
+import type { Asker } from "../../../runtime/turns/resting-lane.js";
+import { sharedPlaces } from "../shared-places.js";
 import { invalidArgument, QueryFault } from "./errors.js";
 
 /** Where state is read, and for how long somebody waits for it. */
@@ -22,8 +25,11 @@ export interface ReadContext {
   readonly signal: AbortSignal;
 }
 
+/** The same of a request, and who asks. */
+export interface AskedContext extends ReadContext, Asker {}
+
 /** What a handler is told beside the request. */
-export interface QueryContext extends ReadContext {
+export interface QueryContext extends AskedContext {
   /** To be called where the answer is of another height: a later page is of the first one's. */
   tellHeight(height: Height): void;
 }
@@ -53,13 +59,13 @@ export interface ServedMethod {
   readonly input: MessageType;
   readonly output: MessageType;
   /** Answers a request that was read; throws as handlers do. */
-  run(request: ProtoMessage, context: ReadContext): Promise<QueryAnswer>;
+  run(request: ProtoMessage, context: AskedContext): Promise<QueryAnswer>;
 }
 
 /** Height of a request: digits; 0 and "" mean the newest. */
 const HEIGHT_TEXT = /^[0-9]{1,15}$/;
 
-/** Queries of one face that are answered at once; more are told to come back. */
+/** Queries of one face that are answered at once, of all clients; more are told to come back. */
 const MAX_RUNNING = 256;
 
 /** A way that queries come: what one of them is asked too much takes no place of another's. */
@@ -69,7 +75,11 @@ export type QueryFace = "rest" | "grpc" | "abci_query";
 export class QueryRegistry {
   private readonly methods = new Map<string, ServedMethod>();
   private readonly served: readonly ServiceType[];
-  private readonly running: Record<QueryFace, number> = { rest: 0, grpc: 0, abci_query: 0 };
+  private readonly running: Readonly<Record<QueryFace, ClientPlaces>> = {
+    rest: sharedPlaces(MAX_RUNNING),
+    grpc: sharedPlaces(MAX_RUNNING),
+    abci_query: sharedPlaces(MAX_RUNNING),
+  };
 
   /**
    * @param types what the methods and messages are
@@ -112,23 +122,24 @@ export class QueryRegistry {
 
   /**
    * All that a face does for one query, from the reading of it to the answer.
-   * @param gone fires when nobody waits for the answer any more
+   * @param asker whose signal fires when nobody waits for the answer any more
    * @param work ends with its signal, which fires with a TimeoutError when the query takes too long
-   * @throws UNAVAILABLE where too many run already
+   * @throws UNAVAILABLE where too many run already, in all or of this client
    */
   async bounded<Result>(
     face: QueryFace,
-    gone: AbortSignal,
-    work: (signal: AbortSignal) => Promise<Result>,
+    { client, signal: gone }: Asker,
+    work: (asker: Asker) => Promise<Result>,
   ): Promise<Result> {
-    if (this.running[face] >= MAX_RUNNING) {
+    const places = this.running[face];
+    if (!places.hasRoom(client)) {
       throw new QueryFault("UNAVAILABLE", "too many queries at once, try again");
     }
-    this.running[face] += 1;
+    const giveBack = places.take(client);
     try {
-      return await withLimit([gone], this.timeoutMs, work);
+      return await withLimit([gone], this.timeoutMs, (signal) => work({ client, signal }));
     } finally {
-      this.running[face] -= 1;
+      giveBack();
     }
   }
 
@@ -160,12 +171,13 @@ export class QueryRegistry {
       method,
       input: this.types.message(method.input),
       output: this.types.message(method.output),
-      run: async (request, { height, signal }) => {
+      run: async (request, { height, signal, client }) => {
         let told = height;
         const tellHeight = (other: Height) => {
           told = other;
         };
-        const answer = await handler(new MessageReader(request), { height, signal, tellHeight });
+        const context = { height, signal, client, tellHeight };
+        const answer = await handler(new MessageReader(request), context);
         return { answer, height: told };
       },
     };

@@ -185,18 +185,21 @@ class Calls {
     done: sendUnaryData<Buffer>,
   ): Promise<void> {
     const { queries, log } = this.options;
+    const peer = call.getPeer();
+    const owner = { client: clientOf(addressOf(peer)) };
     const gone = new AbortController();
-    setOwner(gone.signal, { client: clientOf(addressOf(call.getPeer())) });
+    setOwner(gone.signal, owner);
     call.once("cancelled", () => gone.abort(new DOMException("the client is gone", "AbortError")));
+    const whose = { ...owner, signal: gone.signal };
     try {
-      if (!this.mayAsk(call.getPeer())) throw new QueryFault("RESOURCE_EXHAUSTED", TOO_OFTEN);
-      await queries.bounded("grpc", gone.signal, async (signal) => {
+      if (!this.mayAsk(peer)) throw new QueryFault("RESOURCE_EXHAUSTED", TOO_OFTEN);
+      await queries.bounded("grpc", whose, async (asker) => {
         const height = queries.heightOf(call.metadata.get(HEIGHT_KEY)[0]?.toString());
         const { request } = call;
         const read = () => readRequest(served, request);
-        const message = await readInTurn(request.length, signal, read);
-        const { answer, height: told } = await served.run(message, { height, signal });
-        const bytes = await answerBytes(served.output, answer, signal);
+        const message = await readInTurn(request.length, asker, read);
+        const { answer, height: told } = await served.run(message, { height, ...asker });
+        const bytes = await answerBytes(served.output, answer, asker.signal);
         const metadata = new Metadata();
         metadata.set(HEIGHT_KEY, told.toString());
         call.sendMetadata(metadata);

@@ -171,17 +171,18 @@ class Rest {
   ): Promise<void> {
     const { request, response } = exchanged;
     const { queries, log } = this.options;
-    const gone = goneOf(response);
-    setOwner(gone, { client: clientOf(request.socket.remoteAddress) });
+    const owner = { client: clientOf(request.socket.remoteAddress) };
+    const whose = { ...owner, signal: goneOf(response) };
+    setOwner(whose.signal, owner);
     const { served } = match;
     try {
-      await queries.bounded("rest", gone, async (signal) => {
+      await queries.bounded("rest", whose, async (asker) => {
         const height = queries.heightOf(heightNamed(request));
-        const message = await readInTurn(query.length + (body?.length ?? 0), signal, () =>
+        const message = await readInTurn(query.length + (body?.length ?? 0), asker, () =>
           requestOf(match, this.reader, query, body),
         );
-        const { answer, height: told } = await served.run(message, { height, signal });
-        const pieces = await this.writer.pieces(served.output, answer, () => breathe(signal));
+        const { answer, height: told } = await served.run(message, { height, ...asker });
+        const pieces = await this.writer.pieces(served.output, answer, () => breathe(asker.signal));
         if (response.destroyed) return;
         sendPieces(exchanged, 200, pieces, {
           ...cors,

@@ -82,7 +82,11 @@ async function ask(name: string, values: Readonly<Record<string, unknown>>): Pro
   const route = new Map(transactionRoutes(comet(), {} as never, "")).get(name);
   const source = { form: "json", values: new Map(Object.entries(values)) } as const;
   const { signal } = new AbortController();
-  return (await route?.run(new Arguments(source), { signal, client: undefined })) as JsonPieces;
+  return (await route?.run(new Arguments(source), {
+    signal,
+    clientAddress: "",
+    client: undefined,
+  })) as JsonPieces;
 }
 
 function comet(): CometChain {
@@ -157,6 +161,7 @@ describe("a transaction of thousands of logs", () => {
       run?.(new MessageReader({ query: "tx.height > 1", limit }), {
         height: 1,
         signal: new AbortController().signal,
+        client: "",
         tellHeight: () => undefined,
       });
     await expect(get(2n)).resolves.toMatchObject({ total: expect.anything() });

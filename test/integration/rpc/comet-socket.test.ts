@@ -193,7 +193,7 @@ describe("events", () => {
         onClose: () => undefined,
       };
       const values = jsonArguments({ query: "tm.event='NewBlockHeader'" }, ["query"]);
-      subscribe?.run(values, { signal, client: { requestId: 1, connection } });
+      subscribe?.run(values, { signal, clientAddress: "", client: { requestId: 1, connection } });
       return texts;
     };
     const early = receiver();
@@ -258,7 +258,7 @@ describe("events", () => {
         onClose: () => undefined,
       };
       const values = jsonArguments({ query: "tm.event='NewBlockHeader'" }, ["query"]);
-      subscribe?.run(values, { signal, client: { requestId: 1, connection } });
+      subscribe?.run(values, { signal, clientAddress: "", client: { requestId: 1, connection } });
     }
     await chain.mine();
     for (; told() < 100; turn++) await nextTurn();

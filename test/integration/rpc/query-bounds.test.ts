@@ -3,7 +3,7 @@ import { afterEach, expect, it } from "@jest/globals";
 import * as grpc from "@grpc/grpc-js";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { abciAnswer } from "../../../node/rpc/cosmos/abci-answer.js";
-import { QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
+import { type QueryHandler, QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
 import { startGrpcServer } from "../../../node/rpc/grpc/server.js";
 import { startRestServer } from "../../../node/rpc/rest/server.js";
 import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
@@ -28,9 +28,10 @@ afterEach(async () => {
 
 /** A registry whose one method answers when the gate opens, or not at all when its time is over. */
 function slowQueries({ opened }: Gate) {
-  const state = { running: 0 };
-  const answer = async (_request: unknown, { signal }: { readonly signal: AbortSignal }) => {
+  const state = { running: 0, clients: new Set<string>() };
+  const answer: QueryHandler = async (_request, { signal, client }) => {
     state.running += 1;
+    state.clients.add(client);
     const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
     await Promise.race([opened, over]);
     state.running -= 1;
@@ -39,7 +40,7 @@ function slowQueries({ opened }: Gate) {
   };
   const queries = new QueryRegistry(types, { [PATH]: answer }, () => 1, 20_000);
   const ask = (signal = new AbortController().signal) =>
-    abciAnswer(queries, { path: PATH, data: NOTHING, height: 1 }, signal);
+    abciAnswer(queries, { path: PATH, data: NOTHING, height: 1 }, { signal, client: "" });
   return { queries, state, ask };
 }
 
@@ -87,6 +88,8 @@ it("no more of one way run at once, and the other ways have their own places", a
   const held = Array.from({ length: MOST }, () => ask());
   const late = ask();
   await until(() => state.running === MOST, { timeoutMs: 10_000, what: "as many as there may be" });
+  expect([...state.clients]).toEqual([""]);
+  state.clients.clear();
   expect(await late).toMatchObject({
     code: 6,
     codespace: "sdk",
@@ -102,6 +105,7 @@ it("no more of one way run at once, and the other ways have their own places", a
   await until(() => state.running === MOST + others.length, { timeoutMs: 10_000 });
   gate.open();
   expect(await Promise.all(others)).toEqual([200, "answered"]);
+  expect([...state.clients]).toEqual(["127.0.0.1"]);
   expect((await Promise.all(held)).map(({ code }) => code)).toEqual(Array(MOST).fill(0));
 });
 

@@ -44,9 +44,9 @@ export function broadcastRoutes(
     route("broadcast_tx_commit", ["tx"], (values, { signal }) =>
       broadcast.untilMined(values.bytes("tx"), signal),
     ),
-    route("check_tx", ["tx"], async (values, { signal }) => {
+    route("check_tx", ["tx"], async (values, { signal, clientAddress: client }) => {
       const bytes = values.bytes("tx");
-      const refusal = await readInTurn(bytes.length, signal, () => check(chain, bytes));
+      const refusal = await readInTurn(bytes.length, { signal, client }, () => check(chain, bytes));
       return checkJson(refusal, gasWantedOf(bytes, refusal));
     }),
     route("unconfirmed_txs", ["limit"], (values, { signal }) => unconfirmed(chain, values, signal)),

@@ -6,6 +6,7 @@ import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
 import type { Steps } from "../../../../chain/steps/steps.js";
 import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
+import type { Asker } from "../../../../runtime/turns/resting-lane.js";
 import {
   type AbciAnswer,
   abciAnswer,
@@ -31,7 +32,7 @@ import { type EventQuery, parseQuery } from "../search/query.js";
 import { JsonPieces, piecesOfList } from "../json/json-pieces.js";
 import { resultTextSteps } from "../json/results.js";
 import { SearchLane } from "../search/search-lane.js";
-import { type Route, route } from "../route.js";
+import { type Route, type RouteContext, route } from "../route.js";
 import { newestAppVersion } from "./status.js";
 
 /** Bytes of what is on one page: the answer is held whole, and one of blocks is a third larger. */
@@ -79,8 +80,8 @@ export function transactionRoutes(
         },
       };
     }),
-    route("abci_query", ["path", "data", "height", "prove"], (values, { signal }) =>
-      abciQuery(chain, queries, values, signal),
+    route("abci_query", ["path", "data", "height", "prove"], (values, context) =>
+      abciQuery(chain, queries, values, context),
     ),
   ];
 }
@@ -181,7 +182,7 @@ async function abciQuery(
   chain: CometChain,
   queries: QueryRegistry,
   values: Arguments,
-  signal: AbortSignal,
+  { signal, clientAddress: client }: RouteContext,
 ) {
   const path = values.text("path");
   const data = values.hexBytes("data");
@@ -192,7 +193,7 @@ async function abciQuery(
   const answer = await queryOrRefuse(
     queries,
     { path, data, height, latest, isProofWanted },
-    signal,
+    { signal, client },
   );
   return {
     response: {
@@ -219,7 +220,7 @@ async function queryOrRefuse(
     readonly latest: Height;
     readonly isProofWanted: boolean;
   },
-  signal: AbortSignal,
+  asker: Asker,
 ): Promise<AbciAnswer> {
   const { height, latest, isProofWanted } = query;
   if (isProofWanted) {
@@ -233,7 +234,7 @@ async function queryOrRefuse(
     const text = "cannot query with height in the future or below 0: invalid height";
     return queryFailure(SDK_CODE.invalidHeight, text);
   }
-  return abciAnswer(queries, query, signal);
+  return abciAnswer(queries, query, asker);
 }
 
 function isServed(height: Height, latest: Height): boolean {

@@ -125,7 +125,7 @@ function validatorMessage({ types }: QuerySources, validator: Validator): ProtoM
 async function abciQuery(
   queries: QueryRegistry,
   request: MessageReader,
-  { height, signal }: QueryContext,
+  { height, ...asker }: QueryContext,
 ): Promise<ProtoMessage> {
   const wanted = request.bigint("height");
   const asked = wanted > 0n ? queries.heightOf(wanted.toString()) : height;
@@ -133,7 +133,7 @@ async function abciQuery(
   const refusal = refusalOf(request);
   const answer =
     refusal === undefined
-      ? await nestedAnswer(queries, query, signal)
+      ? await nestedAnswer(queries, query, asker)
       : queryFailure(INVALID_REQUEST, `${refusal}: invalid request`);
   const { code, log, codespace, value } = answer;
   return { code, log, codespace, value, height: BigInt(answer.height) };

@@ -11,7 +11,7 @@ import {
 } from "../../../../chain/protobuf/values.js";
 import { type Height, parseHash32 } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import { longWork, readInTurn } from "../../../../runtime/turns/resting-lane.js";
+import { type Asker, longWork, readInTurn } from "../../../../runtime/turns/resting-lane.js";
 import type { SdkTransactionPlace, SdkTransactionRecord } from "../../../view/sdk-transactions.js";
 import { isOversized } from "../../comet/submission.js";
 import { hasTooManyValues } from "../../json-text.js";
@@ -49,7 +49,7 @@ export function txQueries(sources: QuerySources): QueryHandlers {
       const record = await byEitherHash(sources, request.text("hash"));
       return { tx: txOf(record), tx_response: txResponse(record) };
     },
-    [`${SERVICE}/GetTxsEvent`]: (request, { signal }) => search(sources, request, signal),
+    [`${SERVICE}/GetTxsEvent`]: (request, context) => search(sources, request, context),
     [`${SERVICE}/GetBlockWithTxs`]: (request, { signal }) => blockWithTxs(sources, request, signal),
     [`${SERVICE}/BroadcastTx`]: async (request) => {
       const bytes = bytesOf(request);
@@ -62,12 +62,13 @@ export function txQueries(sources: QuerySources): QueryHandlers {
       const submission = await transactions.submit(bytes);
       return { tx_response: submissionResponse(submission) };
     },
-    [`${SERVICE}/Simulate`]: async (request, { signal }) => {
+    [`${SERVICE}/Simulate`]: async (request, context) => {
       const bytes = request.bytes("tx_bytes");
       const isOld = bytes.length === 0 && request.has("tx");
       const encoded = () => encodeMessage(type, request.submessage("tx").value);
-      const tx = isOld ? await longWork.run(signal, encoded) : bytesOf(request);
-      const result = await transactions.simulate(tx, signal);
+      const { signal, client } = context;
+      const tx = isOld ? await longWork.run(signal, encoded, client) : bytesOf(request);
+      const result = await transactions.simulate(tx, context);
       if (result.code !== 0) {
         throw new QueryFault("UNKNOWN", `${result.log} with gas used: '${result.gasUsed}'`);
       }
@@ -82,31 +83,31 @@ export function txQueries(sources: QuerySources): QueryHandlers {
         },
       };
     },
-    [`${SERVICE}/TxDecode`]: async (request, { signal }) => {
+    [`${SERVICE}/TxDecode`]: async (request, context) => {
       const bytes = bytesOf(request);
       if (isOversized(bytes)) throw invalidArgument("no transaction has so many bytes");
-      await readInTurn(bytes.length, signal, () => {
+      await readInTurn(bytes.length, context, () => {
         decodeRequest(type, bytes);
         assertFewMessages(types, type, bytes, MAX_SHOWN_MESSAGES);
       });
       return { tx: new EncodedMessage(bytes) };
     },
-    [`${SERVICE}/TxDecodeAmino`]: async (request, { signal }) => {
+    [`${SERVICE}/TxDecodeAmino`]: async (request, context) => {
       const bytes = request.bytes("amino_binary");
       if (bytes.length === 0) throw invalidArgument("invalid empty tx bytes");
-      return { amino_json: await readInTurn(bytes.length, signal, () => decodeStdTx(bytes)) };
+      return { amino_json: await readInTurn(bytes.length, context, () => decodeStdTx(bytes)) };
     },
-    [`${SERVICE}/TxEncodeAmino`]: async (request, { signal }) => {
+    [`${SERVICE}/TxEncodeAmino`]: async (request, context) => {
       const json = request.text("amino_json");
       if (json === "") throw invalidArgument("invalid empty tx json");
       if (hasTooManyValues(Buffer.from(json))) throw invalidArgument("the tx json is too large");
-      return { amino_binary: await readInTurn(json.length, signal, () => encodeStdTx(json)) };
+      return { amino_binary: await readInTurn(json.length, context, () => encodeStdTx(json)) };
     },
-    [`${SERVICE}/TxEncode`]: async (request, { signal }) => {
+    [`${SERVICE}/TxEncode`]: async (request, { signal, client }) => {
       if (!request.has("tx")) throw invalidArgument("invalid empty tx");
       const { value } = request.submessage("tx");
       // Its size is that of its bytes, which are to be made.
-      return { tx_bytes: await longWork.run(signal, () => encodeMessage(type, value)) };
+      return { tx_bytes: await longWork.run(signal, () => encodeMessage(type, value), client) };
     },
   };
 }
@@ -140,7 +141,7 @@ function placeInData(
   return { height, index: dataIndexOf(index, places) };
 }
 
-async function search(sources: QuerySources, request: MessageReader, signal: AbortSignal) {
+async function search(sources: QuerySources, request: MessageReader, asker: Asker) {
   const { transactions } = sources;
   const conditions = [...request.texts("events"), request.text("query")].filter(
     (text) => text.trim() !== "",
@@ -148,7 +149,7 @@ async function search(sources: QuerySources, request: MessageReader, signal: Abo
   if (conditions.length === 0) {
     throw invalidArgument("must declare at least one event to search: events= or query=");
   }
-  const found = await transactions.search(conditions.join(" AND "), signal);
+  const found = await transactions.search(conditions.join(" AND "), asker);
   const ordered = request.number("order_by") === ORDER_DESCENDING ? found.toReversed() : found;
   const { start, limit } = window(request);
   const txs: EncodedMessage[] = [];
@@ -163,7 +164,7 @@ async function search(sources: QuerySources, request: MessageReader, signal: Abo
     }
     txs.push(txOf(record));
     tx_responses.push(txResponse(record));
-    await breathe(signal);
+    await breathe(asker.signal);
   }
   const total = BigInt(found.length);
   return {

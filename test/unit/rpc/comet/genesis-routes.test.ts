@@ -36,7 +36,7 @@ function routesFor(appState: object) {
   return (name: string, query = ""): unknown => {
     const route = routes.get(name);
     if (route === undefined) throw new Error(`no route ${name}`);
-    const context = { signal, client: undefined };
+    const context = { signal, clientAddress: "", client: undefined };
     return route.run(urlArguments(query, route.parameters), context);
   };
 }

@@ -47,7 +47,7 @@ function routesOver(pool: Mempool) {
   const ask = async (name: string, query = ""): Promise<Record<string, unknown>> => {
     const route = routes.get(name);
     if (route === undefined) throw new Error(`no route ${name}`);
-    const context = { signal, client: undefined };
+    const context = { signal, clientAddress: "", client: undefined };
     const result = await route.run(urlArguments(query, route.parameters), context);
     return JSON.parse(name === "unconfirmed_txs" ? String(result) : JSON.stringify(result));
   };

@@ -45,7 +45,9 @@ it("hears once of a client's end, and sends it nothing behind that", async () =>
   const run = (name: string, query: string) => {
     const values = new Arguments({ form: "json", values: new Map([["query", query]]) });
     const { signal } = new AbortController();
-    return routes.get(name)?.run(values, { signal, client: { requestId: 1, connection } });
+    return routes
+      .get(name)
+      ?.run(values, { signal, clientAddress: "", client: { requestId: 1, connection } });
   };
   for (let round = 0; round < 50; round++) {
     run("subscribe", "tm.event='NewBlockHeader'");
@@ -69,8 +71,12 @@ it("leaves nothing behind at its connection of what it asks and submits", async 
   const tx = new Arguments({ form: "json", values: new Map([["tx", "AQ=="]]) });
   for (let round = 0; round < 20; round++) {
     const query = { path: "/cosmos.bank.v1beta1.Query/Params", data: new Uint8Array(0), height: 0 };
-    expect(await abciAnswer(chain.queries, query, signal)).toMatchObject({ code: 0 });
-    const sent = await routes.get("broadcast_tx_commit")?.run(tx, { signal, client: undefined });
+    expect(await abciAnswer(chain.queries, query, { signal, client: "" })).toMatchObject({
+      code: 0,
+    });
+    const sent = await routes
+      .get("broadcast_tx_commit")
+      ?.run(tx, { signal, clientAddress: "", client: undefined });
     expect(sent).toMatchObject({ height: "0" });
   }
   expect(leftBehind(signal)).toBe(0);

@@ -122,7 +122,9 @@ describe("searches", () => {
   it("for one hash, and those that cannot be read, wait for no others", async () => {
     const gate = createGate();
     const chain = slowChain(gate);
-    const context = { signal: new AbortController().signal, client: undefined };
+    const { signal } = new AbortController();
+    const context = { signal, clientAddress: "", client: undefined };
+    const asker = { signal, client: "" };
     const routes = new Map(transactionRoutes(chain, undefined as never, "1"));
     const search = async (query: string) => {
       const values = new Arguments({ form: "json", values: new Map([["query", query]]) });
@@ -132,13 +134,13 @@ describe("searches", () => {
     const long = "message.module='bank'";
     const slow: Promise<unknown>[][] = Array.from({ length: 4 }, () => [
       search(long),
-      sdk.search(long, context.signal),
+      sdk.search(long, asker),
     ]);
     const answers: unknown[] = [];
     const ask = (asked: Promise<unknown>) => asked.then((answer) => answers.push(answer));
     for (const tag of ["tx.hash", "ethereum_tx.ethereumTxHash", "ethereum_tx.txHash"]) {
       const query = `tx.height>1 AND ${tag}='${"ab".repeat(32)}'`;
-      slow.push([search(query), sdk.search(query, context.signal)].map(ask));
+      slow.push([search(query), sdk.search(query, asker)].map(ask));
     }
     slow.push([ask(search("tx.hash=").catch(({ code }: CometFault) => code))]);
     await until(() => answers.length === 7, {

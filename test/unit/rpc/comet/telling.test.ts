@@ -66,7 +66,9 @@ function hubOf(queries: readonly string[], onPush: () => void) {
       connection = { push, cutOff: () => undefined, onClose: () => undefined };
     }
     const values = new Arguments({ form: "json", values: new Map([["query", query]]) });
-    void routes.get("subscribe")?.run(values, { signal, client: { requestId: 1, connection } });
+    void routes
+      .get("subscribe")
+      ?.run(values, { signal, clientAddress: "", client: { requestId: 1, connection } });
   }
   const tell = () => {
     head = committed;

@@ -24,7 +24,12 @@ function answerOf(name: string, request: Readonly<Record<string, string>>) {
   ];
   const signal = new AbortController().signal;
   return async () =>
-    query?.(new MessageReader(request), { height: 1, signal, tellHeight: () => undefined });
+    query?.(new MessageReader(request), {
+      height: 1,
+      signal,
+      client: "",
+      tellHeight: () => undefined,
+    });
 }
 
 it("an account of the chain is shown by each query that names one, before it has held anything", async () => {
@@ -55,7 +60,8 @@ function page(pagination: ProtoMessage, isWanted = (_address: Address) => true) 
       },
     },
   };
-  const context = { height: 1, signal: new AbortController().signal, tellHeight: () => undefined };
+  const { signal } = new AbortController();
+  const context = { height: 1, signal, client: "", tellHeight: () => undefined };
   const request = pageRequest(new MessageReader({ pagination }));
   const wanted = async (address: Address) => isWanted(address);
   const made = accountPage(sources as unknown as QuerySources, request, context, wanted, 150);

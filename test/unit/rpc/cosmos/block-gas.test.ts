@@ -14,7 +14,7 @@ async function blockGas(...cosmos: readonly bigint[]): Promise<unknown> {
   const sources = { chain: { view }, node: { minimumGasPrices: "0.025atoken" } };
   const query = economyQueries(sources as unknown as QuerySources);
   const { signal } = new AbortController();
-  const context = { height: 7, signal, tellHeight: () => undefined };
+  const context = { height: 7, signal, client: "", tellHeight: () => undefined };
   return query["/cosmos.evm.feemarket.v1.Query/BlockGas"]?.(new MessageReader({}), context);
 }
 

@@ -21,6 +21,7 @@ async function decoded(tx: Uint8Array): Promise<string> {
   const context = {
     height: 1,
     signal: new AbortController().signal,
+    client: "",
     tellHeight: () => undefined,
   };
   const run = handlers["/cosmos.tx.v1beta1.Service/TxDecode"];

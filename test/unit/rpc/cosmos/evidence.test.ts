@@ -37,7 +37,8 @@ function nodeOf(chain: ModuleChain, evidence?: readonly DuplicateVoteEvidence[])
   };
   const sources = { types, modules: { at }, chain: { consensus, events: eventsOf(chain) } };
   const queries = slashingQueries(sources as unknown as ModuleSources);
-  const context = { height: 9, signal: new AbortController().signal, tellHeight: () => undefined };
+  const { signal } = new AbortController();
+  const context = { height: 9, signal, client: "", tellHeight: () => undefined };
   return async (name: string, request = {}) =>
     queries[`/cosmos.evidence.v1beta1.Query/${name}`]?.(new MessageReader(request), context);
 }

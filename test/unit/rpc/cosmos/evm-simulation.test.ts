@@ -4,19 +4,25 @@ import { Wallet } from "ethers";
 import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import { parseHexBytes } from "../../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../../chain/transaction.js";
-import type { CallRequest, CallWorkers } from "../../../../node/execution/calls/call-port.js";
+import type {
+  CallOptions,
+  CallRequest,
+  CallWorkers,
+} from "../../../../node/execution/calls/call-port.js";
 import { withEvmSimulation } from "../../../../node/rpc/cosmos/evm-simulation.js";
 import type { CometChain } from "../../../../node/rpc/comet/ports.js";
 import type { SdkTransactions } from "../../../../node/view/sdk-transactions.js";
 
 const sender = new Wallet(`0x${"41".repeat(32)}`);
-const { signal } = new AbortController();
+const asker = { signal: new AbortController().signal, client: "10.0.0.1" };
 
 /** What is asked of the calls. */
 async function askedFor(fields: Parameters<Wallet["signTransaction"]>[0]): Promise<CallRequest> {
   const asked: CallRequest[] = [];
   const calls = {
-    call: async (request: CallRequest) => {
+    call: async (request: CallRequest, _height: number, options: CallOptions) => {
+      // Whose it is: clients have turns at the workers.
+      expect(options).toEqual(asker);
       asked.push(request);
       return { outcome: "success", gasUsed: 21_000n, returnData: new Uint8Array(0) };
     },
@@ -30,7 +36,7 @@ async function askedFor(fields: Parameters<Wallet["signTransaction"]>[0]): Promi
     ...fields,
   });
   const tx = decodeTransaction(parseHexBytes(raw));
-  await transactions.simulate(encodeSdkTransaction(tx, recoverSender(tx)), signal);
+  await transactions.simulate(encodeSdkTransaction(tx, recoverSender(tx)), asker);
   const [request] = asked;
   if (request === undefined) throw new Error("nothing was asked");
   return request;

@@ -62,7 +62,7 @@ const queries = stakingQueries({ modules: { at } } as unknown as ModuleSources);
 
 async function ask(name: string, request: ProtoMessage): Promise<MessageReader> {
   const { signal } = new AbortController();
-  const context = { height: 5, signal, tellHeight: () => undefined };
+  const context = { height: 5, signal, client: "", tellHeight: () => undefined };
   return new MessageReader(
     (await queries[`${SERVICE}/${name}`]?.(new MessageReader(request), context)) ?? {},
   );

@@ -59,7 +59,8 @@ async function delegators(
     });
     const { signal } = new AbortController();
     const tellHeight = (other: number) => told.push(other);
-    const answer = new MessageReader((await list?.(request, { height, signal, tellHeight })) ?? {});
+    const context = { height, signal, client: "", tellHeight };
+    const answer = new MessageReader((await list?.(request, context)) ?? {});
     for (const one of answer.messages("delegation_responses")) {
       found.push(parseBech32(one.submessage("delegation").text("delegator_address")));
     }
@@ -107,7 +108,7 @@ it("nobody's vote is on two pages where others vote meanwhile, in both direction
         pagination: { ...pagination, limit: 2n, key },
       });
       const { signal } = new AbortController();
-      const context = { height: 1, signal, tellHeight: () => undefined };
+      const context = { height: 1, signal, client: "", tellHeight: () => undefined };
       const answer = new MessageReader((await list?.(request, context)) ?? {});
       for (const one of answer.messages("votes")) found.push(parseBech32(one.text("voter")));
       key = Uint8Array.from(answer.submessage("pagination").bytes("next_key"));
@@ -136,6 +137,7 @@ it("a page of proposals ends where they have megabytes together, in both directi
     const context = {
       height: 1,
       signal: new AbortController().signal,
+      client: "",
       tellHeight: () => undefined,
     };
     const answer = (await list?.(new MessageReader({ pagination }), context)) ?? {};
@@ -182,6 +184,11 @@ it("a list of past proposals has no bound, however much of history it is read fr
   const list = govQueries({ modules } as unknown as ModuleSources)[PROPOSALS];
   const request = new MessageReader({ pagination: { count_total: true } });
   const { signal } = new AbortController();
-  const answer = await list?.(request, { height: 1, signal, tellHeight: () => undefined });
+  const answer = await list?.(request, {
+    height: 1,
+    signal,
+    client: "",
+    tellHeight: () => undefined,
+  });
   expect(answer).toEqual({ proposals: [], pagination: { total: 0n } });
 });

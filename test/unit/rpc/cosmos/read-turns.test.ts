@@ -81,7 +81,12 @@ describe("others get their turns", () => {
     const request = new MessageReader({ query: "tx.height=1", limit: BigInt(COUNT) });
     let answer: unknown;
     const turns = await turnsOf(async () => {
-      answer = await run?.(request, { height: 1, signal: SIGNAL, tellHeight: () => undefined });
+      answer = await run?.(request, {
+        height: 1,
+        signal: SIGNAL,
+        client: "",
+        tellHeight: () => undefined,
+      });
     });
     expect(answer).toMatchObject({ total: BigInt(COUNT) });
     expect(turns).toBeGreaterThan(COUNT / 4);
@@ -100,7 +105,7 @@ describe("others get their turns", () => {
     });
     let answer: unknown;
     const turns = await turnsOf(async () => {
-      answer = await route.run(values, { signal: SIGNAL, client: undefined });
+      answer = await route.run(values, { signal: SIGNAL, clientAddress: "", client: undefined });
     });
     const proof = { proof: { total: `${COUNT}`, index: "7" } };
     expect(JSON.parse(String(answer))).toMatchObject({ proof });
@@ -112,7 +117,7 @@ it("a block is read without what execution made of it, which a synced node may n
   const { stores } = chain.chain;
   await stores.base.advance({ journalBase: 2 }, []);
   const served = chain.queries.find(GET_BLOCK);
-  const context = { height: 1, signal: SIGNAL };
+  const context = { height: 1, signal: SIGNAL, client: "" };
   const { answer } = (await served?.run({ height: 1n }, context)) ?? {};
   const { transactions } = chain.chain.view.block(1)?.block ?? { transactions: [] };
   const txs = transactions.map(({ tx, from }) => Buffer.from(encodeSdkTransaction(tx, from)));

@@ -18,13 +18,17 @@ function newLane() {
   });
   const log: string[] = [];
   const signal = new AbortController().signal;
-  const run = (name: string, ms: number) =>
-    lane.run(signal, () => {
-      log.push(name);
-      nowMs += ms;
-      if (name.startsWith("bad")) throw new Error(name);
-      return name;
-    });
+  const run = (name: string, ms: number, client?: string) =>
+    lane.run(
+      signal,
+      () => {
+        log.push(name);
+        nowMs += ms;
+        if (name.startsWith("bad")) throw new Error(name);
+        return name;
+      },
+      client,
+    );
   const settle = () =>
     new Promise<void>((resolve) => {
       setImmediate(resolve);
@@ -79,5 +83,32 @@ describe("pieces of long work", () => {
     expect((await waiting).every(({ status }) => status === "rejected")).toBe(true);
     expect(await run("next", 1)).toBe("next");
     expect(log).toEqual(["first", "next"]);
+  });
+
+  it("are of one client after the other, and the last in the longest line is refused", async () => {
+    const { run, log, settle, endRest } = newLane();
+    const works = Array.from({ length: 1_001 }, (_, index) => run(`a${index}`, 400, "a"));
+    const ended = Promise.allSettled(works);
+    await settle();
+    const other = run("b", 1, "b");
+    await expect(works.at(-1)).rejects.toMatchObject({ code: "LANE_FULL" });
+    await endRest();
+    expect(log).toEqual(["a0", "a1"]);
+    await endRest();
+    expect(await other).toBe("b");
+    expect(log).toEqual(["a0", "a1", "b", "a2"]);
+    for (let left = 3; left < 1_000; left++) await endRest();
+    await ended;
+  });
+
+  it("leave the line when their client goes, and not when their turn comes", async () => {
+    const { lane, run, log, settle } = newLane();
+    const first = run("first", 50);
+    const gone = new AbortController();
+    const left = lane.run(gone.signal, () => log.push("too late"));
+    gone.abort(new Error("the client is gone"));
+    await expect(left).rejects.toThrow("the client is gone");
+    await settle();
+    expect([await first, log]).toEqual(["first", ["first"]]);
   });
 });
