@@ -162,7 +162,8 @@ async function answerBatch(
 
 /** Waits for a place; undefined where there is none, or nobody waits any more. */
 function placeOf({ large, ending }: RequestScope): Promise<(() => void) | undefined> {
-  return large.enter(ending.signal).catch(() => undefined);
+  const { signal } = ending;
+  return large.enter(signal, ownerOf(signal).client).catch(() => undefined);
 }
 
 function tooLarge(request: unknown): Answer {

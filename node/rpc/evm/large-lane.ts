@@ -33,18 +33,22 @@ export class LargeLane extends Turns {
 export class LargePlace {
   private waiting: Promise<void> | undefined;
 
-  /** @param afterReply runs what it is given when the answer has been handed over */
+  /**
+   * @param client whose turn it is
+   * @param afterReply runs what it is given when the answer has been handed over
+   */
   constructor(
     private readonly lane: LargeLane,
+    private readonly client: string,
     private readonly afterReply: (callback: () => void) => void,
   ) {}
 
   /**
    * Waits for the place; once for all calls of a batch, which have it one after the other (`BatchCall`).
-   * @throws the signal's reason where the request's time is over before
+   * @throws the signal's reason where the request's time is over before, and as `LargeLane.enter`
    */
   taken(signal: AbortSignal): Promise<void> {
-    this.waiting ??= this.lane.enter(signal).then((leave) => this.afterReply(leave));
+    this.waiting ??= this.lane.enter(signal, this.client).then((leave) => this.afterReply(leave));
     return this.waiting;
   }
 }

@@ -55,7 +55,7 @@ export class RequestContext implements CallContext {
 
   /** Whose lane the answer takes when it becomes large. */
   useLane(lane: LargeLane): void {
-    this.place = new LargePlace(lane, (leave) => {
+    this.place = new LargePlace(lane, this.client, (leave) => {
       if (this.isFinished) leave();
       else this.afterReply(leave);
     });

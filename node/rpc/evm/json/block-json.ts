@@ -268,7 +268,7 @@ export class BlockJson {
 
 /** Whose the making of a text is: journals come before what clients look at (see `journalLane`). */
 function ownerOfText(variant: Variant, { client, signal }: Asker): WorkOwner {
-  return variant === "journal" ? { client, isOwn: true } : ownerOf(signal);
+  return { client, isOwn: variant === "journal" || ownerOf(signal).isOwn === true };
 }
 
 function notePage(claims: BlockClaims, page: BlockPage): void {

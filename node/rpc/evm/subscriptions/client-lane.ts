@@ -8,7 +8,7 @@ import { type BlockOutline, isEvm } from "../../../../chain/block.js";
 import { errorCode } from "../../../../chain/errors.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import type { WorkOwner } from "../../../../runtime/process/work-owner.js";
+import { OWN_WORK, type WorkOwner } from "../../../../runtime/process/work-owner.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import {
@@ -246,7 +246,7 @@ export class ClientLane {
       const { height } = block;
       if (topic.hashes.size > 0) {
         await this.sendReceiptList(subscription, height, block.receipts(subscription));
-      } else if (!(await this.sendAllReceipts(subscription, height))) {
+      } else if (!(await this.sendAllReceipts(subscription, height, OWN_WORK))) {
         sendRest(subscription, { height, given: 0 });
       }
     }
@@ -292,9 +292,10 @@ export class ClientLane {
     }
     const to = Math.min(view.head().height, last, next + HEIGHTS_AT_ONCE - 1);
     const { signal } = ending;
+    const { large, owner } = this.ports;
     let leave: (() => void) | undefined;
     const becameLarge = async () => {
-      leave ??= await this.ports.large.enter(signal);
+      leave ??= await large.enter(signal, owner.client);
     };
     try {
       const bounds = { ...PAST_LOGS_AT_ONCE, signal, becameLarge };
@@ -318,7 +319,7 @@ export class ClientLane {
   ): Promise<void> {
     const { height } = outline.header;
     const isWhole = wanted.hashes.size === 0 && wanted.given === 0;
-    if (isWhole && (await this.sendAllReceipts(subscription, height))) return;
+    if (isWhole && (await this.sendAllReceipts(subscription, height, this.ports.owner))) return;
     const receipts = receiptsIn(this.ports.view, outline, wanted);
     await this.sendReceiptList(subscription, height, receipts);
   }
@@ -333,6 +334,7 @@ export class ClientLane {
     receipts: Iterable<MinedReceipt | undefined>,
   ): Promise<void> {
     const { signal } = subscription.ending;
+    const { large, owner } = this.ports;
     let text = "";
     let leave: (() => void) | undefined;
     try {
@@ -346,7 +348,7 @@ export class ClientLane {
         if (text !== "") text += ",";
         for (const part of receiptTexts(receipt.mined, receipt.placed, receipt.at)) {
           text += part;
-          if (text.length > LARGE_BYTES) leave ??= await this.ports.large.enter(signal);
+          if (text.length > LARGE_BYTES) leave ??= await large.enter(signal, owner.client);
           await breathe(signal);
         }
       }
@@ -356,10 +358,18 @@ export class ClientLane {
     }
   }
 
-  /** Sends what all clients share; false where that is more than they take. */
-  private async sendAllReceipts(subscription: Subscription, height: Height): Promise<boolean> {
+  /**
+   * Sends what all clients share; false where that is more than they take.
+   * @param owner in whose turns it is made: what all wait for is the process' own, and does not stand behind
+   *   what the first of them waits for besides
+   */
+  private async sendAllReceipts(
+    subscription: Subscription,
+    height: Height,
+    { client }: WorkOwner,
+  ): Promise<boolean> {
     try {
-      const asker = { signal: subscription.ending.signal, client: "" };
+      const asker = { signal: subscription.ending.signal, client };
       const all = await this.ports.json.receipts(height, asker, SHARED_BYTES);
       if (all === undefined) throw historyPruned();
       this.send(subscription, all.content.toString());

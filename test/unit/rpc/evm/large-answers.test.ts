@@ -348,6 +348,27 @@ it("refuses a large answer where hundreds wait already", async () => {
   for (const { context } of clients) context.cancel();
 });
 
+/** Large answers that are taken in: two are made, the others wait. */
+const MOST_LARGE = 2 + 256;
+
+it("has clients take turns with them, and refuses the last of who waits for most", async () => {
+  const { askFrom } = await startNode();
+  const proof = ["eth_getProof", BOB.address, KEYS.slice(0, 200)] as const;
+  const many = Array.from({ length: MOST_LARGE }, () => askFrom("10.0.0.1", proof));
+  await settle();
+  const [first, second, next] = many;
+  expect(many.filter(({ isMade }) => isMade)).toEqual([first, second]);
+  const other = askFrom("127.0.0.1", proof, proof);
+  await settle();
+  const last = many.at(-1);
+  if (last === undefined) throw new Error("nothing was asked");
+  expect(await isRefused(last)).toBe(true);
+  first?.context.finish();
+  second?.context.finish();
+  await settle();
+  expect([next?.isMade, other.isMade, await isRefused(other)]).toEqual([true, true, false]);
+});
+
 it("lets small answers pass, and gives a place back whose client is gone", async () => {
   const { ask } = await startNode();
   const clients = Array.from({ length: 4 }, () => ask(["eth_getLogs", WHOLE_RANGE]));

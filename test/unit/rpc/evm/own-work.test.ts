@@ -3,9 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { CallPoolOptions } from "../../../../node/execution/calls/call-pool.js";
 import type { CallRequest } from "../../../../node/execution/calls/call-port.js";
 import { CallPool } from "../../../../node/execution/calls/call-pool.js";
+import { BlockJson } from "../../../../node/rpc/evm/json/block-json.js";
 import type { Subscriber } from "../../../../node/rpc/evm/method.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { ownerOf } from "../../../../runtime/process/work-owner.js";
+import { endlessSignal, OWN_WORK, ownerOf } from "../../../../runtime/process/work-owner.js";
 import { EndlessWork } from "../../../helpers/endless-work.js";
 import { until } from "../../../helpers/until.js";
 import { ALICE, createTestNode, signLegacy } from "./fixture.js";
@@ -78,6 +79,21 @@ describe("while sixty strangers keep the thread", () => {
     await ask(KIT, request("eth_subscribe", "newHeads"), subscriber);
     chain.add([{ raw: await signLegacy(ALICE, { nonce: 0 }) }]);
     const turns = await endless.during(() => until(() => texts.length === 1, { timeoutMs: 5_000 }));
+    expect(turns).toBeLessThan(FEW_TURNS);
+  });
+
+  it("receipts that all subscribers wait for are not behind what the first of them waits for", async () => {
+    const owner = { client: KIT, isOwn: true };
+    endless.start(STRANGERS, owner);
+    await endless.begun();
+    const { chain } = startNode();
+    const limits = { cacheBytes: 0, responseBytes: 1_000_000 };
+    const json = new BlockJson(chain, limits, { consensusBlockHash: () => undefined });
+    chain.add([{ raw: await signLegacy(ALICE, { nonce: 0 }) }]);
+    const asker = { signal: endlessSignal(owner), client: OWN_WORK.client };
+    const turns = await endless.during(async () => {
+      expect(await json.receipts(1, asker)).toBeDefined();
+    });
     expect(turns).toBeLessThan(FEW_TURNS);
   });
 

@@ -1,13 +1,16 @@
 /** A receipt of tens of thousands of logs is made in slices, and is the same as one that is made at once. */
 import { isDeepStrictEqual } from "node:util";
-import { beforeAll, describe, expect, it } from "@jest/globals";
+import { beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
+import { BlockJson } from "../../../../node/rpc/evm/json/block-json.js";
 import type { EvmApi } from "../../../../node/rpc/evm/api.js";
 import type { Subscriber } from "../../../../node/rpc/evm/method.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
+import { Turns } from "../../../../runtime/turns/turns.js";
 import { turnsOf } from "../../../helpers/turns.js";
 import { ALICE, BOB, createTestNode, signLegacy, type TestTransaction } from "./fixture.js";
 
+const CLIENT = "192.0.2.1";
 const LOGS = 20_000;
 const FEW = 600;
 const node = createTestNode();
@@ -58,6 +61,36 @@ describe("others get their turns", () => {
   });
 });
 
+it.each([
+  ["some receipts", "transactionReceipts", () => ({ transactionHashes: [hashes[1]] })],
+  ["logs", "logs", () => ({})],
+])("%s of the past that are large have turns by client", async (_, kind, wanted) => {
+  const enter = jest.spyOn(Turns.prototype, "enter");
+  const own = createTestNode();
+  const log = { address: parseAddress(BOB.address), topics: [], data: new Uint8Array(10_000) };
+  const logs = Array.from({ length: 100 }, () => log);
+  own.chain.add(transactions.map((transaction) => ({ ...transaction, logs })));
+  await firstTold(own.api, [kind, { ...wanted(), fromBlock: "0x1" }]);
+  expect(enter.mock.calls.map(([, client]) => client)).toEqual([CLIENT]);
+  enter.mockRestore();
+});
+
+it("all receipts of a block have turns by client in the past, and of nobody's line as it comes", async () => {
+  const receipts = jest.spyOn(BlockJson.prototype, "receipts");
+  const own = createTestNode();
+  own.chain.add(transactions);
+  await firstTold(own.api, ["transactionReceipts", { fromBlock: "0x1" }]);
+  const first = firstTold(own.api, ["transactionReceipts"]);
+  own.chain.add(transactions);
+  await first;
+  expect(receipts.mock.calls.map(([height, { client }]) => [height, client])).toEqual([
+    [1, CLIENT],
+    [2, ""],
+    [2, ""],
+  ]);
+  receipts.mockRestore();
+});
+
 /** Jest's own comparison of so many logs takes seconds. */
 function expectSame(told: unknown, expected: unknown): void {
   expect(isDeepStrictEqual(told, expected)).toBe(true);
@@ -74,7 +107,7 @@ async function firstTold(api: EvmApi, params: readonly unknown[]): Promise<unkno
       drained: async () => undefined,
       onClose: () => undefined,
     };
-    const context = new RequestContext(5_000, subscriber);
+    const context = new RequestContext(5_000, subscriber, { remoteAddress: CLIENT });
     const body = { jsonrpc: "2.0", id: 1, method: "eth_subscribe", params };
     void api.dispatcher.handle(Buffer.from(JSON.stringify(body)), context);
     context.finish();
