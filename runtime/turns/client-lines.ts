@@ -27,14 +27,19 @@ export class ClientLines<Item extends OfClient> {
     this.count += 1;
   }
 
-  /** Takes out whose turn it is; its client goes behind all others. */
-  next(): Item | undefined {
-    const [line] = this.lines.values();
-    const item = line?.[0];
-    if (line === undefined || item === undefined) return undefined;
-    this.remove(item);
-    if (this.lines.delete(item.client)) this.lines.set(item.client, line);
-    return item;
+  /**
+   * Takes out whose turn it is; its client goes behind all others.
+   * @param isDue whether a client may have a turn now; those who may not keep their places
+   */
+  next(isDue: (client: string) => boolean = () => true): Item | undefined {
+    for (const [client, line] of this.lines) {
+      const [item] = line;
+      if (item === undefined || !isDue(client)) continue;
+      this.remove(item);
+      if (this.lines.delete(client)) this.lines.set(client, line);
+      return item;
+    }
+    return undefined;
   }
 
   /** Takes one out that is not waited for any more; nothing where it does not wait. */

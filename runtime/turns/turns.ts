@@ -3,30 +3,37 @@
  * the other, however many each of them waits for; what is one's own comes in order.
  */
 import { ClientLines, type OfClient } from "./client-lines.js";
+import { ClientPlaces } from "./client-places.js";
 
 /** How many there are, and what is thrown where too many wait. */
 export interface TurnBounds {
   readonly maxRunning: number;
   readonly maxWaiting: number;
   readonly full: () => Error;
+  /** Of all turns, the part that one client of another machine has at a time; default all. */
+  readonly share?: number;
 }
 
 /** Somebody who waits. */
 interface Waiting extends OfClient {
-  readonly begin: () => void;
+  /** @param giveBack gives back what it has taken of the turns */
+  readonly begin: (giveBack: () => void) => void;
   readonly refuse: (error: Error) => void;
 }
 
 /** The lines of all who want the same. */
 export class Turns {
-  private running = 0;
+  private readonly running: ClientPlaces;
   private readonly lines = new ClientLines<Waiting>();
 
-  constructor(private readonly bounds: TurnBounds) {}
+  constructor(private readonly bounds: TurnBounds) {
+    const { maxRunning: most, share = 1 } = bounds;
+    this.running = new ClientPlaces({ most, share });
+  }
 
   /** Those who have a turn or wait for one, for tests and metrics. */
   get counts(): { readonly running: number; readonly waiting: number } {
-    return { running: this.running, waiting: this.lines.size };
+    return { running: this.running.size, waiting: this.lines.size };
   }
 
   /**
@@ -37,9 +44,12 @@ export class Turns {
    */
   async enter(signal: AbortSignal, client = ""): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.running < this.bounds.maxRunning) this.running += 1;
-    else await this.turn(signal, client);
-    return () => this.leave();
+    const isFree = this.running.hasRoom(client);
+    const giveBack = isFree ? this.running.take(client) : await this.turn(signal, client);
+    return () => {
+      giveBack();
+      this.beginNext();
+    };
   }
 
   /** Runs the work in its turn. @param client as of `enter` @throws as `enter`, and what the work throws */
@@ -56,14 +66,14 @@ export class Turns {
     }
   }
 
-  private turn(signal: AbortSignal, client: string): Promise<void> {
+  private turn(signal: AbortSignal, client: string): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const end = () => signal.removeEventListener("abort", onAbort);
       const one: Waiting = {
         client,
-        begin: () => {
+        begin: (giveBack) => {
           end();
-          resolve();
+          resolve(giveBack);
         },
         refuse: (error) => {
           end();
@@ -81,10 +91,9 @@ export class Turns {
     });
   }
 
-  private leave(): void {
+  private beginNext(): void {
     // The turn goes straight to the next in line, so that nobody overtakes it.
-    const next = this.lines.next();
-    if (next === undefined) this.running -= 1;
-    else next.begin();
+    const next = this.lines.next((client) => this.running.hasRoom(client));
+    next?.begin(this.running.take(next.client));
   }
 }

@@ -47,9 +47,11 @@ export function createSdkTransactions(chain: CometChain): SdkTransactions {
       const isThere = place.index >= 0 && place.index < transactionCount + cosmosPlaces.length;
       return isThere ? recordAt(chain, place) : undefined;
     },
-    search: async (text, { signal }) => {
+    search: async (text, asker) => {
       const query = parseQuery(text);
-      return lane.forTransactions(query, signal, () => searchTransactions(chain, query, signal));
+      return lane.forTransactions(query, asker, (signal) =>
+        searchTransactions(chain, query, signal),
+      );
     },
     submit: (bytes) => submit(chain, bytes),
     simulate: (bytes, { signal, client }) =>

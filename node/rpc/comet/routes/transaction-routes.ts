@@ -60,13 +60,15 @@ export function transactionRoutes(
       );
     }),
     // What cannot be read is refused before it waits for others.
-    route("tx_search", ["query", "prove", "page", "per_page", "order_by"], (values, { signal }) => {
+    route("tx_search", ["query", "prove", "page", "per_page", "order_by"], (values, context) => {
       const query = parseQuery(values.text("query"));
-      return lane.forTransactions(query, signal, () => txSearch(chain, query, values, signal));
+      return lane.forTransactions(query, askerOf(context), (signal) =>
+        txSearch(chain, query, values, signal),
+      );
     }),
-    route("block_search", ["query", "page", "per_page", "order_by"], (values, { signal }) => {
+    route("block_search", ["query", "page", "per_page", "order_by"], (values, context) => {
       const query = parseQuery(values.text("query"));
-      return lane.run(signal, () => blockSearch(chain, query, values, signal));
+      return lane.run(askerOf(context), (signal) => blockSearch(chain, query, values, signal));
     }),
     route("abci_info", [], () => {
       const { height, hash } = chain.view.head();
@@ -178,11 +180,16 @@ async function blockSearch(
   return new JsonPieces(['{"blocks":', ...piecesOfList(blocks), end]);
 }
 
+/** Whose turn it is. */
+function askerOf({ signal, clientAddress: client }: RouteContext): Asker {
+  return { signal, client };
+}
+
 async function abciQuery(
   chain: CometChain,
   queries: QueryRegistry,
   values: Arguments,
-  { signal, clientAddress: client }: RouteContext,
+  context: RouteContext,
 ) {
   const path = values.text("path");
   const data = values.hexBytes("data");
@@ -193,7 +200,7 @@ async function abciQuery(
   const answer = await queryOrRefuse(
     queries,
     { path, data, height, latest, isProofWanted },
-    { signal, client },
+    askerOf(context),
   );
   return {
     response: {

@@ -8,8 +8,10 @@ import type { CometChain } from "../../../../node/rpc/comet/ports.js";
 import { transactionRoutes } from "../../../../node/rpc/comet/routes/transaction-routes.js";
 import { createSdkTransactions } from "../../../../node/rpc/comet/sdk-transactions.js";
 import { SearchLane } from "../../../../node/rpc/comet/search/search-lane.js";
+import { withLimit } from "../../../../runtime/process/task.js";
 import { createGate, type Gate } from "../../../helpers/gate.js";
 import { until } from "../../../helpers/until.js";
+import { inVirtualTime } from "../../../helpers/virtual-time.js";
 
 /** A chain without results, whose index of events answers when the test says so. */
 function slowChain({ opened }: Gate): CometChain {
@@ -37,7 +39,7 @@ describe("searches", () => {
     const log: string[] = [];
     const ends: (() => void)[] = [];
     const search = (name: string) =>
-      lane.run(signal, async () => {
+      lane.run({ signal, client: "" }, async () => {
         log.push(`start ${name}`);
         await new Promise<void>((resolve) => {
           ends.push(resolve);
@@ -66,7 +68,7 @@ describe("searches", () => {
       "fulfilled",
       "fulfilled",
     ]);
-    expect(await lane.run(signal, async () => "free again")).toBe("free again");
+    expect(await lane.run({ signal, client: "" }, async () => "free again")).toBe("free again");
   });
 
   it("are refused when a hundred wait, and dropped when their client is gone", async () => {
@@ -74,7 +76,7 @@ describe("searches", () => {
     const gone = new AbortController();
     const ends: (() => void)[] = [];
     const hold = () =>
-      lane.run(new AbortController().signal, () => {
+      lane.run({ signal: new AbortController().signal, client: "" }, () => {
         return new Promise<void>((resolve) => {
           ends.push(resolve);
         });
@@ -82,7 +84,7 @@ describe("searches", () => {
     const running = [hold(), hold()];
     let ran = 0;
     const waiting = Array.from({ length: 100 }, () =>
-      lane.run(gone.signal, async () => {
+      lane.run({ signal: gone.signal, client: "" }, async () => {
         ran += 1;
       }),
     );
@@ -104,20 +106,71 @@ describe("searches", () => {
     const lane = new SearchLane();
     const { opened, open } = createGate();
     const gone = new AbortController();
-    const stay = new AbortController();
-    const running = [1, 2].map(() => lane.run(stay.signal, () => opened));
+    const stay = { signal: new AbortController().signal, client: "" };
+    const going = { signal: gone.signal, client: "" };
+    const running = [1, 2].map(() => lane.run(stay, () => opened));
     let leftCount = 0;
     for (let waiting = 0; waiting < 100; waiting++) {
-      lane.run(gone.signal, () => opened).catch(() => (leftCount += 1));
+      lane.run(going, () => opened).catch(() => (leftCount += 1));
     }
     gone.abort();
     await nextTurn();
     expect(leftCount).toBe(100);
-    const next = lane.run(stay.signal, async () => "has a place");
+    const next = lane.run(stay, async () => "has a place");
     open();
     expect(await next).toBe("has a place");
     await Promise.all(running);
   });
+
+  it("are of clients in turn, one at a time of each that is on another machine", async () => {
+    const lane = new SearchLane();
+    const { signal } = new AbortController();
+    const { opened, open } = createGate();
+    const log: string[] = [];
+    const search = (client: string, end: Promise<void> = opened) =>
+      lane.run({ signal, client }, async () => {
+        log.push(client);
+        await end;
+      });
+    const many = Array.from({ length: 101 }, () => search("10.0.0.1"));
+    const all = Promise.allSettled(many);
+    const { opened: ended, open: end } = createGate();
+    const others = [search("10.0.0.2", ended)];
+    // Both places are taken, and the line is full.
+    await nextTurn();
+    expect(log).toEqual(["10.0.0.1", "10.0.0.2"]);
+    others.push(search("10.0.0.3"));
+    await expect(many.at(-1)).rejects.toMatchObject({ retriable: true });
+    end();
+    await others[0];
+    await nextTurn();
+    expect(log.slice(2)).toEqual(["10.0.0.3"]);
+    open();
+    await Promise.all([...others, all]);
+    expect(log).toHaveLength(102);
+  });
+
+  it("are refused when they take too long, those of queries at the query's end", () =>
+    inVirtualTime(async () => {
+      const lane = new SearchLane();
+      const { signal } = new AbortController();
+      const endless = (limited: AbortSignal) =>
+        new Promise<void>((_resolve, reject) => {
+          limited.addEventListener("abort", () => reject(limited.reason));
+        });
+      const asker = { signal, client: "10.0.0.1" };
+      const long = lane.run(asker, endless).catch((error: unknown) => error);
+      const next = lane.run(asker, async () => "has its turn");
+      const query = withLimit([signal], 10_000, (limited) =>
+        lane.run({ signal: limited, client: "10.0.0.2" }, endless),
+      ).catch((error: unknown) => error);
+      expect(await query).toMatchObject({ name: "TimeoutError" });
+      expect(await long).toMatchObject({
+        code: "INTERNAL",
+        message: expect.stringContaining("the search takes too long"),
+      });
+      expect(await next).toBe("has its turn");
+    }));
 
   it("for one hash, and those that cannot be read, wait for no others", async () => {
     const gate = createGate();

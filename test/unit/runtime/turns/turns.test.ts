@@ -1,12 +1,13 @@
 /** Turns: clients have theirs one after the other, however many each of them waits for. */
 import { expect, it } from "@jest/globals";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { Turns } from "../../../../runtime/turns/turns.js";
+import { type TurnBounds, Turns } from "../../../../runtime/turns/turns.js";
 
 const NEVER = new AbortController().signal;
 
-function start(maxWaiting: number) {
-  const turns = new Turns({ maxRunning: 1, maxWaiting, full: () => new Error("full") });
+function start(maxWaiting: number, bounds: Partial<TurnBounds> = {}) {
+  const full = () => new Error("full");
+  const turns = new Turns({ maxRunning: 1, maxWaiting, full, ...bounds });
   const order: string[] = [];
   const ask = async (name: string, client?: string, signal = NEVER) => {
     try {
@@ -51,5 +52,19 @@ it("are left by who has gone, and come in order where nobody is told apart", asy
   gone.abort("gone");
   await Promise.all(all);
   expect(order).toEqual(["1", "5: full", "2: gone", "3", "4"]);
+  expect(turns.counts).toEqual({ running: 0, waiting: 0 });
+});
+
+it("are no more than its share at a time for a client of another machine, and all for this one", async () => {
+  const { turns, order, ask } = start(10, { maxRunning: 2, share: 1 / 2 });
+  const many = ["a1", "a2", "a3"].map((name) => ask(name, "10.0.0.1"));
+  expect(turns.counts).toEqual({ running: 1, waiting: 2 });
+  const other = ask("b1", "10.0.0.2");
+  expect(turns.counts).toEqual({ running: 2, waiting: 2 });
+  await Promise.all([...many, other]);
+  expect(order).toEqual(["a1", "b1", "a2", "a3"]);
+  const own = ["c1", "c2", "c3"].map((name) => ask(name, "127.0.0.1"));
+  expect(turns.counts).toEqual({ running: 2, waiting: 1 });
+  await Promise.all(own);
   expect(turns.counts).toEqual({ running: 0, waiting: 0 });
 });
