@@ -208,14 +208,15 @@ export class CallPool implements CallWorkers {
     trace: TraceKind,
     options: JobOptions,
   ): Promise<readonly TransactionTrace[]> {
-    const { signal } = options;
+    const { signal, client } = options;
     if (this.outlineAt(height).transactionCount === 0) return [];
-    return this.traces.run(signal, async () => {
+    const traced = async () => {
       if (this.isClosed) throw closed();
       const transactions = await this.tracedTransactions(height, index, signal);
       const work = { kind: "traceBlock", transactions, index, trace } as const;
       return unpackTraces(await this.submit(work, height, options));
-    });
+    };
+    return this.traces.run(signal, traced, client);
   }
 
   /** From the block's first up to the last that is wanted. */

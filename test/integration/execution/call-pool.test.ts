@@ -576,6 +576,26 @@ describe("call pool", () => {
     await settled;
   });
 
+  it("has clients take turns at traces of blocks, and refuses the last of who has most waiting", async () => {
+    const pool = open({ gasCap: 10n ** 12n, maxQueuedJobs: 20 });
+    await pool.call(request(), 3, { signal });
+    const burning = new AbortController();
+    const burnt = pool.call(endless(), 3, { signal: burning.signal }).catch(() => "ended");
+    const order: string[] = [];
+    const trace = (client: string) =>
+      pool.traceBlock(2, undefined, CALLS, { signal, client }).then(() => order.push(client));
+    const [many, own] = ["192.0.2.1", "127.0.0.1"];
+    // One has its turn and waits for the worker, and twenty wait for theirs.
+    const traces = Array.from({ length: 21 }, () => trace(many));
+    const refused = expect(traces.at(-1)).rejects.toMatchObject({ code: "CALL_QUEUE_FULL" });
+    const other = trace(own);
+    await refused;
+    burning.abort();
+    await Promise.all([burnt, other, ...traces.slice(0, -1)]);
+    expect(order.slice(0, 4)).toEqual([many, many, own, many]);
+    expect(order).toHaveLength(21);
+  });
+
   it("ends at once and rejects what is open", async () => {
     const pool = open({ gasCap: 10n ** 12n });
     await pool.call(request(), 3, { signal });

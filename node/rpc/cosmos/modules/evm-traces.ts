@@ -19,7 +19,7 @@ const SERVICE = "/cosmos.evm.vm.v1.Query";
 export function evmTraceQueries(sources: QuerySources): QueryHandlers {
   const { chain, calls } = sources;
   return {
-    [`${SERVICE}/TraceTx`]: async (request, { signal }) => {
+    [`${SERVICE}/TraceTx`]: async (request, { signal, client }) => {
       if (!request.has("msg")) throw invalidArgument("empty request");
       const kind = traceKindOf(request);
       const hash = hashOf(request.submessage("msg"));
@@ -28,15 +28,15 @@ export function evmTraceQueries(sources: QuerySources): QueryHandlers {
       if (place === undefined || (named > 0n && BigInt(place.height) !== named)) {
         throw notFound(`transaction ${hash} is not ${named > 0n ? `in block ${named}` : "mined"}`);
       }
-      const [trace] = await calls.traceBlock(place.height, place.index, kind, { signal });
+      const [trace] = await calls.traceBlock(place.height, place.index, kind, { signal, client });
       if (trace === undefined) throw new RangeError("a mined transaction has no trace");
       return { data: trace.json };
     },
-    [`${SERVICE}/TraceBlock`]: async (request, { signal }) => {
+    [`${SERVICE}/TraceBlock`]: async (request, { signal, client }) => {
       const kind = traceKindOf(request);
       const height = blockOf(sources, request.bigint("block_number"));
       const wanted = new Set(request.messages("txs").map(hashOf));
-      const traces = await calls.traceBlock(height, undefined, kind, { signal });
+      const traces = await calls.traceBlock(height, undefined, kind, { signal, client });
       const hashes = new Set(traces.map(({ transactionHash }) => transactionHash));
       for (const hash of wanted) {
         if (!hashes.has(hash)) throw notFound(`transaction ${hash} is not in block ${height}`);
@@ -47,14 +47,17 @@ export function evmTraceQueries(sources: QuerySources): QueryHandlers {
       const end = Buffer.from(pieces.length === 0 ? "[]" : "}]");
       return { data: Buffer.concat([...pieces, end]) };
     },
-    [`${SERVICE}/TraceCall`]: async (request, { height, signal }) => {
+    [`${SERVICE}/TraceCall`]: async (request, { height, signal, client }) => {
       const kind = traceKindOf(request);
       const named = request.bigint("block_number");
       if (named > BigInt(height) + 1n) {
         const bound = `must be less than or equal to current height [${height}]`;
         throw new QueryFault("FAILED_PRECONDITION", `requested height [${named}] ${bound}`);
       }
-      const data = await calls.traceCall(callOf(sources, request), height, kind, { signal });
+      const data = await calls.traceCall(callOf(sources, request), height, kind, {
+        signal,
+        client,
+      });
       return { data };
     },
   };

@@ -60,6 +60,7 @@ export function evmQueries(sources: QuerySources): QueryHandlers {
       const result = await sources.calls.call(callOf(sources, request), context.height, {
         ...overridesOf(request),
         signal: context.signal,
+        client: context.client,
       });
       const { ret, vm_error } = outcome(result);
       return { ret, vm_error, gas_used: result.gasUsed };
@@ -124,12 +125,13 @@ function outcome(result: CallResult | { readonly outcome: "success" }) {
 async function estimate(
   sources: QuerySources,
   request: MessageReader,
-  { height, signal }: QueryContext,
+  { height, signal, client }: QueryContext,
 ): Promise<ProtoMessage> {
   const call = callOf(sources, request);
   const result = await sources.calls.estimateGas(call, height, {
     ...overridesOf(request),
     signal,
+    client,
   });
   if (result.outcome === "success") return { gas: result.gas };
   return outcome(result);

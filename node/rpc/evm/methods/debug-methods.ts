@@ -12,7 +12,7 @@ import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { callRequestParser } from "../arguments/call.js";
 import { responseTooLarge, RpcFault } from "../errors.js";
 import { LARGE_BYTES } from "../large-lane.js";
-import { JsonPieces, type MethodEntries, method, RawJson } from "../method.js";
+import { type CallContext, JsonPieces, type MethodEntries, method, RawJson } from "../method.js";
 import {
   optionalField,
   ParamError,
@@ -62,11 +62,11 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
   const traceBlock = async (
     { height, name }: NamedBlock,
     kind: TraceKind,
-    signal: AbortSignal,
+    { signal, client }: CallContext,
   ): Promise<RawJson> => {
     if (height === undefined) throw new RpcFault("SERVER_ERROR", `block ${name} not found`);
     if (height === 0) throw new RpcFault("SERVER_ERROR", "genesis is not traceable");
-    const traces = await calls.traceBlock(height, undefined, kind, { signal });
+    const traces = await calls.traceBlock(height, undefined, kind, { signal, client });
     const pieces = traces.flatMap(({ transactionHash, json }, index) => {
       const lead = index === 0 ? "[" : "},";
       return [Buffer.from(`${lead}{"txHash":"${transactionHash}","result":`), json];
@@ -74,30 +74,30 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
     return new RawJson(Buffer.concat([...pieces, Buffer.from(pieces.length === 0 ? "[]" : "}]")]));
   };
   return [
-    method("debug_traceTransaction", 2, async (params, { signal }) => {
+    method("debug_traceTransaction", 2, async (params, { signal, client }) => {
       const location = view.locate(params.required(0, parseHashParam));
       const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
       if (location === undefined) throw new RpcFault("SERVER_ERROR", "transaction not found");
       const { height, index } = location;
-      const [trace] = await calls.traceBlock(height, index, kind, { signal });
+      const [trace] = await calls.traceBlock(height, index, kind, { signal, client });
       if (trace === undefined) throw new RpcFault("SERVER_ERROR", "transaction not found");
       return RawJson.of(trace.json);
     }),
-    method("debug_traceBlockByNumber", 2, (params, { signal }) => {
+    method("debug_traceBlockByNumber", 2, (params, context) => {
       const ref = params.required(0, parseBlockNumberOrTag);
       const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
       const name = ref.kind === "height" ? `#${ref.height}` : ref.kind;
-      return traceBlock({ height: findBlock(view, ref), name }, kind, signal);
+      return traceBlock({ height: findBlock(view, ref), name }, kind, context);
     }),
-    method("debug_traceBlockByHash", 2, (params, { signal }) => {
+    method("debug_traceBlockByHash", 2, (params, context) => {
       const hash = params.required(0, parseHashParam);
       const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
-      return traceBlock({ height: view.heightOfHash(hash), name: hash }, kind, signal);
+      return traceBlock({ height: view.heightOfHash(hash), name: hash }, kind, context);
     }),
-    method("debug_traceBlock", 2, (params, { signal }) => {
+    method("debug_traceBlock", 2, (params, context) => {
       const hash = hashOfRawBlock(params.required(0, parseBytes));
       const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
-      return traceBlock({ height: view.heightOfHash(hash), name: hash }, kind, signal);
+      return traceBlock({ height: view.heightOfHash(hash), name: hash }, kind, context);
     }),
     method("debug_traceCall", 3, async (params, { signal, client }) => {
       const request = params.required(0, parseCall);

@@ -1,9 +1,10 @@
 /** Calls, estimates, traces and their errors. */
-import { describe, expect, it } from "@jest/globals";
+import { describe, expect, it, jest } from "@jest/globals";
 import { AbiCoder, Interface } from "ethers";
 import { parseAddress } from "../../../../chain/address.js";
 import { keccak256Hex } from "../../../../chain/hashes.js";
 import { parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js";
+import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
 
 const node = createTestNode();
@@ -308,6 +309,29 @@ describe("traces", () => {
       const { error } = await node.ask("debug_traceCall", {}, "latest", options);
       expect(error?.message).toContain(text);
     }
+  });
+
+  it("knows whose a trace is", async () => {
+    const traced = jest.spyOn(node.calls, "traceBlock");
+    const raw = await node.call<string>("debug_getRawBlock", "0x1");
+    type Block = { readonly hash: string; readonly transactions: readonly string[] };
+    const { hash, transactions } = await node.call<Block>("eth_getBlockByNumber", "0x1", false);
+    const asked = [
+      ["debug_traceTransaction", transactions[0]],
+      ["debug_traceBlockByNumber", "0x1"],
+      ["debug_traceBlockByHash", hash],
+      ["debug_traceBlock", raw],
+    ];
+    for (const [method, param] of asked) {
+      const context = new RequestContext(5_000, undefined, { remoteAddress: "192.0.2.1" });
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [param] });
+      await node.api.dispatcher.handle(Buffer.from(body), context);
+      context.finish();
+    }
+    // Of the fixture's kind, which takes no options.
+    const options = traced.mock.calls.map((values: readonly unknown[]) => values[3]);
+    expect(options).toEqual(asked.map(() => expect.objectContaining({ client: "192.0.2.1" })));
+    traced.mockRestore();
   });
 
   it("traces a block that is given as its bytes", async () => {
