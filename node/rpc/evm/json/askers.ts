@@ -1,51 +1,159 @@
-/** Who asks for a text while it is made: what waits for its turn leaves the line with the last of them. */
+/**
+ * Who asks for a text while it is made. Each client has a place in its own line, and the text is made for all
+ * when the first of them has its turn: nobody waits for what another client has asked for besides.
+ */
+import { joinSignals } from "../../../../runtime/process/task.js";
 import { Wanted } from "../../../../runtime/turns/wanted.js";
 import type { LargeLane } from "../large-lane.js";
 import type { CallContext } from "../method.js";
-
-/** Nobody's end. */
-const NEVER = new AbortController().signal;
 
 /** Somebody who asks. */
 export type Asker = Pick<CallContext, "signal" | "client">;
 
 /** The askers of one text. */
 export class Askers {
-  private readonly signals = new Set<AbortSignal>();
-  private readonly client: string;
-  private line: Wanted | undefined;
+  private readonly all: Asker[] = [];
+  private race: Race | undefined;
 
-  /** @param first whose turn it is */
   constructor(first: Asker) {
-    this.client = first.client;
     this.add(first);
   }
 
-  add({ signal }: Pick<Asker, "signal">): void {
-    this.signals.add(signal);
-    this.line?.add(signal);
+  add(asker: Asker): void {
+    this.all.push(asker);
+    this.race?.add(asker);
   }
 
   /**
-   * Waits for a turn. @returns gives it back
+   * Waits for the first turn of a client. @returns gives it back
    * @param onLeft told that nobody is there any more, before another can ask
-   * @throws as `LargeLane.enter`
+   * @throws as `LargeLane.enter` where no client is in line any more
    */
   async enter(lane: LargeLane, onLeft: () => void): Promise<() => void> {
-    const line = new Wanted([...this.signals]);
-    if (line.signal.aborted) onLeft();
-    line.signal.addEventListener("abort", onLeft);
-    this.line = line;
+    const everybody = new Wanted(this.all.map(({ signal }) => signal));
+    if (everybody.signal.aborted) onLeft();
+    everybody.signal.addEventListener("abort", onLeft);
     try {
-      return await lane.enter(line.signal, this.client);
+      return await this.first(new Race(lane, everybody));
     } finally {
-      this.line = undefined;
-      line.release();
+      everybody.release();
     }
   }
 
   /** The same, also where nobody is there any more. */
   enterAnyway(lane: LargeLane): Promise<() => void> {
-    return lane.enter(NEVER, this.client);
+    return this.first(new Race(lane, undefined));
+  }
+
+  private async first(race: Race): Promise<() => void> {
+    this.race = race;
+    for (const asker of this.all) race.add(asker);
+    try {
+      return await race.first;
+    } finally {
+      this.race = undefined;
+    }
+  }
+}
+
+/** Lines that a text waits in: however many ask for it, there is room for others. */
+const MAX_LINES = 8;
+
+/** A client that waits. */
+interface WaitingClient {
+  readonly client: string;
+  readonly wanted: Wanted;
+}
+
+/** The lines of clients that wait for the same. */
+class Race {
+  /** The first turn of a client. */
+  readonly first: Promise<() => void>;
+  private readonly clients = new Map<string, WaitingClient>();
+  /** Those for whom there was no line yet, in order. */
+  private readonly behind: WaitingClient[] = [];
+  /** Those who have one, and how they leave it. */
+  private readonly lines = new Map<WaitingClient, () => void>();
+  private win: (giveBack: () => void) => void = () => undefined;
+  private lose: (reason: unknown) => void = () => undefined;
+  private isOver = false;
+  /** Why a client has no place, which counts before another's going. */
+  private refusal: unknown;
+  /** The end of who is waited for anyway. */
+  private readonly never = new AbortController().signal;
+
+  /** @param everybody who is there at all; without it a line is left by nobody who goes */
+  constructor(
+    private readonly lane: LargeLane,
+    private readonly everybody: Wanted | undefined,
+  ) {
+    this.first = new Promise((resolve, reject) => {
+      [this.win, this.lose] = [resolve, reject];
+    });
+  }
+
+  add({ client, signal }: Asker): void {
+    if (this.isOver) return;
+    const until = this.everybody === undefined ? this.never : signal;
+    this.everybody?.add(until);
+    const known = this.clients.get(client);
+    if (known?.wanted.signal.aborted === false) {
+      known.wanted.add(until);
+      return;
+    }
+    const one = { client, wanted: new Wanted([until]) };
+    this.clients.set(client, one);
+    this.behind.push(one);
+    this.fill();
+  }
+
+  /** Has as many in line as there may be. */
+  private fill(): void {
+    while (this.lines.size < MAX_LINES) {
+      const next = this.behind.shift();
+      if (next === undefined) return;
+      void this.enter(next);
+    }
+  }
+
+  private async enter(one: WaitingClient): Promise<void> {
+    const joined = joinSignals([one.wanted.signal]);
+    this.lines.set(one, () => joined.abort());
+    try {
+      this.begin(one, await this.lane.enter(joined.signal, one.client));
+    } catch (error) {
+      if (!joined.signal.aborted) this.refusal ??= error;
+      this.left(one, error);
+    } finally {
+      joined.release();
+      one.wanted.release();
+    }
+  }
+
+  private begin(one: WaitingClient, giveBack: () => void): void {
+    if (this.isOver) {
+      giveBack();
+      return;
+    }
+    this.win(giveBack);
+    this.end();
+    for (const [other, leave] of this.lines) {
+      if (other !== one) leave();
+    }
+  }
+
+  private left(one: WaitingClient, reason: unknown): void {
+    this.lines.delete(one);
+    if (this.clients.get(one.client) === one) this.clients.delete(one.client);
+    if (this.isOver) return;
+    this.fill();
+    if (this.lines.size > 0) return;
+    this.lose(this.refusal ?? reason);
+    this.end();
+  }
+
+  private end(): void {
+    this.isOver = true;
+    for (const { wanted } of [...this.clients.values(), ...this.behind]) wanted.release();
   }
 }

@@ -360,8 +360,7 @@ export class ClientLane {
 
   /**
    * Sends what all clients share; false where that is more than they take.
-   * @param owner in whose turns it is made: what all wait for is the process' own, and does not stand behind
-   *   what the first of them waits for besides
+   * @param owner in whose turns it is made: what all wait for is the process' own, with one place for all
    */
   private async sendAllReceipts(
     subscription: Subscription,

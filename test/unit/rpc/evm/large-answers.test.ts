@@ -215,6 +215,23 @@ it("makes up a text of one client without a wait for all that another has asked 
   expect(made.indexOf("198.51.100.1")).toBeLessThanOrEqual(3);
 });
 
+it.each(["eth_getBlockReceipts", "causeway_getBlockJournal"])(
+  "makes up what two clients ask for when the first of them has its turn: %s",
+  async (method) => {
+    const { askFrom, large } = await startLargeBlocks();
+    const made: string[] = [];
+    const ask = async (from: string, hash: unknown) => {
+      expect(await isRefused(askFrom(from, [method, hash]))).toBe(false);
+      made.push(from);
+    };
+    const many = large.map((hash) => ask("192.0.2.1", hash));
+    await Promise.all([...many, ask("198.51.100.1", large.at(-1))]);
+    // Two are made already, and one may have been the next; with its own the other's last is made.
+    expect(made.indexOf("198.51.100.1")).toBeLessThanOrEqual(4);
+    expect(made).toHaveLength(BLOCKS + 1);
+  },
+);
+
 it("makes up journals of blocks in a lane of their own", async () => {
   const { ask, large } = await startLargeBlocks();
   const enter = jest.spyOn(Turns.prototype, "enter");
