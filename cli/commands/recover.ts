@@ -2,19 +2,12 @@
  * `causeway recover`: rebuilds what a lost or older ledger no longer knows from what the home and the
  * chain prove. The rules are in ledger/recovery; here is the chain that they ask, and the words.
  */
-import { join } from "node:path";
 import { type Address, toChecksumAddress } from "../../chain/address.js";
-import {
-  type AddressDerivation,
-  createAddressDerivation,
-} from "../../chain/derivation/address-derivation.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
-import { firstOfKey } from "../../ledger/deposits/deposit-addresses.js";
 import { closeIfBehind } from "../../ledger/guard/ledger-guard.js";
 import { openIncident } from "../../ledger/incidents.js";
-import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { listOpenPayments } from "../../ledger/requests/recovered-payments.js";
 import {
   declareLost,
@@ -32,8 +25,8 @@ import {
 } from "../../ledger/recovery/recovery-plan.js";
 import { unseenText } from "../../ledger/recovery/unseen-payments.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
-import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError } from "../errors.js";
+import { type DepositKeys, readDepositKeys } from "../ledger/deposit-keys.js";
 import { refuseSyncing } from "../ledger/late-node.js";
 import { operatorName } from "./ledger-decisions.js";
 import { recoverChain } from "./recover-chain.js";
@@ -55,6 +48,8 @@ export interface RecoverOptions {
   readonly declare?: string;
   /** With `declare`: the last address that the operator's own records know. */
   readonly lastAddressIndex?: string;
+  /** Keys that addresses were given out by before the home's, each as `<first index>:<file>`. */
+  readonly formerKey?: readonly string[];
   /** With `apply`: wallets that were used elsewhere before the ledger knew of them. */
   readonly acceptUnseen?: readonly string[];
   readonly operator?: string;
@@ -85,14 +80,14 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     // declares it lost: of itself it knows neither the last epoch nor the last number.
     const isRemembering = await closeIfBehind(database, command.home);
     const loss = options.declare === undefined ? undefined : { reason: options.declare, operator };
-    const derivation = readDerivation(command.home);
+    const keys = readDepositKeys(command.home, opened.keyFromIndex, options.formerKey);
     // On a chain that lost blocks no address is made.
     if (loss !== undefined || (await openIncident(database))?.kind === "RECOVERY") {
-      await refuseOtherKey(opened, derivation);
+      await keys.refuseOthers(database);
     }
     if (loss !== undefined) await declareLost(database, loss, lastAddressIndex);
     await refuseSyncing(command, opened, "Nothing was recovered.");
-    const chain = recoveryChain(command, opened, { tokens, derivation });
+    const chain = recoveryChain(command, opened, { tokens, keys });
     if (loss !== undefined && lastAddressIndex === undefined) {
       await keepUnremembered(database, chain, loss);
       if (!command.json) command.print(UNREMEMBERED);
@@ -119,48 +114,11 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   return withLedger(command, recover, { olderTables: isLook ? "refuse" : "migrate" });
 }
 
-/** What the home derives deposit addresses from. */
-function readDerivation(home: string): AddressDerivation {
-  return createAddressDerivation(readSecretFile(join(home, "config", "deposit.xpub")));
-}
-
-/**
- * Addresses of another key would take the indexes of those that customers were told, which nobody would
- * watch then.
- * @throws HOME_UNUSABLE
- */
-async function refuseOtherKey(
-  { database, keyFromIndex }: OpenedLedger,
-  derivation: AddressDerivation,
-): Promise<void> {
-  const first = await firstOfKey(database, {
-    firstIndex: keyFromIndex,
-    deriveAddress: (index) => derivation.addressAt(index),
-  });
-  if (first?.isOfKey === false) {
-    throw new CliError(
-      "HOME_UNUSABLE",
-      `config/deposit.xpub is another key than the ledger's: address ${first.index} of this ledger, ` +
-        `${first.address}, is not of it. Put that of the home there that gave it out; where the key was ` +
-        "exchanged on purpose, api.deposit-key-from-index of watcher.toml says from which index on. " +
-        "Nothing was recovered.",
-    );
-  }
-  if ((await readCursor(database)).nextAddressIndex >= keyFromIndex) return;
-  throw new CliError(
-    "HOME_UNUSABLE",
-    `The ledger lacks addresses below ${keyFromIndex}, and by api.deposit-key-from-index of watcher.toml ` +
-      `addresses below ${keyFromIndex} were given out by a former key: recover them by that key first, see ` +
-      "docs/restore.md. Nothing was recovered.",
-  );
-}
-
 function recoveryChain(
   { signal }: LedgerCommand,
   { node }: OpenedLedger,
-  home: { readonly tokens: readonly TokenEntry[]; readonly derivation: AddressDerivation },
+  { tokens, keys }: { readonly tokens: readonly TokenEntry[]; readonly keys: DepositKeys },
 ): RecoveryChain {
-  const { tokens, derivation } = home;
   // The search and the plan ask for the same ones, and each is derived twice.
   const derived = new Map<number, Address>();
   return {
@@ -173,7 +131,7 @@ function recoveryChain(
         maxBlocks: MAX_RECOVERED_BLOCKS,
       }),
     addressAt(index) {
-      const address = derived.get(index) ?? derivation.addressAt(index);
+      const address = derived.get(index) ?? keys.addressAt(index);
       derived.set(index, address);
       return address;
     },

@@ -470,6 +470,10 @@ function addRecoveryCommands(program: Command, run: Runner): void {
       "with --declare: the last address of your own records; else 1,000 are left out",
     )
     .option(
+      "--former-key <index:file...>",
+      "a deposit key of before deposit-key-from-index: the first index that is its own, and its xpub",
+    )
+    .option(
       "--accept-unseen <wallet...>",
       "with --apply: wallets that were used elsewhere before this ledger knew them",
     )

@@ -130,18 +130,43 @@ export async function addressesFrom(
   return rows.map(parseRow);
 }
 
+/** A deposit key with the indexes that are its own. */
+export interface KeyRange {
+  readonly firstIndex: number;
+  /** Index behind its last one; undefined for the key that addresses are given out by. */
+  readonly endIndex?: number | undefined;
+  readonly deriveAddress: (index: number) => Address;
+}
+
+/** An address within the indexes of a key. */
+export type AddressOfRange = DepositAddress & { readonly isOfKey: boolean };
+
 /**
  * Whether the addresses from an index on are of a key, told by the first of them: a home that was made by
  * itself has another one, and what comes to an address of that is swept by no seed of the others.
  * @returns that address; undefined where there is none yet
  */
-export async function firstOfKey(
+export function firstOfKey(sql: Sql, key: KeyRange): Promise<AddressOfRange | undefined> {
+  return oneOfKey(sql, key, "ASC");
+}
+
+/** As `firstOfKey`, by the last of them: a former key is that of the first one still. */
+export function lastOfKey(sql: Sql, key: KeyRange): Promise<AddressOfRange | undefined> {
+  return oneOfKey(sql, key, "DESC");
+}
+
+async function oneOfKey(
   sql: Sql,
-  key: { readonly firstIndex: number; readonly deriveAddress: (index: number) => Address },
-): Promise<(DepositAddress & { readonly isOfKey: boolean }) | undefined> {
-  const [first] = await addressesFrom(sql, { firstIndex: key.firstIndex, limit: 1 });
-  if (first === undefined) return undefined;
-  return { ...first, isOfKey: key.deriveAddress(first.index) === first.address };
+  { firstIndex, endIndex = Number.MAX_SAFE_INTEGER, deriveAddress }: KeyRange,
+  order: "ASC" | "DESC",
+): Promise<AddressOfRange | undefined> {
+  const [row] = await sql.query<AddressRow>(
+    `${SELECT_ADDRESS} WHERE d.index >= $1 AND d.index < $2 ORDER BY d.index ${order} LIMIT 1`,
+    [firstIndex, endIndex],
+  );
+  if (row === undefined) return undefined;
+  const found = parseRow(row);
+  return { ...found, isOfKey: deriveAddress(found.index) === found.address };
 }
 
 /**

@@ -198,10 +198,10 @@ export class Desk {
   }
 
   /** Gives an address to a customer, as the API does. */
-  async register(customer: string): Promise<DepositAddress> {
+  async register(customer: string, key = derivation): Promise<DepositAddress> {
     const guard = await this.guard();
     const address = await registerAddress(this.watcherDatabase, parseCustomerId(customer), {
-      deriveAddress: (index) => derivation.addressAt(index),
+      deriveAddress: (index) => key.addressAt(index),
       issuedBelow: guard.nextAddressIndex,
     });
     await guard.beforeTelling({ addresses: [address] });

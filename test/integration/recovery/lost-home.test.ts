@@ -218,27 +218,84 @@ describe("a home with another deposit key than the ledger's", () => {
     expect((await desk.causeway("recover", "--apply")).code).toBe(0);
   });
 
-  it("recovers each part by its own key where the key was exchanged on purpose", async () => {
-    const former = readFileSync(keyFile(), "utf8").trim();
+  describe("where the key was exchanged on purpose, at index 3", () => {
     const other = createAddressDerivation(otherXpub);
-    await desk.useEmptyDatabase();
-    rmSync(`${desk.home}/data`, { recursive: true });
-    useKey(otherXpub);
-    desk.env["CAUSEWAY_WATCHER_API_DEPOSIT_KEY_FROM_INDEX"] = "3";
-    await expect(declare("--last-address-index", "4", "--apply")).rejects.toMatchObject({
-      code: "HOME_UNUSABLE",
-      message: expect.stringContaining("addresses below 3 were given out by a former key"),
+    const formerFile = () => `${desk.home}/former.xpub`;
+    const former = () => ["--former-key", `0:${formerFile()}`];
+    const recover = (...words: readonly string[]) => desk.causeway("recover", ...words);
+    const toldOfEach = [...addressesOf(derivation, 0, 3), ...addressesOf(other, 3, 6)];
+    const useFrom = (index: number) => {
+      desk.env["CAUSEWAY_WATCHER_API_DEPOSIT_KEY_FROM_INDEX"] = String(index);
+    };
+
+    /** Six addresses were told, three of either key. */
+    async function exchange(): Promise<void> {
+      await registerMany(2);
+      writeFileSync(formerFile(), readFileSync(keyFile()));
+      useKey(otherXpub);
+      useFrom(3);
+      for (let n = 0; n < 3; n += 1) await desk.register(`later-${n}`, other);
+      expect(await registered()).toEqual(toldOfEach);
+    }
+
+    it("recovers each part by its own key, by what the home remembers", async () => {
+      await exchange();
+      await desk.useDatabase(backup);
+      // Whoever looks first closes the ledger, with all that the home remembers.
+      for (const words of [[], ["--apply"], ["--declare", "lost", "--last-address-index", "2"]]) {
+        await expect(recover(...words)).rejects.toMatchObject({
+          code: "HOME_UNUSABLE",
+          message: expect.stringContaining("causeway recover --former-key 0:<file>"),
+        });
+      }
+      expect(await registered()).toEqual([derivation.addressAt(0)]);
+      expect((await recover(...former())).text).toContain("5 addresses without a customer");
+      expect((await recover(...former(), "--apply")).code).toBe(0);
+      expect(await registered()).toEqual(toldOfEach);
+      // What comes to an address of the present key is seen, and the next one is of it.
+      desk.pay([other.addressAt(4), TOKEN]);
+      desk.chain.mine();
+      await desk.watch();
+      const found = await desk.database.query(`SELECT address, status FROM deposit ORDER BY seq`);
+      expect(found.at(-1)).toEqual({ address: other.addressAt(4), status: "suspense" });
+      expect((await desk.register("dave", other)).index).toBe(6);
     });
-    expect(await registered()).toEqual([]);
-    useKey(former);
-    desk.env["CAUSEWAY_WATCHER_API_DEPOSIT_KEY_FROM_INDEX"] = "0";
-    expect((await declare("--last-address-index", "2", "--apply")).code).toBe(0);
-    useKey(otherXpub);
-    desk.env["CAUSEWAY_WATCHER_API_DEPOSIT_KEY_FROM_INDEX"] = "3";
-    expect((await declare("--last-address-index", "4", "--apply")).code).toBe(0);
-    expect(await registered()).toEqual([
-      ...addressesOf(derivation, 0, 3),
-      ...addressesOf(other, 3, 5),
-    ]);
+
+    it("recovers each part by its own key, by the word of a person, also of nothing", async () => {
+      await exchange();
+      await desk.useEmptyDatabase();
+      rmSync(`${desk.home}/data`, { recursive: true });
+      const words = ["--declare", "the machine is lost", "--last-address-index", "5", "--apply"];
+      await expect(recover(...words)).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
+      expect((await recover(...words, ...former())).code).toBe(0);
+      expect(await registered()).toEqual(toldOfEach);
+    });
+
+    it("recovers nothing by a key that is not the one of its indexes", async () => {
+      await exchange();
+      const whole = await desk.backup();
+      await desk.useDatabase(backup);
+      const wrong = HDNodeWallet.createRandom("", "m/44'/60'/0'/0").neuter().extendedKey;
+      writeFileSync(`${desk.home}/wrong.xpub`, wrong);
+      const refused: readonly (readonly [string, string])[] = [
+        [`0:${desk.home}/wrong.xpub`, "wrong.xpub is another key than the ledger's: address 0"],
+        [`0:${keyFile()}`, "holds the same key as"],
+        [`3:${formerFile()}`, "from index 3 on addresses are of config/deposit.xpub"],
+        [formerFile(), "--former-key takes the first index"],
+      ];
+      for (const [words, message] of refused) {
+        await expect(recover("--former-key", words, "--apply")).rejects.toMatchObject({
+          message: expect.stringContaining(message),
+        });
+      }
+      expect(await registered()).toEqual([derivation.addressAt(0)]);
+      // The ledger's last address tells of an exchange that the home's settings do not know of.
+      await desk.useDatabase(whole);
+      writeFileSync(keyFile(), readFileSync(formerFile()));
+      useFrom(0);
+      await expect(declare("--last-address-index", "9", "--apply")).rejects.toMatchObject({
+        message: expect.stringContaining(`address 5 of this ledger, ${other.addressAt(5)}`),
+      });
+    });
   });
 });
