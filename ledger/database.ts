@@ -43,6 +43,7 @@ import { RecoveredMinedAgain1760000000036 } from "./migrations/recovery/0036-rec
 import { FixedNames1760000000037 } from "./migrations/webhooks/0037-fixed-names.js";
 import { LinkedPersons1760000000038 } from "./migrations/tamper/0038-linked-persons.js";
 import { WhatAProposerSaw1760000000039 } from "./migrations/recovery/0039-what-a-proposer-saw.js";
+import { WhoRemembers1760000000053 } from "./migrations/recovery/0053-who-remembers.js";
 import { EntriesOfAddresses1760000000041 } from "./migrations/lookups/0041-entries-of-addresses.js";
 import { BooksOfTokens1760000000042 } from "./migrations/lookups/0042-books-of-tokens.js";
 import { KeptSums1760000000043 } from "./migrations/treasury/0043-kept-sums.js";
@@ -115,6 +116,7 @@ export const LEDGER_MIGRATIONS = [
   RulesWithoutAPath1760000000050,
   CharactersOfTexts1760000000051,
   RulesOfTheOwner1760000000052,
+  WhoRemembers1760000000053,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

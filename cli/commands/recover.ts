@@ -23,6 +23,7 @@ import {
   type RecoveryPlan,
   type WalletPlan,
 } from "../../ledger/recovery/recovery-plan.js";
+import { unknownAddressesText } from "../../ledger/recovery/reporters.js";
 import { unseenText } from "../../ledger/recovery/unseen-payments.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { CliError } from "../errors.js";
@@ -195,6 +196,7 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
   const first = addresses[0];
   const last = addresses.at(-1);
   const verb = result === undefined ? "to do" : "done";
+  const unknown = unknownAddressesText(plan.reporters, result !== undefined);
   return [
     `In recovery: ${plan.reason}.`,
     `Booked up to block ${plan.cursorHeight}, the head is ${plan.headHeight}.`,
@@ -211,6 +213,7 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
         (id) => `frozen: ${id} may be one of these payments, or was cancelled behind the backup`,
       ),
     ),
+    ...(unknown === undefined ? [] : [unknown]),
     result === undefined
       ? "Nothing was changed. To carry it out: causeway recover --apply"
       : "The ledger is open again.",

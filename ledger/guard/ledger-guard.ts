@@ -185,8 +185,7 @@ async function writeLoss(tx: Sql, { mark, reason, reportedBy }: LossReport): Pro
   await tx.query(
     `INSERT INTO remembered_ledger
        (ledger_id, epoch, next_address_index, event_seq, reported_by)
-     VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT (ledger_id, epoch, next_address_index, event_seq) DO NOTHING`,
+     VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
     [mark.ledgerId, mark.epoch, mark.nextAddressIndex, mark.eventSeq, reportedBy],
   );
   const message =

@@ -24,6 +24,7 @@ import { readHotWallet } from "../wallets/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { type LedgerState, readLedgerState } from "../guard/ledger-guard.js";
 import { type AddressChain, findLostAddresses, type LostAddress } from "./lost-addresses.js";
+import { readReporters } from "./reporters.js";
 import type { SeenWallet, UnseenPayments } from "./unseen-payments.js";
 
 /** A mined transaction of the hot wallet with its block. */
@@ -75,6 +76,8 @@ export interface WalletPlan extends SeenWallet {
 export interface RecoveryPlan {
   /** Why the ledger is in recovery. */
   readonly reason: string;
+  /** By whose memory, as processes and persons are named. */
+  readonly reporters: readonly string[];
   readonly headHeight: Height;
   /** Last block that the ledger has booked. */
   readonly cursorHeight: Height;
@@ -122,6 +125,7 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
   }
   return {
     reason: incident.message,
+    reporters: await readReporters(database),
     headHeight,
     cursorHeight: cursor.height,
     nextAddressIndex: state.nextAddressIndex + addresses.length,

@@ -1,11 +1,12 @@
 /** A machine that is lost with its home: nobody remembers how many addresses were given out since the backup. */
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet } from "ethers";
 import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import { acquireWatchLease } from "../../../ledger/watch/watch-lease.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
@@ -104,6 +105,47 @@ describe("recover in a home that never met its ledger", () => {
     expect([beside.code, beside.text]).toEqual([0, expect.stringContaining("nothing to do")]);
     // Its home may be as new as this one, and knows then what it has found.
     expect(beside.text).toMatch(/Where that home is new, .*: causeway recover --declare/);
+  });
+});
+
+describe("a loss that a home which gives out no address has found", () => {
+  /** As the process of that name, with a home of its own, looks at its ledger. */
+  async function look(reporter: string): Promise<void> {
+    const home = `${desk.home}/${reporter}`;
+    mkdirSync(`${home}/data`, { recursive: true });
+    await (await LedgerGuard.open({ database: desk.workerDatabase, home, reporter })).keep();
+  }
+
+  it("is told as such: what the watcher gave out meanwhile is known to nobody", async () => {
+    await registerMany(2);
+    await look("withdrawal-worker");
+    // While the worker stands still.
+    const given = await registerMany(2);
+    await loseMachine();
+    await look("withdrawal-worker");
+    const plan = await desk.causeway("recover");
+    expect(plan.text).toContain("register 2 addresses without a customer, indexes 1 to 2");
+    expect(plan.text).toMatch(/withdrawal-worker remembered, .* before you apply this.*--declare/);
+    const applied = await desk.causeway("recover", "--apply");
+    expect(applied.text).toMatch(/withdrawal-worker remembered, .*--declare/);
+    expect(applied.text).not.toContain("before you apply");
+    // A word of a person is behind all of that.
+    const declared = await declare("--last-address-index", "4", "--apply");
+    expect(declared.text).not.toContain("remembered, and");
+    expect(given).not.toContain((await desk.register("dave")).address);
+  });
+
+  it("is as good as any where a watcher's home remembers the same", async () => {
+    await registerMany(2);
+    const reporters = ["withdrawal-worker", "deposit-watcher"];
+    for (const reporter of reporters) await look(reporter);
+    await loseMachine();
+    for (const reporter of reporters) await look(reporter);
+    for (const words of [[], ["--apply"]]) {
+      const { text } = await desk.causeway("recover", ...words);
+      expect(text).toContain("register 2 addresses without a customer");
+      expect(text).not.toContain("remembered, and");
+    }
   });
 });
 
