@@ -106,7 +106,8 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       help:
         "First block that is watched by a ledger that has seen none yet: block 0, the one behind " +
         "the newest at the first start, or this height. What the hot wallets hold before it is " +
-        "booked as opening capital. Without effect once a block is booked.",
+        "booked as opening capital. Without effect once a block or a recovered payment is booked; " +
+        "in the place of a lost ledger head is block 0.",
     }),
     "reads-in-flight": field.integer({
       default: 192,

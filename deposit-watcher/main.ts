@@ -38,9 +38,9 @@ import { createOperatorRoutes } from "./api/operator-routes.js";
 import { isCatchingUp, readinessOf } from "./readiness.js";
 import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
-import { type NewWallet, registerWallets } from "../ledger/wallets/wallet-registry.js";
-import { LedgerGuard } from "../ledger/guard/ledger-guard.js";
-import { beginWatch, type WatchStart } from "./watch-start.js";
+import type { NewWallet } from "../ledger/wallets/wallet-registry.js";
+import type { LedgerGuard } from "../ledger/guard/ledger-guard.js";
+import { openGuarded, type WatchStart } from "./watch-start.js";
 import { TokenBook } from "./tokens/token-book.js";
 import { Watcher } from "./watcher.js";
 import { STALE_HEADS_ALLOWED } from "./chain-check.js";
@@ -177,22 +177,6 @@ async function openBooks(
     await database.close();
     throw error;
   }
-}
-
-/** Nothing is begun in a ledger that is not the one that the home remembers. */
-async function openGuarded(
-  home: string,
-  wallets: readonly NewWallet[],
-  begin: WatchStart,
-): Promise<LedgerGuard> {
-  const { database, log } = begin;
-  // Before the first block: what genesis gave them is their opening capital.
-  await registerWallets(database, wallets);
-  const guard = await LedgerGuard.open({ database, home, reporter: "deposit-watcher" });
-  const reason = await guard.check();
-  if (reason === undefined) await beginWatch(begin);
-  else log.error({ reason }, "the ledger is in recovery: see causeway recover");
-  return guard;
 }
 
 interface RunningParts {

@@ -5,7 +5,10 @@ import type { ChainIdentity } from "../ledger/database.js";
 import { readTokenAssets } from "../ledger/assets/asset-registry.js";
 import { NATIVE_ASSET } from "../ledger/journal/accounts.js";
 import { beginCursorBehind, readCursor, type WalletHolding } from "../ledger/watch/watch-cursor.js";
+import { openIncident } from "../ledger/incidents.js";
+import { LedgerGuard } from "../ledger/guard/ledger-guard.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
+import { type NewWallet, registerWallets } from "../ledger/wallets/wallet-registry.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { retry } from "../runtime/process/task.js";
@@ -38,8 +41,46 @@ export interface WatchStart {
 }
 
 /**
+ * Registers the home's wallets, holds the ledger against what the home remembers, and begins a new one. In a
+ * lost one only what somebody names is begun: a recovery books what was paid from its first block on.
+ * @throws HOME_MARK_UNUSABLE
+ */
+export async function openGuarded(
+  home: string,
+  wallets: readonly NewWallet[],
+  begin: WatchStart,
+): Promise<LedgerGuard> {
+  const { database, log } = begin;
+  // Before the first block: what genesis gave them is their opening capital.
+  await registerWallets(database, wallets);
+  const guard = await LedgerGuard.open({ database, home, reporter: "deposit-watcher" });
+  const found = await guard.check();
+  // Closed before by what another home remembers, or by this one, which has nothing more to say then.
+  const open = await openIncident(database);
+  const reason = found ?? (open?.kind === "RECOVERY" ? open.message : undefined);
+  if (reason === undefined) await beginWatch(begin);
+  else {
+    log.error({ reason }, "the ledger is in recovery: see causeway recover");
+    await beginLost(begin);
+  }
+  return guard;
+}
+
+/** The head of now is not that of the first start: all that was paid before would be opening capital. */
+async function beginLost(begin: WatchStart): Promise<void> {
+  if (begin.startHeight !== "head") return beginWatch(begin);
+  const { height, nextAddressIndex } = await readCursor(begin.database);
+  if (height !== -1 || nextAddressIndex !== 0) return;
+  begin.log.warn(
+    {},
+    "a lost ledger does not begin at the head: it watches from block 0 on, unless watcher.start-height " +
+      "names a height, below the first payment, before causeway recover --apply",
+  );
+}
+
+/**
  * Sets the cursor of a ledger that has seen nothing, behind the registration of its wallets; any other
- * is left alone. To be done before an
+ * is left alone, and so is one into which a recovery has booked payments. To be done before an
  * address can be registered: one that is there must not have its blocks skipped. Waits for a node
  * that does not answer or does not have the block yet.
  */

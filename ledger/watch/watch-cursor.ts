@@ -79,7 +79,8 @@ export interface WalletHolding {
 /**
  * Lets a ledger that has seen no block begin behind a block of a chain that exists: in one commit
  * the cursor stands there and what each hot wallet has after that block is opening capital. A
- * ledger with a block, or with an address whose blocks would be skipped, stays as it is.
+ * ledger with a block, with an address whose blocks would be skipped, or with payments that a recovery has
+ * booked, stays as it is.
  * @param block.holdings of every wallet, of coins and of every token that the ledger knows by now
  * @returns whether it begins there now; "again" where a wallet or a token was registered meanwhile, whose
  *   holdings belong to it
@@ -96,6 +97,9 @@ export async function beginCursorBehind(
   return database.transaction(async (tx) => {
     const from = await lockCursor(tx);
     if (from.height !== -1 || from.nextAddressIndex !== 0) return false;
+    // What a wallet holds here is without what it had paid by then, and that is booked already.
+    const recovered = await tx.query(`SELECT 1 FROM recovered_payment LIMIT 1`);
+    if (recovered.length > 0) return false;
     // Under the lock, which whoever registers a wallet or a token holds, too.
     const others = await tx.query(
       `SELECT 1 FROM wallet w CROSS JOIN asset a

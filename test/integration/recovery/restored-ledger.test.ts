@@ -7,12 +7,13 @@ import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { listEvents } from "../../../ledger/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
-import { beginWatch } from "../../../deposit-watcher/watch-start.js";
+import { readCursor } from "../../../ledger/watch/watch-cursor.js";
+import { beginWatch, openGuarded } from "../../../deposit-watcher/watch-start.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { createPatientClient } from "../../helpers/exchange/patient-node.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { Desk, destination, derivation, TOKEN, WALLET } from "./desk.js";
+import { Desk, destination, derivation, KEY, TOKEN, WALLET } from "./desk.js";
 
 /** A second hot wallet. */
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of a restored ledger"));
@@ -428,5 +429,51 @@ describe("an empty database", () => {
     await desk.watch();
     expect(await desk.breaks()).toBe("");
     expect((await desk.register("dave")).index).toBe(1_010);
+  });
+});
+
+describe("an empty database under a home that remembers another", () => {
+  /** As the watcher starts. */
+  async function begin(startHeight: string): Promise<void> {
+    const node = createEvmClient(createPatientClient(desk.chain.url));
+    const identity = { genesisHash: desk.chain.genesisHash, chainId: FAKE_CHAIN_ID };
+    const { watcherDatabase: database, signal } = desk;
+    const start = { database, node, identity, startHeight, log: silentLog, signal };
+    await openGuarded(desk.home, [], start);
+  }
+
+  /** No address was given out; the wallet has paid somebody, in block 2. */
+  async function payByHand(): Promise<void> {
+    desk.chain.mine();
+    await desk.watch();
+    const terms = { nonce: 0n, to: destination(1), valueAtoken: TOKEN, data: new Uint8Array(0) };
+    const gas = { gasPriceAtoken: 30_000_000n, gasLimit: 21_000n };
+    desk.chain.submit(bytesToHex(signLegacy({ chainId: FAKE_CHAIN_ID, ...terms, ...gas }, KEY)));
+    desk.chain.mine();
+    desk.chain.mine();
+    await (await desk.guard()).keep();
+    await desk.useEmptyDatabase();
+  }
+
+  it("does not begin at the head: what was paid before would be taken off twice", async () => {
+    await payByHand();
+    for (const height of ["head", "head"]) await begin(height);
+    const { code, text } = await desk.causeway("recover", "--apply");
+    expect([code, text]).toEqual([0, expect.stringContaining("done: book 1 payments")]);
+    // Started anew before a block is booked: its Data API makes its index anew, say.
+    for (const height of ["head", "3"]) await begin(height);
+    await desk.watch();
+    expect(await desk.breaks()).toBe("");
+  });
+
+  it("begins at the height that somebody names, before what was lost", async () => {
+    await payByHand();
+    await begin("2");
+    await begin("2");
+    expect(await readCursor(desk.database)).toMatchObject({ height: 1 });
+    const { code, text } = await desk.causeway("recover", "--apply");
+    expect([code, text]).toEqual([0, expect.stringContaining("done: book 1 payments")]);
+    await desk.watch();
+    expect(await desk.breaks()).toBe("");
   });
 });
