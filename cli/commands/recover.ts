@@ -224,6 +224,10 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
             "that were drained or retired pay again, lists, webhooks with their secrets and the kill " +
             "switch of the ledger are those of then: causeway keys list, wallets list, killswitch show, " +
             "webhooks list",
+          "So are corrections of the books: make them again before you link payments, each with its own " +
+            "--key and the --block from which it counted (ledger adjust), and assign-deposit and tokens " +
+            "accept-code where the ledger asks anew; ledger decisions of the former database, or the last " +
+            "audit export, has them",
         ]),
   ];
 }

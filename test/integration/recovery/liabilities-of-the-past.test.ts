@@ -97,6 +97,41 @@ it("leaves blocks alone that were before a payment which a person linked", async
   ]);
 });
 
+it("owes at each block what corrections had given, where they are made again with their block", async () => {
+  const kept = await withAlice();
+  const backup = await desk.backup();
+  const given = ["--debit", "equity:adjustment", "--credit", "liability:customer:alice"];
+  const words = ["ledger", "adjust", "--key", "opening", ...given];
+  const again = [...words, "--amount-atoken", String(5n * TOKEN), ...REASON];
+  expect((await desk.causeway(...again)).code).toBe(0);
+  desk.chain.mine();
+  const fields = { customer: "alice", to: destination(1), amountAtoken: 12n * TOKEN };
+  await desk.request({ key: "covered", ...fields });
+  await desk.work();
+  await desk.register("bob");
+  await desk.watch();
+  const paid = desk.chain.head - 1;
+  const [hash = ""] = desk.ownHashes();
+  await desk.useDatabase(backup);
+  const recovered = await desk.causeway("recover", "--apply");
+  expect(recovered.text).toMatch(/corrections of the books: .*before you link payments.*--block/);
+  desk.chain.mine();
+  await desk.watch();
+  const claim = ["--customer", "alice", "--idempotency-key", "covered", ...REASON];
+  const link = () => desk.causeway("ledger", "link-payment", hash, ...claim);
+  await expect(link()).rejects.toThrow("INSUFFICIENT_BALANCE");
+  const linked = await desk.backup();
+  // From now on: what it had paid for is of the blocks before.
+  await desk.causeway(...again);
+  await link();
+  await expect(owedAt(paid)).rejects.toMatchObject({ code: "NEGATIVE_LIABILITY" });
+  await desk.useDatabase(linked);
+  await desk.causeway(...again, "--block", String(kept));
+  expect((await link()).code).toBe(0);
+  const owed = await Promise.all([kept - 2, kept, paid, desk.chain.head].map(owedAt));
+  expect(owed).toEqual([{}, ...[15n, 3n, 3n].map((units) => ({ alice: units * TOKEN }))]);
+});
+
 /** Takes 3 TOKEN from alice by a correction that names no block, and goes on for some blocks. */
 async function correct(): Promise<void> {
   const sides = ["--debit", "liability:customer:alice", "--credit", "expense:write_off"];
