@@ -25,6 +25,7 @@ import {
 } from "../../ledger/recovery/recovery-plan.js";
 import { unknownAddressesText } from "../../ledger/recovery/reporters.js";
 import { unseenText } from "../../ledger/recovery/unseen-payments.js";
+import { notRegistered } from "../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { CliError } from "../errors.js";
 import { type DepositKeys, readDepositKeys } from "../ledger/deposit-keys.js";
@@ -38,6 +39,7 @@ import {
   withLedger,
 } from "../ledger/ledger-tools.js";
 import { sentText } from "./wallets/transaction-text.js";
+import { readWalletAddress } from "./wallets/wallet-argument.js";
 import { walletsMeant } from "./withdrawals/withdrawals.js";
 import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallets/wallet-transactions.js";
 
@@ -51,6 +53,8 @@ export interface RecoverOptions {
   readonly lastAddressIndex?: string;
   /** Keys that addresses were given out by before the home's, each as `<first index>:<file>`. */
   readonly formerKey?: readonly string[];
+  /** Wallets that were added behind the backup, and whose keystores lie in other homes. */
+  readonly wallet?: readonly string[];
   /** With `apply`: wallets that were used elsewhere before the ledger knew of them. */
   readonly acceptUnseen?: readonly string[];
   readonly operator?: string;
@@ -73,7 +77,9 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   }
   const lastAddressIndex = readLastAddressIndex(options);
   const recover = async (opened: OpenedLedger): Promise<number> => {
-    const { database, wallets } = opened;
+    const { database } = opened;
+    const named = await namedWallets(command, opened, options.wallet);
+    const wallets = [...opened.wallets, ...named];
     const acceptUnseen = readAcceptedUnseen(options, wallets);
     const tokens = loadExchangeTokens(command.home);
     const operator = operatorName(options.operator);
@@ -100,6 +106,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
         ? await applyRecovery(database, plan, operator, acceptUnseen)
         : undefined;
     if (plan === undefined) {
+      if (named.length > 0) throw openLedgerTakesNone(named);
       return recoverChain(command, opened, { ...options, operator, isRemembering });
     }
     const toDecide = await listOpenPayments(database, MAX_LINES);
@@ -178,6 +185,39 @@ function readLastAddressIndex({ lastAddressIndex, declare }: RecoverOptions): nu
   return Number(lastAddressIndex);
 }
 
+/**
+ * Those that neither the ledger nor this home knows.
+ * @throws USAGE also for one that has sent nothing: it is mistyped, or nothing of it is lost
+ */
+async function namedWallets(
+  { signal }: LedgerCommand,
+  { node, wallets }: OpenedLedger,
+  flags: readonly string[] = [],
+): Promise<readonly HotWallet[]> {
+  const known = wallets.map(({ address }) => address);
+  const unknown = [...new Set(flags.map(readWalletAddress))].filter(
+    (address) => !known.includes(address),
+  );
+  for (const address of unknown) {
+    if ((await node.getTransactionCount(address, "latest", { signal })) > 0n) continue;
+    throw new CliError(
+      "USAGE",
+      `--wallet ${address} has sent nothing: nothing of it is lost. Look whether it is the right address.`,
+    );
+  }
+  const common = { label: "", operator: "nobody yet", reason: "whoever recovered named it" };
+  return unknown.map((address) => notRegistered({ address, ...common }));
+}
+
+function openLedgerTakesNone(named: readonly HotWallet[]): CliError {
+  const names = named.map(({ address }) => address).join(", ");
+  return new CliError(
+    "USAGE",
+    `The ledger is open, and nothing was looked for of ${names}: --wallet goes with a ledger in recovery, ` +
+      "or with --declare, which closes it first.",
+  );
+}
+
 /** @throws USAGE */
 function readAcceptedUnseen(
   { acceptUnseen = [], apply }: RecoverOptions,
@@ -238,7 +278,7 @@ function walletLines(plan: WalletPlan, verb: string): string[] {
   const unseen = unseenText(plan);
   return [
     ...(unseen === undefined || verb === "done" ? [] : [`UNSEEN: ${unseen}`]),
-    ...(isRegistered ? [] : [`${verb}: register the hot wallet ${name}, as its key is here`]),
+    ...(isRegistered ? [] : [`${verb}: register the hot wallet ${name}: ${wallet.reason}`]),
     `${verb}: book ${payments.length - booked.length} payments of the hot wallet ${name} that the ` +
       `ledger does not know; its next nonce is ${nextNonce}`,
     ...shorten(payments.map((payment) => paymentLine(payment, booked))),

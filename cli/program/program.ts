@@ -473,6 +473,7 @@ function addRecoveryCommands(program: Command, run: Runner): void {
       "--former-key <index:file...>",
       "a deposit key of before deposit-key-from-index: the first index that is its own, and its xpub",
     )
+    .option("--wallet <address...>", "wallets that neither the ledger nor this home knows")
     .option(
       "--accept-unseen <wallet...>",
       "with --apply: wallets that were used elsewhere before this ledger knew them",

@@ -59,7 +59,7 @@ export interface FoundPayment {
 /** What a recovery would do about one hot wallet. */
 export interface WalletPlan extends SeenWallet {
   readonly wallet: HotWallet;
-  /** False for one that only the home knows: it is registered, too. */
+  /** False for one that only the home knows, or a person: it is registered, too. */
   readonly isRegistered: boolean;
   /** Undefined while the ledger has no nonces of the wallet. */
   readonly ledgerNonce: bigint | undefined;
@@ -96,7 +96,7 @@ export interface RecoveryPlan {
 export interface RecoveryContext {
   readonly database: SqlDatabase;
   readonly chain: RecoveryChain;
-  /** Of the ledger and of the home. */
+  /** Of the ledger and of the home, and those that a person has named. */
   readonly wallets: readonly HotWallet[];
   /** The home's list. */
   readonly tokens: readonly TokenEntry[];

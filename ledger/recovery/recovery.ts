@@ -190,7 +190,7 @@ async function recoverWallet(
 ): Promise<readonly NewEvent[]> {
   const { address: wallet, label } = plan.wallet;
   if (!plan.isRegistered) {
-    const reason = "its keystore lies in the home, and the ledger had lost it";
+    const reason = `${plan.wallet.reason}, and the ledger had lost it`;
     await registerInside(tx, [{ address: wallet, label, operator, reason }]);
   }
   await raiseNonce(tx, wallet, plan.nextNonce);

@@ -100,12 +100,14 @@ export async function listKnownWallets(sql: Sql, home: string): Promise<HotWalle
   const registered = await listWallets(sql);
   const isKnown = new Set(registered.map(({ address }) => address));
   const unknown = readHomeWallets(home).filter(({ address }) => !isKnown.has(address));
-  const found = unknown.map((wallet): HotWallet => {
-    const { address, label, operator, reason } = foundInHome(wallet, "nobody yet");
-    const common = { address, label, operator, reason, since: NEVER };
-    return { ...common, status: "active", fromHeight: 0, pastBooked: true };
-  });
+  const found = unknown.map((wallet) => notRegistered(foundInHome(wallet, "nobody yet")));
   return [...registered, ...found];
+}
+
+/** A wallet that no process has registered, as commands look at it. */
+export function notRegistered({ address, label, operator, reason }: NewWallet): HotWallet {
+  const common = { address, label, operator, reason, since: NEVER };
+  return { ...common, status: "active", fromHeight: 0, pastBooked: true };
 }
 
 /**

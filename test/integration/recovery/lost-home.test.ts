@@ -1,7 +1,7 @@
 /** A machine that is lost with its home: nobody remembers how many addresses were given out since the backup. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { HDNodeWallet } from "ethers";
+import { getAddress, HDNodeWallet } from "ethers";
 import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex } from "../../../chain/hex.js";
@@ -175,14 +175,48 @@ describe("a wallet that was added behind the backup", () => {
   const second = privateKeyToAddress(key);
   const apply = (...more: readonly string[]) => desk.causeway("recover", "--apply", ...more);
 
-  it("is not recovered without what it paid before the ledger was told of it", async () => {
-    const again = await desk.backup();
-    desk.pay([second, 50n * TOKEN]);
+  /** It got coins, and has paid one TOKEN of them. */
+  function payBy(payer: Uint8Array): void {
+    desk.pay([privateKeyToAddress(payer), 50n * TOKEN]);
     const terms = { nonce: 0n, to: destination(1), valueAtoken: TOKEN, data: new Uint8Array(0) };
     const gas = { gasPriceAtoken: 30_000_000n, gasLimit: 21_000n };
-    const paid = signLegacy({ chainId: FAKE_CHAIN_ID, ...terms, ...gas }, key);
+    const paid = signLegacy({ chainId: FAKE_CHAIN_ID, ...terms, ...gas }, payer);
     desk.chain.submit(bytesToHex(paid));
     desk.chain.mine();
+  }
+
+  it("is recovered where a person names it, and its key lies in another home", async () => {
+    await registerMany(1);
+    payBy(key);
+    await desk.useDatabase(backup);
+    const named = ["--wallet", second] as const;
+    const plan = await desk.causeway("recover", ...named);
+    expect(plan.text).toContain(`register the hot wallet ${getAddress(second)}: whoever recovered`);
+    expect(plan.text).toContain(`book 1 payments of the hot wallet ${getAddress(second)}`);
+    // As of a customer, whose coins are not the exchange's.
+    const customer = ["--wallet", derivation.addressAt(0)] as const;
+    await expect(apply(...customer)).rejects.toThrow("has sent nothing");
+    expect((await apply(...named)).code).toBe(0);
+    await desk.watch();
+    expect(await desk.breaks()).toBe("");
+    const fields = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+    const { id } = await desk.request({ key: "k1", ...fields });
+    await desk.work(3, [desk.lane(), desk.laneOf(key)]);
+    expect((await desk.read(id)).status).toBe("frozen");
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+    // What the ledger knows may be named; an open ledger takes nothing in.
+    expect((await desk.causeway("recover", ...named)).code).toBe(0);
+    const third = keccak256(Buffer.from("third hot wallet of a lost home"));
+    payBy(third);
+    const late = ["--wallet", privateKeyToAddress(third)] as const;
+    await expect(desk.causeway("recover", ...late)).rejects.toThrow(
+      "The ledger is open, and nothing was looked for",
+    );
+  });
+
+  it("is not recovered without what it paid before the ledger was told of it", async () => {
+    const again = await desk.backup();
+    payBy(key);
     await loseMachine();
     // Named once the kit has booked past what it paid: its nonces begin behind that.
     await desk.watch();
