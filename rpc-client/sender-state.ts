@@ -32,21 +32,30 @@ export interface WaitingTransaction {
 /** Reads of senders. */
 export interface SenderCalls {
   senderState(address: Address, options: RpcOptions): Promise<SenderState>;
+  /**
+   * Nonces, rising, of its EVM transactions in the pool that are not executable: one before them is missing, or
+   * coins are. Undefined where the node does not tell them, or where they are more than is read.
+   */
+  queuedNonces(address: Address, options: RpcOptions): Promise<readonly bigint[] | undefined>;
 }
 
-/** Some ten thousand plain transactions, which is more than a pool lets one sender have executable. */
-const MAX_WAITING_BYTES = 8 * 1024 * 1024;
+/** Some ten thousand plain transactions, which is more than a pool lets one sender have. */
+const MAX_POOL_BYTES = 8 * 1024 * 1024;
 
 /** The calls over a JSON-RPC client. */
 export function senderCalls(rpc: JsonRpcClient): SenderCalls {
-  const waitingOf = async (address: Address, options: RpcOptions) => {
+  const contentFrom = async (address: Address, options: RpcOptions) => {
     try {
-      const bounds = { ...options, maxResponseBytes: MAX_WAITING_BYTES };
-      return parseWaiting(await rpc.request("txpool_contentFrom", [address], bounds));
+      const bounds = { ...options, maxResponseBytes: MAX_POOL_BYTES };
+      return readObject(await rpc.request("txpool_contentFrom", [address], bounds), "pool");
     } catch (error) {
-      if (isMethodMissing(error) || isTooMuch(error)) return [];
+      if (isMethodMissing(error) || isTooMuch(error)) return undefined;
       throw error;
     }
+  };
+  const waitingOf = async (address: Address, options: RpcOptions) => {
+    const content = await contentFrom(address, options);
+    return content === undefined ? [] : transactionsIn(content, "pending").map(parseWaiting);
   };
   return {
     async senderState(address, options) {
@@ -66,22 +75,36 @@ export function senderCalls(rpc: JsonRpcClient): SenderCalls {
       const waiting = pendingNonce > nextNonce ? await waitingOf(address, options) : [];
       return { nextNonce, pendingNonce, balanceAtoken, waiting };
     },
+    async queuedNonces(address, options) {
+      const content = await contentFrom(address, options);
+      if (content === undefined) return undefined;
+      const nonces = transactionsIn(content, "queued").map(parseNonce);
+      return nonces.toSorted((left, right) => (left < right ? -1 : 1));
+    },
   };
 }
 
-function parseWaiting(answer: unknown): WaitingTransaction[] {
-  const executable = readObject(readObject(answer, "pool")["pending"], "pending");
-  return Object.values(executable).map((value) => {
-    const transaction = readObject(value, "transaction");
-    const priceAtoken = readQuantity(transaction["gasPrice"], "gasPrice");
-    const gasLimit = readQuantity(transaction["gas"], "gas");
-    const valueAtoken = readQuantity(transaction["value"], "value");
-    const capAtoken = readOptional(transaction["maxFeePerGas"], "maxFeePerGas", readQuantity);
-    return {
-      nonce: readQuantity(transaction["nonce"], "nonce"),
-      gasLimit,
-      maxFeePerGasAtoken: capAtoken ?? priceAtoken,
-      valueAtoken,
-    };
-  });
+type Fields = ReturnType<typeof readObject>;
+
+/** One part of what a pool has of a sender. */
+function transactionsIn(content: Fields, part: "pending" | "queued"): Fields[] {
+  const own = Object.values(readObject(content[part], part));
+  return own.map((value) => readObject(value, "transaction"));
+}
+
+function parseNonce(transaction: Fields): bigint {
+  return readQuantity(transaction["nonce"], "nonce");
+}
+
+function parseWaiting(transaction: Fields): WaitingTransaction {
+  const priceAtoken = readQuantity(transaction["gasPrice"], "gasPrice");
+  const gasLimit = readQuantity(transaction["gas"], "gas");
+  const valueAtoken = readQuantity(transaction["value"], "value");
+  const capAtoken = readOptional(transaction["maxFeePerGas"], "maxFeePerGas", readQuantity);
+  return {
+    nonce: parseNonce(transaction),
+    gasLimit,
+    maxFeePerGasAtoken: capAtoken ?? priceAtoken,
+    valueAtoken,
+  };
 }

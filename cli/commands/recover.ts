@@ -26,6 +26,7 @@ import {
 import { unknownAddressesText } from "../../ledger/recovery/reporters.js";
 import { unseenText } from "../../ledger/recovery/unseen-payments.js";
 import { notRegistered } from "../../ledger/wallets/home-wallets.js";
+import { notToldText, waitingText } from "../../ledger/recovery/waiting-in-pool.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { CliError } from "../errors.js";
 import { type DepositKeys, readDepositKeys } from "../ledger/deposit-keys.js";
@@ -132,6 +133,7 @@ function recoveryChain(
   return {
     headHeight: () => node.blockNumber({ signal }),
     nonceAt: (wallet, at) => node.getTransactionCount(wallet, at, { signal }),
+    queuedNonces: (wallet) => node.queuedNonces(wallet, { signal }),
     transactions: (wallet, range) =>
       readWalletTransactions(node, wallet, {
         ...range,
@@ -273,9 +275,11 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
 }
 
 function walletLines(plan: WalletPlan, verb: string): string[] {
-  const { wallet, isRegistered, payments, booked, found, nextNonce, waitingInPool } = plan;
+  const { wallet, isRegistered, payments, booked, found, nextNonce } = plan;
   const name = toChecksumAddress(wallet.address);
   const unseen = unseenText(plan);
+  const waiting = waitingText(plan);
+  const notTold = notToldText(plan);
   return [
     ...(unseen === undefined || verb === "done" ? [] : [`UNSEEN: ${unseen}`]),
     ...(isRegistered ? [] : [`${verb}: register the hot wallet ${name}: ${wallet.reason}`]),
@@ -286,9 +290,8 @@ function walletLines(plan: WalletPlan, verb: string): string[] {
       ({ withdrawalId, use, payment }) =>
         `${verb}: ${withdrawalId} ${USES[use]} by ${payment.hash}; the worker books it`,
     ),
-    ...(waitingInPool > 0n
-      ? [`WAIT: ${waitingInPool} transactions of ${name} are in the pool; run it again`]
-      : []),
+    ...(waiting === undefined ? [] : [`WAIT: ${waiting}`]),
+    ...(notTold === undefined ? [] : [`NOT KNOWN: ${notTold}`]),
   ];
 }
 

@@ -26,6 +26,7 @@ import { type LedgerState, readLedgerState } from "../guard/ledger-guard.js";
 import { type AddressChain, findLostAddresses, type LostAddress } from "./lost-addresses.js";
 import { readReporters } from "./reporters.js";
 import type { SeenWallet, UnseenPayments } from "./unseen-payments.js";
+import { type PooledWallet, waitingBehind } from "./waiting-in-pool.js";
 
 /** A mined transaction of the hot wallet with its block. */
 export interface MinedPayment extends WalletTransaction {
@@ -38,6 +39,8 @@ export interface MinedPayment extends WalletTransaction {
 export interface RecoveryChain extends AddressChain {
   /** A wallet's next nonce after a block, or behind everything that waits in the node's pool. */
   readonly nonceAt: (wallet: Address, at: Height | "pending") => Promise<bigint>;
+  /** Nonces, rising, of what its pool has of a wallet and no block can take yet; undefined where it does not tell. */
+  readonly queuedNonces: (wallet: Address) => Promise<readonly bigint[] | undefined>;
   /** What a wallet signed in these blocks, both included, in order. */
   readonly transactions: (
     wallet: Address,
@@ -57,7 +60,7 @@ export interface FoundPayment {
 }
 
 /** What a recovery would do about one hot wallet. */
-export interface WalletPlan extends SeenWallet {
+export interface WalletPlan extends SeenWallet, PooledWallet {
   readonly wallet: HotWallet;
   /** False for one that only the home knows, or a person: it is registered, too. */
   readonly isRegistered: boolean;
@@ -68,8 +71,6 @@ export interface WalletPlan extends SeenWallet {
   /** Which of them a person has accepted as outflows before. */
   readonly booked: readonly Hash32[];
   readonly found: readonly FoundPayment[];
-  /** Transactions of the wallet that wait in the pool: they have to be mined first. */
-  readonly waitingInPool: bigint;
 }
 
 /** Everything that a recovery would do. */
@@ -160,6 +161,8 @@ async function scanWallet(
   const fromHeight = isRegistered ? hotWallet.fromHeight : cursorHeight + 1;
   const ledgerNonce = (await readHotWallet(database, wallet))?.nextNonce;
   const minedNonce = await chain.nonceAt(wallet, headHeight);
+  // What becomes executable between these two is counted twice, and never left out.
+  const queued = await chain.queuedNonces(wallet);
   const pendingNonce = await chain.nonceAt(wallet, "pending");
   const slots = await readOpenSlots(database, wallet);
   const known = await readKnownNonces({ database, chain }, { wallet, fromHeight });
@@ -195,7 +198,7 @@ async function scanWallet(
     unseen: known.unseen,
     booked: await readBooked(database, wallet, payments),
     consumed: consumedSlots({ wallet, slots, mined }),
-    waitingInPool: pendingNonce > nextNonce ? pendingNonce - nextNonce : 0n,
+    ...waitingBehind({ pendingNonce, queued }, nextNonce),
   };
 }
 

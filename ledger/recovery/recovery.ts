@@ -30,6 +30,7 @@ import { hasToldNumber, TOLD_BEFORE } from "../guard/told-before.js";
 import { registerInside } from "../wallets/wallet-registry.js";
 import type { LostAddress } from "./lost-addresses.js";
 import { refuseUnseen } from "./unseen-payments.js";
+import { refuseWaiting } from "./waiting-in-pool.js";
 import {
   highestRemembered,
   type MinedPayment,
@@ -64,14 +65,7 @@ export async function applyRecovery(
   acceptUnseen: readonly Address[] = [],
 ): Promise<RecoveryResult> {
   refuseUnseen(plan.wallets, acceptUnseen);
-  const waiting = plan.wallets.find(({ waitingInPool }) => waitingInPool > 0n);
-  if (waiting !== undefined) {
-    throw new LedgerError(
-      "RECOVERY",
-      `${waiting.waitingInPool} transactions of the hot wallet ${waiting.wallet.address} wait in ` +
-        "the pool: recover when they are mined",
-    );
-  }
+  refuseWaiting(plan.wallets);
   return database.transaction(async (tx) => {
     await assertUnmoved(tx, plan);
     const again = await toldAsOthers(tx);

@@ -53,6 +53,11 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
     },
     eth_estimateGas: ([message]) => estimate(chain, message as EstimateMessage),
     eth_sendRawTransaction: ([raw]) => chain.submit(String(raw)),
+    txpool_contentFrom: ([account]) => {
+      const nonces = chain.queuedNonces(parseAddress(account));
+      const queued = nonces.map((nonce) => [nonce, { nonce: toQuantity(nonce) }]);
+      return { pending: {}, queued: Object.fromEntries(queued) };
+    },
     eth_getTransactionReceipt: ([hash]) => receiptJson(chain, hash),
     eth_getLogs: ([filter]) => logsOf(chain, filter as LogFilter),
     causeway_getAccountJournal: ([account, from, to]) =>

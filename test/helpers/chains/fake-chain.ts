@@ -208,6 +208,13 @@ export class FakeChain {
     return next;
   }
 
+  /** Nonces of what waits in the pool behind one that is missing there. */
+  queuedNonces(address: Address): bigint[] {
+    const next = this.nonceAt(address, "pending") ?? 0n;
+    const own = [...this.#pool.values()].filter(({ from }) => from === address);
+    return own.flatMap(({ tx: { nonce } }) => (nonce > next ? [nonce] : []));
+  }
+
   /** A transaction with its own new hash. */
   transaction(...changes: readonly BalanceChange[]): FakeTransaction {
     this.#nextTransaction += 1;

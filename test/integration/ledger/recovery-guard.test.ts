@@ -94,6 +94,7 @@ async function recover(database: LedgerDatabase, active: readonly string[] = [])
   const chain = {
     headHeight: async () => 0,
     nonceAt: async () => 0n,
+    queuedNonces: async () => [],
     transactions: async () => [],
     areActive: async (all: readonly string[]) => all.map((each) => active.includes(each)),
     addressAt: (index: number) => derivation.addressAt(index),

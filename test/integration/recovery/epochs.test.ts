@@ -59,6 +59,7 @@ function chainOf(): RecoveryChain {
   return {
     headHeight: async () => desk.chain.head,
     nonceAt: async () => 0n,
+    queuedNonces: async () => [],
     transactions: async () => [],
     areActive: async (addresses) => addresses.map(() => false),
     addressAt: (index) => derivation.addressAt(index),

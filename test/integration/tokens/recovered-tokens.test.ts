@@ -56,6 +56,7 @@ async function recover(between: () => Promise<unknown>): Promise<void> {
   const chain: RecoveryChain = {
     headHeight: () => bench.node.blockNumber({ signal }),
     nonceAt: (wallet, at) => bench.node.getTransactionCount(wallet, at, { signal }),
+    queuedNonces: (wallet) => bench.node.queuedNonces(wallet, { signal }),
     transactions: (wallet, range) =>
       readWalletTransactions(bench.node, wallet, { ...range, signal }),
     areActive: async (addresses) => addresses.map((address) => address === ALICE),

@@ -97,6 +97,24 @@ describe("typed calls", () => {
     ]);
   });
 
+  it("read which nonces of a sender the pool keeps back, and undefined where it does not tell", async () => {
+    const queued = { "9": { nonce: "0x9" }, "12": { nonce: "0xc" }, "10": { nonce: "0xa" } };
+    const pending = { "7": { nonce: "0x7" } };
+    const { client, calls } = clientWith({ txpool_contentFrom: { pending, queued } });
+    expect(await client.queuedNonces(ADDRESS, { signal })).toEqual([9n, 10n, 12n]);
+    expect(calls).toEqual([{ method: "txpool_contentFrom", params: [ADDRESS] }]);
+    const noMethod = new RpcError("no such method", {
+      rpcCode: -32601,
+      method: "txpool_contentFrom",
+    });
+    const silent = createEvmClient({
+      request: () => Promise.reject(noMethod),
+      batch: () => Promise.resolve([]),
+      close: () => undefined,
+    });
+    expect(await silent.queuedNonces(ADDRESS, { signal })).toBeUndefined();
+  });
+
   it("read a receipt, and undefined where there is none", async () => {
     const { client } = clientWith({ eth_getTransactionReceipt: receipt });
     expect(await client.getTransactionReceipt(HASH, { signal })).toEqual({
