@@ -33,6 +33,7 @@ import { beyondMoves, IS_GAS } from "../treasury/moves.js";
 import { decideTransfer } from "../withdrawals/slot-outcomes.js";
 import { bearerOf } from "../requests/bearer.js";
 import { endFrozen } from "../requests/endings.js";
+import { clearRecovered } from "../requests/recovered-payments.js";
 import { STANDS } from "../requests/unexplained-outflows.js";
 import { freezeBooked, lockExplanation } from "../withdrawals/foreign-transactions.js";
 import type { ForeignPayment } from "../requests/possible-payments.js";
@@ -339,6 +340,8 @@ async function endNamed(
     throw new LedgerError("INVALID_DECISION", what);
   }
   const reason = `something else has paid it, as ${bearer} bears: causeway ledger adjust --key ${key}`;
+  // Of the recovered payments that may have paid it, too, one that did is not asked about again.
+  await clearRecovered(tx, id);
   const ended = await endFrozen(tx, { id, reason });
   if (ended !== undefined) return ended;
   const message = `something else may have paid ${id}, too: causeway ledger open`;

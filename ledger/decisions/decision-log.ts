@@ -190,7 +190,10 @@ async function readSeen(tx: Sql, terms: DecisionTerms): Promise<string> {
        FROM withdrawal WHERE id = $1`,
     [id],
   );
-  return row === undefined ? blocks : `${blocks} ${row.cause}`;
+  if (row === undefined) return blocks;
+  // Payments that a recovery finds behind the freeze are not in its cause; others ask by the key of the decision.
+  const known = terms.action === "adjust" ? ` e${(await readLedgerState(tx)).epoch}` : "";
+  return `${blocks} ${row.cause}${known}`;
 }
 
 /**

@@ -15,7 +15,11 @@ import { readTokenAssets } from "../assets/asset-registry.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../policy/policy.js";
-import { lockPayment, type RecoveredPayment } from "../requests/recovered-payments.js";
+import {
+  clearRecovered,
+  lockPayment,
+  type RecoveredPayment,
+} from "../requests/recovered-payments.js";
 import { storedAtoken } from "../stored-values.js";
 import { bearerOf } from "../requests/bearer.js";
 import { earnedFeePostings } from "../requests/holds.js";
@@ -139,10 +143,9 @@ async function mayHaveBeenPaid(tx: Sql, id: WithdrawalId, hash: Hash32): Promise
 /** One nonce settles one request: of a payment of several each is ended, and given by the books. */
 async function paidAmongOthers(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<LedgerError> {
   return refused(
-    `${hash} may have paid ${id} among others. If it did: causeway withdrawals cancel ${id}, causeway ` +
-      `ledger pay-withdrawal ${id}, which ends it, and causeway ledger adjust --debit ` +
-      `${await bearerOf(tx, id)} --credit expense:write_off; when that is done for each that it paid: ` +
-      `causeway ledger write-off-payment ${hash}`,
+    `${hash} may have paid ${id} among others. If it did: causeway ledger adjust --key by-hand:${id} ` +
+      `--debit ${await bearerOf(tx, id)} --credit expense:write_off --withdrawal ${id}, which ends it and ` +
+      `takes what it held; when that is done for each that it paid: causeway ledger write-off-payment ${hash}`,
   );
 }
 
@@ -159,7 +162,8 @@ async function usedNonce(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<Ledge
   return refused(
     `${id} has a nonce of its own: causeway withdrawals release ${id}. Where that names ${hash}: causeway ` +
       `ledger write-off-payment ${hash}, then causeway withdrawals release, which ends it; and if it was ` +
-      `its payment: causeway ledger adjust --debit ${await bearerOf(tx, id)} --credit expense:write_off`,
+      "its payment: causeway killswitch set stop-new before that, so that nobody asks for what it gives " +
+      `back, and causeway ledger adjust --debit ${await bearerOf(tx, id)} --credit expense:write_off`,
   );
 }
 
@@ -271,10 +275,7 @@ export async function payWithdrawal(tx: Sql, id: WithdrawalId): Promise<NewEvent
   if (rows.length === 0) {
     throw refused(`${id} is not frozen for a recovered payment: see causeway withdrawals release`);
   }
-  await tx.query(
-    `INSERT INTO withdrawal_clearance (withdrawal_id, epoch) SELECT $1, epoch FROM event_counter`,
-    [id],
-  );
+  await clearRecovered(tx, id);
   const { events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
   // Its customer may have taken the wish back while it was frozen.
   return [...events, ...(await endIfCancelled(tx, id))];

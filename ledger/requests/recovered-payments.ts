@@ -137,6 +137,18 @@ export async function freezeRecovered(
   return { frozen: [...moved.keys()], events };
 }
 
+/**
+ * Keeps a person's word about a request and the recovered payments of now that may have paid it: it freezes for
+ * none of these again. None is decided by it.
+ */
+export async function clearRecovered(tx: Sql, id: WithdrawalId): Promise<void> {
+  await tx.query(
+    `INSERT INTO withdrawal_clearance (withdrawal_id, epoch)
+     SELECT $1, epoch FROM event_counter WHERE EXISTS (SELECT 1 FROM undecided_payment_of($1))`,
+    [id],
+  );
+}
+
 function toPayment(row: PaymentRow): RecoveredPayment {
   return {
     hash: storedHash(row.tx_hash),

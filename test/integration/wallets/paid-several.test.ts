@@ -184,12 +184,26 @@ it("gives no hold back while nobody has looked at what may have paid it among ot
   expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
 });
 
-it("is booked by a recovery, and freezes each request that it may have paid", async () => {
+/** The ledger of before the payment comes back, and it is in recovery. */
+async function payBehindBackup(): Promise<Hash32> {
   const backup = await desk.backup();
   const hash = payByHand();
   await desk.register("bob");
   await desk.useDatabase(backup);
   await desk.watch();
+  return hash;
+}
+
+/** A person takes what it paid for a request from its customer, with the request's end. */
+function take(id: WithdrawalId, amountAtoken: bigint, ...who: readonly string[]) {
+  const sides = ["--debit", "liability:customer:alice", "--credit", "expense:write_off"];
+  const amount = ["--amount-atoken", amountAtoken.toString(), "--withdrawal", id];
+  const words = ["ledger", "adjust", "--key", `by-hand:${id}`, ...sides, ...amount];
+  return desk.causeway(...words, ...REASON, ...who);
+}
+
+it("is booked by a recovery, and freezes each request that it may have paid", async () => {
+  const hash = await payBehindBackup();
   const plan = await desk.causeway("recover");
   expect(plan.text).toContain("to 3 addresses");
   expect((await desk.causeway("recover", "--apply")).code).toBe(0);
@@ -204,13 +218,20 @@ it("is booked by a recovery, and freezes each request that it may have paid", as
   const link = ["ledger", "link-payment", hash, "--withdrawal", String(first), ...REASON];
   await expect(desk.causeway(...link)).rejects.toMatchObject({
     code: "INVALID_DECISION",
-    message: expect.stringMatching(/cancel .*pay-withdrawal .*adjust .*write-off-payment/),
+    message: expect.stringMatching(/adjust .*alice .*--withdrawal .*write-off-payment/),
   });
-  for (const id of [first, second]) {
-    await desk.causeway("withdrawals", "cancel", String(id), ...REASON);
-    await desk.causeway("ledger", "pay-withdrawal", String(id), ...REASON);
-    expect((await desk.read(String(id) as WithdrawalId)).status).toBe("cancelled");
+  for (const [id, { amountAtoken }] of [
+    [first, FIRST],
+    [second, SECOND],
+  ] as const) {
+    if (id === undefined) throw new Error("no request");
+    const before = await desk.availableAtoken("alice");
+    expect((await take(id, amountAtoken)).code).toBe(0);
+    expect((await desk.read(id)).status).toBe("cancelled");
+    // Nobody could have asked for it meanwhile.
+    expect(await desk.availableAtoken("alice")).toBe(before);
   }
+  expect(await desk.availableAtoken("alice")).toBe(4n * TOKEN);
   // Its client repeats it once more: the payment is there until somebody writes it off.
   const again = await desk.request({ ...FIRST, key: "again" });
   await desk.work(4);
@@ -219,4 +240,23 @@ it("is booked by a recovery, and freezes each request that it may have paid", as
   await desk.watch();
   expect(await desk.breaks()).toBe("");
   expectPaidOnce();
+});
+
+it("ends no request by a word of before a recovery that another person says behind it", async () => {
+  desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+  const hash = await payBehindBackup();
+  await desk.causeway("recover", "--apply");
+  await desk.watch();
+  const { id } = await desk.request(FIRST);
+  await desk.work(2);
+  const proposed = await take(id, FIRST.amountAtoken, "--operator", "ann");
+  expect(proposed.text).toContain("approve 1");
+  expect((await desk.causeway("recover", "--declare", "lost again", "--apply")).code).toBe(0);
+  const approve = () => desk.causeway("ledger", "approve", "1", "--operator", "bob");
+  await expect(approve()).rejects.toMatchObject({
+    code: "INVALID_DECISION",
+    message: expect.stringContaining("propose it anew"),
+  });
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect((await desk.causeway("ledger", "open")).text).toContain(hash);
 });
