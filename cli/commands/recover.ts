@@ -3,6 +3,7 @@
  * chain prove. The rules are in ledger/recovery; here is the chain that they ask, and the words.
  */
 import { type Address, toChecksumAddress } from "../../chain/address.js";
+import { momentMsOf } from "../../chain/encoding/calendar.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
@@ -52,6 +53,8 @@ export interface RecoverOptions {
   readonly declare?: string;
   /** With `declare`: the last address that the operator's own records know. */
   readonly lastAddressIndex?: string;
+  /** With `declare`: of when the backup is that was put back. */
+  readonly backupOf?: string;
   /** Keys that addresses were given out by before the home's, each as `<first index>:<file>`. */
   readonly formerKey?: readonly string[];
   /** Wallets that were added behind the backup, and whose keystores lie in other homes. */
@@ -77,6 +80,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     throw new CliError("USAGE", "--declare needs a reason.");
   }
   const lastAddressIndex = readLastAddressIndex(options);
+  const backupAt = readBackupAt(options);
   const recover = async (opened: OpenedLedger): Promise<number> => {
     const { database } = opened;
     const named = await namedWallets(command, opened, options.wallet);
@@ -87,7 +91,8 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     // No service may have met it yet: they can stand still until it is recovered. Also where a person
     // declares it lost: of itself it knows neither the last epoch nor the last number.
     const isRemembering = await closeIfBehind(database, command.home);
-    const loss = options.declare === undefined ? undefined : { reason: options.declare, operator };
+    const { declare: reason } = options;
+    const loss = reason === undefined ? undefined : { reason, operator, backupAt };
     const keys = readDepositKeys(command.home, opened.keyFromIndex, options.formerKey);
     // On a chain that lost blocks no address is made.
     if (loss !== undefined || (await openIncident(database))?.kind === "RECOVERY") {
@@ -100,6 +105,7 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
       await keepUnremembered(database, chain, loss);
       if (!command.json) command.print(UNREMEMBERED);
     }
+    if (loss !== undefined && backupAt === undefined && !command.json) command.print(UNDATED);
     const context: RecoveryContext = { database, chain, wallets, tokens };
     const plan = await planRecovery(context);
     const result =
@@ -174,6 +180,24 @@ const UNREMEMBERED =
   "Nobody remembers how many addresses were given out: up to the last one that the chain knows, and " +
   `${UNREMEMBERED_ADDRESSES} behind it, none is given out again. Where your own records of what 8082 ` +
   "answered know a later one, say its index with --last-address-index before you apply this.";
+
+/** What a declared recovery cannot tell where nobody says of when the backup is. */
+const UNDATED =
+  "Where a backup was put back, nobody has said of when it is: what was written on it since keeps its numbers, " +
+  "and whoever had heard others under these takes them for what he heard. Say its time, or any other before " +
+  "the first start on it, with --backup-of before you apply this: then that is told again under new numbers.";
+
+/** @throws USAGE */
+function readBackupAt({ backupOf, declare }: RecoverOptions): Date | undefined {
+  if (backupOf === undefined) return undefined;
+  if (declare === undefined) throw new CliError("USAGE", "--backup-of goes with --declare.");
+  const momentMs = momentMsOf(backupOf);
+  if (!Number.isNaN(momentMs)) return new Date(momentMs);
+  throw new CliError(
+    "USAGE",
+    "--backup-of takes a date (2026-11-01) or a time with its zone (2026-11-01T03:00:00Z).",
+  );
+}
 
 /** @throws USAGE */
 function readLastAddressIndex({ lastAddressIndex, declare }: RecoverOptions): number | undefined {
@@ -250,6 +274,12 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
     ...tokens.map(({ symbol }) => `${verb}: register the token ${symbol} of the home's list`),
     ...wallets.flatMap((wallet) => walletLines(wallet, verb)),
     `${verb}: events go on behind ${plan.eventSeq} in epoch ${plan.epoch}`,
+    ...(plan.toldAgain === 0
+      ? []
+      : [
+          `${verb}: tell ${plan.toldAgain} events again that were written since the loss, as their numbers ` +
+            "had stood for others",
+        ]),
     ...shorten(
       (result?.frozen ?? []).map(
         (id) => `frozen: ${id} may be one of these payments, or was cancelled behind the backup`,

@@ -470,6 +470,10 @@ function addRecoveryCommands(program: Command, run: Runner): void {
       "with --declare: the last address of your own records; else 1,000 are left out",
     )
     .option(
+      "--backup-of <time>",
+      "with --declare: when the backup was made; what was written since is told again",
+    )
+    .option(
       "--former-key <index:file...>",
       "a deposit key of before deposit-key-from-index: the first index that is its own, and its xpub",
     )

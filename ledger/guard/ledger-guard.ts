@@ -219,7 +219,10 @@ const NUMBERS_OF_EPOCH = 100_000;
  * An operator's word that a ledger is older than what was answered from it, where no home remembers:
  * it is closed like one that was found. Nobody knows the last epoch and number that were told: both go on
  * behind what the time alone says of any life of the ledger, also of one that began at the same backup.
+ * What was written since the backup was made has numbers that others may have been told: only a person knows
+ * of when it is. Said again, the last word counts.
  * @param declared.nextAddressIndex all lower ones may have been given out
+ * @param declared.backupAt of when the backup is; undefined where nobody says it
  */
 export async function declareRecovery(
   database: SqlDatabase,
@@ -227,6 +230,7 @@ export async function declareRecovery(
     readonly reason: string;
     readonly operator: string;
     readonly nextAddressIndex: number;
+    readonly backupAt?: Date | undefined;
   },
 ): Promise<void> {
   const state = await readLedgerState(database);
@@ -238,11 +242,20 @@ export async function declareRecovery(
     nextAddressIndex: Math.max(state.nextAddressIndex, declared.nextAddressIndex),
     eventSeq: Math.max(state.eventSeq, toldBelow),
   };
-  const { operator } = declared;
-  await openRecovery(database, {
-    reason: `${operator} declared the ledger lost (${declared.reason})`,
-    mark,
-    reportedBy: operator,
+  const { operator, backupAt } = declared;
+  await database.transaction(async (tx) => {
+    await writeLoss(tx, {
+      reason: `${operator} declared the ledger lost (${declared.reason})`,
+      mark,
+      reportedBy: operator,
+    });
+    if (backupAt === undefined) return;
+    // Also where a home has closed it before: others may have been told more than that home knows.
+    await tx.query(
+      `UPDATE incident SET details = details || $1::jsonb
+        WHERE resolved_at IS NULL AND kind = 'RECOVERY'`,
+      [JSON.stringify({ backupAt: backupAt.toISOString(), toldSeq: mark.eventSeq })],
+    );
   });
 }
 

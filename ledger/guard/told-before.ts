@@ -9,11 +9,15 @@ const EVENTS_AT = `coalesce(details ->> 'readAt', details ->> 'eventAt')::timest
 /**
  * SQL, rows of a CTE: up to which event of an epoch, and below which address index, all was told before a
  * loss, and until when: `at` of events, `addresses_at` of addresses, which may have been given out since.
+ * Where a person has said of when the backup is, all that was written since has numbers of others, of
+ * whichever epoch.
  */
 export const TOLD_BEFORE = `
-  SELECT (details ->> 'epoch')::integer AS epoch, (details ->> 'eventSeq')::bigint AS seq,
+  SELECT CASE WHEN details ->> 'backupAt' IS NULL THEN (details ->> 'epoch')::integer
+              ELSE 1 END AS epoch,
+         greatest((details ->> 'eventSeq')::bigint, (details ->> 'toldSeq')::bigint) AS seq,
          (details ->> 'nextAddressIndex')::bigint AS next_address_index,
-         ${EVENTS_AT} AS at,
+         coalesce((details ->> 'backupAt')::timestamptz, ${EVENTS_AT}) AS at,
          greatest((details ->> 'addressAt')::timestamptz, ${EVENTS_AT}) AS addresses_at,
          details, resolved_at
     FROM incident WHERE kind = 'RECOVERY'`;

@@ -56,6 +56,8 @@ export async function findLostAddresses(
 export interface DeclaredLoss {
   readonly reason: string;
   readonly operator: string;
+  /** Of when the backup is that was put back; undefined where nobody says it. */
+  readonly backupAt?: Date | undefined;
 }
 
 /**
@@ -63,14 +65,19 @@ export interface DeclaredLoss {
  * ledger's last one are kept at once, whatever ends the search of the chain that follows: the ledger is
  * closed then, and the next `recover` may be one that declares nothing.
  * @param lastAddressIndex of the last address that the operator's own records have
- * @throws CORRUPT_ROW where that is further from the ledger's last one than any recovery goes
+ * @throws CORRUPT_ROW where that is further from the ledger's last one than any recovery goes; RECOVERY where
+ *   the backup is of a time that is to come
  */
 export async function declareLost(
   database: SqlDatabase,
   loss: DeclaredLoss,
   lastAddressIndex: number | undefined,
 ): Promise<void> {
-  const { nextAddressIndex: known } = await readLedgerState(database);
+  const { nextAddressIndex: known, readAt } = await readLedgerState(database);
+  const { backupAt } = loss;
+  if (backupAt !== undefined && readAt !== undefined && backupAt > new Date(readAt)) {
+    throw new LedgerError("RECOVERY", "no backup is of a time that is to come");
+  }
   const nextAddressIndex =
     lastAddressIndex === undefined ? known + UNREMEMBERED_ADDRESSES : lastAddressIndex + 1;
   assertFewLost(known, nextAddressIndex);

@@ -26,6 +26,7 @@ import { type LedgerState, readLedgerState } from "../guard/ledger-guard.js";
 import { type AddressChain, findLostAddresses, type LostAddress } from "./lost-addresses.js";
 import { readReporters } from "./reporters.js";
 import type { SeenWallet, UnseenPayments } from "./unseen-payments.js";
+import { countToldAsOthers } from "./told-again.js";
 import { type PooledWallet, waitingBehind } from "./waiting-in-pool.js";
 
 /** A mined transaction of the hot wallet with its block. */
@@ -39,7 +40,10 @@ export interface MinedPayment extends WalletTransaction {
 export interface RecoveryChain extends AddressChain {
   /** A wallet's next nonce after a block, or behind everything that waits in the node's pool. */
   readonly nonceAt: (wallet: Address, at: Height | "pending") => Promise<bigint>;
-  /** Nonces, rising, of what its pool has of a wallet and no block can take yet; undefined where it does not tell. */
+  /**
+   * Nonces, rising, of what its pool has of a wallet and no block can take yet; undefined where it does not
+   * tell.
+   */
   readonly queuedNonces: (wallet: Address) => Promise<readonly bigint[] | undefined>;
   /** What a wallet signed in these blocks, both included, in order. */
   readonly transactions: (
@@ -89,6 +93,8 @@ export interface RecoveryPlan {
   readonly tokens: readonly TokenEntry[];
   readonly wallets: readonly WalletPlan[];
   readonly epoch: number;
+  /** Events that are told again, as their numbers stood for others. */
+  readonly toldAgain: number;
   /** Highest event number that was ever told; the new epoch counts on from it. */
   readonly eventSeq: number;
 }
@@ -134,6 +140,7 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
     tokens: await unknownTokens(database, context.tokens),
     wallets: matchSlots(scanned),
     epoch: remembered.epoch + 1,
+    toldAgain: await countToldAsOthers(database),
     eventSeq: remembered.eventSeq,
   };
 }

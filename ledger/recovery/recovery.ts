@@ -26,9 +26,9 @@ import { endToldAgain } from "../webhooks/deliveries.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { freezeRecovered } from "../requests/recovered-payments.js";
 import { closeRecovery, readLedgerState } from "../guard/ledger-guard.js";
-import { hasToldNumber, TOLD_BEFORE } from "../guard/told-before.js";
 import { registerInside } from "../wallets/wallet-registry.js";
 import type { LostAddress } from "./lost-addresses.js";
+import { toldAsOthers } from "./told-again.js";
 import { refuseUnseen } from "./unseen-payments.js";
 import { refuseWaiting } from "./waiting-in-pool.js";
 import {
@@ -96,27 +96,6 @@ export async function applyRecovery(
     await appendEvents(tx, [...again, ...cancelled, ...paid.events, ...doubtful.events]);
     return { frozen: [...paid.frozen, ...doubtful.moved.keys()] };
   });
-}
-
-/**
- * Events that were written behind the loss, before anybody met it, under numbers that were told: who
- * follows the stream has these numbers behind him, so that they are told again, but for what a later one
- * has overtaken that he will see. Their time is behind that of the event that was told. What an earlier
- * recovery has told again is a row of its own, and is told once more where that has such a number as well.
- */
-function toldAsOthers(tx: Sql): Promise<NewEvent[]> {
-  return tx.query<NewEvent>(
-    `WITH told AS MATERIALIZED (${TOLD_BEFORE} AND resolved_at IS NULL),
-          taken_over AS MATERIALIZED (${TOLD_BEFORE} AND resolved_at IS NOT NULL)
-     SELECT event.type, event.data FROM event
-      WHERE ${hasToldNumber()} AND NOT ${hasToldNumber("taken_over")}
-        AND NOT EXISTS (
-          SELECT 1 FROM event later
-           WHERE later.seq > (SELECT seq FROM told)
-             AND coalesce(later.data ->> 'depositId', later.data ->> 'withdrawalId')
-               = coalesce(event.data ->> 'depositId', event.data ->> 'withdrawalId'))
-      ORDER BY event.seq`,
-  );
 }
 
 /**

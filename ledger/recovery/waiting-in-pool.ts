@@ -1,6 +1,6 @@
 /**
- * What a node's pool has of a wallet that the ledger knows nothing of: payments that are not made yet. Whatever
- * would be paid meanwhile they may pay as well, so that a recovery waits for them.
+ * What a node's pool has of a wallet that the ledger knows nothing of: payments that are not made yet.
+ * Whatever would be paid meanwhile they may pay as well, so that a recovery waits for them.
  */
 import type { Address } from "../../chain/address.js";
 import { LedgerError } from "../errors.js";

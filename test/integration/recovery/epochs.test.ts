@@ -1,7 +1,7 @@
 /** Epochs of events: each is given once, whoever recovers a ledger, and however often. */
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents, type StoredEvent } from "../../../ledger/events.js";
 import { readLedgerState } from "../../../ledger/guard/ledger-guard.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
@@ -107,4 +107,101 @@ it("is another one with each loss that no home remembers, and its numbers are be
     const declared = await desk.causeway("recover", "--declare", "all is lost", "--apply");
     expect(declared.code).toBe(0);
   }
+});
+
+/** Somebody who counts alice's balance by events, by the rule of `receiver.ts` (docs/guide/webhooks.md). */
+class Follower {
+  readonly #handled = new Map<string, StoredEvent>();
+  #epoch = 1;
+
+  /** Hears of all that the stream has; what was handled comes again and is dropped. */
+  async hear(): Promise<void> {
+    const events = await listEvents(desk.database, { afterSeq: 0, limit: 1_000 });
+    const standing = new Set(events.map(idOf));
+    for (const event of events) {
+      if (event.epoch > this.#epoch) this.#takeBack(standing, event.epoch);
+      this.#epoch = Math.max(this.#epoch, event.epoch);
+      if (!this.#handled.has(idOf(event))) this.#handled.set(idOf(event), event);
+    }
+  }
+
+  #takeBack(standing: ReadonlySet<string>, newest: number): void {
+    for (const [id, { epoch }] of this.#handled) {
+      if (epoch < newest && !standing.has(id)) this.#handled.delete(id);
+    }
+  }
+
+  get balanceAtoken(): bigint {
+    const units = [...this.#handled.values()].map(({ type, data }) => {
+      if (type === "deposit.credited") return BigInt(String(data["creditedUnits"]));
+      return type === "withdrawal.settled" ? -BigInt(String(data["amountUnits"])) : 0n;
+    });
+    return units.reduce((sum, each) => sum + each, 0n);
+  }
+}
+
+const idOf = ({ epoch, seq }: StoredEvent) => `evt_${epoch}_${seq}`;
+
+/** Alice is paid out and pays in again behind a backup that comes back, and the home is lost as well. */
+async function loseHome(follower: Follower): Promise<string> {
+  await follower.hear();
+  const [now] = await desk.database.query<{ at: string }>(`SELECT clock_timestamp()::text AS at`);
+  const backup = await desk.backup();
+  const wish = { customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
+  await desk.request({ key: "w", ...wish });
+  await desk.work();
+  desk.pay([derivation.addressAt(0), 2n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await follower.hear();
+  expect(follower.balanceAtoken).toBe(8n * TOKEN);
+  await desk.useDatabase(backup);
+  rmSync(`${desk.home}/data`, { recursive: true });
+  // The kit is started, as the command needs its database and its node.
+  await desk.watch();
+  await follower.hear();
+  return new Date(now?.at ?? "").toISOString();
+}
+
+/** A person says whose the payment was that the recovery found. */
+async function linkPayment(): Promise<void> {
+  const [payment = ""] = desk.ownHashes();
+  const claim = ["--customer", "alice", "--idempotency-key", "w", "--reason", "her own records"];
+  expect((await desk.causeway("ledger", "link-payment", payment, ...claim)).code).toBe(0);
+}
+
+it("voids what was written before a person declared the loss, and tells it again", async () => {
+  const follower = new Follower();
+  const backupAt = await loseHome(follower);
+  const declare = ["recover", "--declare", "all is lost", "--backup-of", backupAt];
+  const plan = await desk.causeway(...declare);
+  expect(plan.text).toMatch(/to do: tell [1-9][0-9]* events again/);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  await linkPayment();
+  await follower.hear();
+  expect(await desk.availableAtoken("alice")).toBe(8n * TOKEN);
+  expect(follower.balanceAtoken).toBe(8n * TOKEN);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("voids it also where the loss was declared before anybody said of when the backup is", async () => {
+  const follower = new Follower();
+  const backupAt = await loseHome(follower);
+  const first = await desk.causeway("recover", "--declare", "all is lost");
+  expect(first.text).toContain("--backup-of");
+  const dated = ["recover", "--declare", "all is lost", "--backup-of", backupAt, "--apply"];
+  expect((await desk.causeway(...dated)).code).toBe(0);
+  await linkPayment();
+  await follower.hear();
+  expect(follower.balanceAtoken).toBe(8n * TOKEN);
+});
+
+it("is of no backup of a time that is to come, or that cannot be read", async () => {
+  const declare = (time: string) =>
+    desk.causeway("recover", "--declare", "all is lost", "--backup-of", time);
+  await expect(declare("yesterday")).rejects.toMatchObject({ code: "USAGE" });
+  await expect(declare("2999-01-01")).rejects.toMatchObject({ code: "RECOVERY" });
+  const alone = desk.causeway("recover", "--backup-of", "2026-01-01");
+  await expect(alone).rejects.toMatchObject({ code: "USAGE" });
 });
