@@ -33,8 +33,8 @@ export interface WaitingTransaction {
 export interface SenderCalls {
   senderState(address: Address, options: RpcOptions): Promise<SenderState>;
   /**
-   * Nonces, rising, of its EVM transactions in the pool that are not executable: one before them is missing, or
-   * coins are. Undefined where the node does not tell them, or where they are more than is read.
+   * Nonces, rising, of its EVM transactions in the pool that are not executable: one before them is missing,
+   * or coins are. Undefined where the node does not tell them, or where they are more than is read.
    */
   queuedNonces(address: Address, options: RpcOptions): Promise<readonly bigint[] | undefined>;
 }

@@ -191,7 +191,7 @@ async function readSeen(tx: Sql, terms: DecisionTerms): Promise<string> {
     [id],
   );
   if (row === undefined) return blocks;
-  // Payments that a recovery finds behind the freeze are not in its cause; others ask by the key of the decision.
+  // What a recovery finds behind the freeze is not in its cause; other decisions ask by their key.
   const known = terms.action === "adjust" ? ` e${(await readLedgerState(tx)).epoch}` : "";
   return `${blocks} ${row.cause}${known}`;
 }

@@ -138,8 +138,8 @@ export async function freezeRecovered(
 }
 
 /**
- * Keeps a person's word about a request and the recovered payments of now that may have paid it: it freezes for
- * none of these again. None is decided by it.
+ * Keeps a person's word about a request and the recovered payments of now that may have paid it: it freezes
+ * for none of these again. None is decided by it.
  */
 export async function clearRecovered(tx: Sql, id: WithdrawalId): Promise<void> {
   await tx.query(

@@ -1,6 +1,6 @@
 /**
- * Payments that a lost ledger had signed and the node keeps in its pool behind a nonce that is missing: they are
- * made as soon as somebody uses that nonce, so that nothing is paid before they are.
+ * Payments that a lost ledger had signed and the node keeps in its pool behind a nonce that is missing: they
+ * are made as soon as somebody uses that nonce, so that nothing is paid before they are.
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
