@@ -27,7 +27,7 @@ import {
 import { unknownAddressesText } from "../../ledger/recovery/reporters.js";
 import { unseenText } from "../../ledger/recovery/unseen-payments.js";
 import { notRegistered } from "../../ledger/wallets/home-wallets.js";
-import { notToldText, waitingText } from "../../ledger/recovery/waiting-in-pool.js";
+import { notToldText, waitingText } from "../../ledger/wallets/waiting-in-pool.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { CliError } from "../errors.js";
 import { type DepositKeys, readDepositKeys } from "../ledger/deposit-keys.js";
@@ -183,9 +183,9 @@ const UNREMEMBERED =
 
 /** What a declared recovery cannot tell where nobody says of when the backup is. */
 const UNDATED =
-  "Where a backup was put back, nobody has said of when it is: what was written on it since keeps its numbers, " +
-  "and whoever had heard others under these takes them for what he heard. Say its time, or any other before " +
-  "the first start on it, with --backup-of before you apply this: then that is told again under new numbers.";
+  "Where a backup was put back, nobody has said of when it is: what was written on it since keeps its " +
+  "numbers, and whoever had heard others under these takes them for what he heard. Say its time, or any " +
+  "other before the first start on it, with --backup-of before you apply this: then that is told again.";
 
 /** @throws USAGE */
 function readBackupAt({ backupOf, declare }: RecoverOptions): Date | undefined {
@@ -277,7 +277,7 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
     ...(plan.toldAgain === 0
       ? []
       : [
-          `${verb}: tell ${plan.toldAgain} events again that were written since the loss, as their numbers ` +
+          `${verb}: tell ${plan.toldAgain} events again that were written since the loss: their numbers ` +
             "had stood for others",
         ]),
     ...shorten(
@@ -308,8 +308,8 @@ function walletLines(plan: WalletPlan, verb: string): string[] {
   const { wallet, isRegistered, payments, booked, found, nextNonce } = plan;
   const name = toChecksumAddress(wallet.address);
   const unseen = unseenText(plan);
-  const waiting = waitingText(plan);
-  const notTold = notToldText(plan);
+  const waiting = waitingText(wallet.address, plan);
+  const notTold = notToldText(wallet.address, plan);
   return [
     ...(unseen === undefined || verb === "done" ? [] : [`UNSEEN: ${unseen}`]),
     ...(isRegistered ? [] : [`${verb}: register the hot wallet ${name}: ${wallet.reason}`]),

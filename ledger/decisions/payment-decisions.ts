@@ -145,7 +145,8 @@ async function paidAmongOthers(tx: Sql, id: WithdrawalId, hash: Hash32): Promise
   return refused(
     `${hash} may have paid ${id} among others. If it did: causeway ledger adjust --key by-hand:${id} ` +
       `--debit ${await bearerOf(tx, id)} --credit expense:write_off --withdrawal ${id}, which ends it and ` +
-      `takes what it held; when that is done for each that it paid: causeway ledger write-off-payment ${hash}`,
+      "takes what it held; when that is done for each that it paid: causeway ledger write-off-payment " +
+      hash,
   );
 }
 

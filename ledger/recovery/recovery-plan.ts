@@ -20,6 +20,7 @@ import {
 } from "../withdrawals/operator-decisions.js";
 import { mayBePaidBy } from "../requests/possible-payments.js";
 import { type HotWallet, walletStatus } from "../wallets/wallet.js";
+import { type PooledWallet, waitingBehind } from "../wallets/waiting-in-pool.js";
 import { readHotWallet } from "../wallets/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { type LedgerState, readLedgerState } from "../guard/ledger-guard.js";
@@ -27,7 +28,6 @@ import { type AddressChain, findLostAddresses, type LostAddress } from "./lost-a
 import { readReporters } from "./reporters.js";
 import type { SeenWallet, UnseenPayments } from "./unseen-payments.js";
 import { countToldAsOthers } from "./told-again.js";
-import { type PooledWallet, waitingBehind } from "./waiting-in-pool.js";
 
 /** A mined transaction of the hot wallet with its block. */
 export interface MinedPayment extends WalletTransaction {
@@ -205,7 +205,7 @@ async function scanWallet(
     unseen: known.unseen,
     booked: await readBooked(database, wallet, payments),
     consumed: consumedSlots({ wallet, slots, mined }),
-    ...waitingBehind({ pendingNonce, queued }, nextNonce),
+    ...waitingBehind({ pendingNonce, queued }, [nextNonce]),
   };
 }
 

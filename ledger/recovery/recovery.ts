@@ -26,11 +26,11 @@ import { endToldAgain } from "../webhooks/deliveries.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { freezeRecovered } from "../requests/recovered-payments.js";
 import { closeRecovery, readLedgerState } from "../guard/ledger-guard.js";
+import { refuseWaiting } from "../wallets/waiting-in-pool.js";
 import { registerInside } from "../wallets/wallet-registry.js";
 import type { LostAddress } from "./lost-addresses.js";
 import { toldAsOthers } from "./told-again.js";
 import { refuseUnseen } from "./unseen-payments.js";
-import { refuseWaiting } from "./waiting-in-pool.js";
 import {
   highestRemembered,
   type MinedPayment,

@@ -250,6 +250,7 @@ function chainOf({ node }: OpenedLedger, wallet: Address, signal: AbortSignal): 
   return {
     headHeight: () => node.blockNumber({ signal }),
     nonceAt: (at) => node.getTransactionCount(wallet, at, { signal }),
+    queuedNonces: () => node.queuedNonces(wallet, { signal }),
     receipts: (hashes) => node.getTransactionReceipts(hashes, { signal }),
     transactions: (range) => readWalletTransactions(node, wallet, { ...range, signal }),
   };
@@ -298,7 +299,7 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       return [`kill switch ${level}: ${reason}; once its cause is gone: causeway killswitch lift`];
     }
     case "foreign-pending":
-      return ["foreign transactions of the wallet wait in the pool; wait until mined"];
+      return [`foreign: ${left.waiting}`];
     case "frozen-meanwhile":
       return [
         `${toChecksumAddress(left.wallet)} was frozen while this was looked at: ${left.reason}; look at ` +

@@ -16,6 +16,11 @@ export interface WalletChain {
   readonly nonceAt: (at: Height | "pending") => Promise<bigint>;
   /** In the order of the hashes; undefined for what is not mined. */
   readonly receipts: (hashes: readonly Hash32[]) => Promise<readonly (MinedReceipt | undefined)[]>;
+  /**
+   * Nonces, rising, of what the node's pool has of the wallet and no block can take yet; undefined where it
+   * does not tell.
+   */
+  readonly queuedNonces: () => Promise<readonly bigint[] | undefined>;
   /** What the wallet signed in these blocks, both included, in order. */
   readonly transactions: (range: {
     readonly from: Height;
@@ -47,7 +52,7 @@ export type ReleaseObstacle =
   | { readonly obstacle: "incident"; readonly reason: string }
   /** So does the kill switch, which is lifted by its own word alone. */
   | { readonly obstacle: "kill-switch"; readonly killSwitch: KillSwitchState }
-  | { readonly obstacle: "foreign-pending" }
+  | { readonly obstacle: "foreign-pending"; readonly waiting: string }
   /** Something froze the wallet since the release began to look, and nobody has looked at that. */
   | { readonly obstacle: "frozen-meanwhile"; readonly wallet: Address; readonly reason: string }
   /** Nobody has acknowledged these yet. */

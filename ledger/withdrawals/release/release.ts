@@ -56,6 +56,7 @@ import {
 import { recordInclusions } from "../recorded-inclusions.js";
 import { receiptOfSlot, unprovenReason } from "../slot-outcomes.js";
 import { isSameInclusion, type LiveSlot } from "../slot-rows.js";
+import { waitingBehind, waitingText } from "../../wallets/waiting-in-pool.js";
 import { createHotWallet, readHotWallet } from "../../wallets/wallet-lease.js";
 import type { WithdrawalId } from "../../requests/withdrawal-id.js";
 
@@ -245,19 +246,19 @@ async function findForeignNonces(release: Release): Promise<ForeignNonces | "pen
   if (row === undefined) return none;
   const to = await chain.headHeight();
   const minedNonce = await chain.nonceAt(to);
-  const pendingNonce = await chain.nonceAt("pending");
-  if (minedNonce <= row.nextNonce && pendingNonce <= row.nextNonce) return none;
-  if (pendingNonce > minedNonce && pendingNonce > row.nextNonce) {
-    obstacles.push({ obstacle: "foreign-pending" });
+  const pool = { queued: await chain.queuedNonces(), pendingNonce: await chain.nonceAt("pending") };
+  const waiting = waitingText(wallet, waitingBehind(pool, [minedNonce, row.nextNonce]));
+  if (waiting !== undefined) {
+    obstacles.push({ obstacle: "foreign-pending", waiting });
     return "pending";
   }
-  const foreign = (all: readonly WalletTransaction[]) =>
-    all.filter(({ nonce }) => nonce >= row.nextNonce);
+  if (minedNonce <= row.nextNonce) return none;
+  const isForeign = ({ nonce }: WalletTransaction) => nonce >= row.nextNonce;
   const asked = { wallet, nonce: row.nextNonce, from: 0, to };
   const all = await transactionsSince(database, asked, chain, (found) => {
-    return BigInt(foreign(found).length) >= minedNonce - row.nextNonce;
+    return BigInt(found.filter(isForeign).length) >= minedNonce - row.nextNonce;
   });
-  const transactions = foreign(all);
+  const transactions = all.filter(isForeign);
   assertAllShown(wallet, transactions.length, minedNonce - row.nextNonce);
   return { nextNonce: minedNonce, transactions };
 }

@@ -81,3 +81,12 @@ it("of which a node does not tell are named as not known", async () => {
     expect(text).toContain("NOT KNOWN: the node does not tell (txpool_contentFrom)");
   }
 });
+
+it("of the wallet that nobody asked for keep it frozen until they are gone", async () => {
+  expect((await desk.causeway("withdrawals", "freeze")).code).toBe(0);
+  send(1n, TOKEN);
+  const looked = await desk.causeway("withdrawals", "release");
+  expect([looked.code, looked.text]).toEqual([1, expect.stringMatching(/FROZEN: .*nonce 0,/)]);
+  desk.chain.clearPool();
+  expect((await desk.causeway("withdrawals", "release")).code).toBe(0);
+});

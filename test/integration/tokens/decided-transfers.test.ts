@@ -80,6 +80,7 @@ function release(id: WithdrawalId) {
   const chainOf = (wallet: Address): WalletChain => ({
     headHeight: () => node.blockNumber({ signal }),
     nonceAt: (at) => node.getTransactionCount(wallet, at, { signal }),
+    queuedNonces: () => node.queuedNonces(wallet, { signal }),
     receipts: (hashes) => node.getTransactionReceipts(hashes, { signal }),
     transactions: async () => [],
   });

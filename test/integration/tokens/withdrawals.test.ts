@@ -229,6 +229,7 @@ async function lookAgain({ id }: Withdrawal) {
       chainOf: (wallet) => ({
         headHeight: () => node.blockNumber({ signal }),
         nonceAt: (at) => node.getTransactionCount(wallet, at, { signal }),
+        queuedNonces: () => node.queuedNonces(wallet, { signal }),
         receipts: (hashes) => node.getTransactionReceipts(hashes, { signal }),
         transactions: async () => [],
       }),

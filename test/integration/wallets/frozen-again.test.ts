@@ -23,6 +23,7 @@ it.each([
       return desk.chain.head;
     },
     nonceAt: async () => 0n,
+    queuedNonces: async () => [],
     receipts: async () => [],
     transactions: async () => [],
   };

@@ -38,6 +38,7 @@ it.each([
   const chain: WalletChain = {
     headHeight: async () => desk.chain.head,
     nonceAt: async () => 2n,
+    queuedNonces: async () => [],
     receipts: async () => [],
     transactions: async () => shown,
   };

@@ -43,6 +43,7 @@ function chainWith(happens = nothing, happensAtPayment = nothing): WalletChain {
       return house.chain.head;
     },
     nonceAt: async () => house.chain.nonces.get(WALLET) ?? 0n,
+    queuedNonces: async () => [],
     async receipts(hashes) {
       await happensAtPayment();
       return hashes.map(() => undefined);

@@ -177,6 +177,7 @@ describe("causeway withdrawals", () => {
           headHeight: async () => house.chain.head,
           // Its client is told that it will not be paid, in the very moment of the release.
           nonceAt: async () => ((await cancel()) === "done" ? 0n : -1n),
+          queuedNonces: async () => [],
           receipts: async (hashes) => hashes.map(() => undefined),
           transactions: async () => [],
         }),
