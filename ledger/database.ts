@@ -55,6 +55,7 @@ import { StrandedMoves1760000000049 } from "./migrations/treasury/0049-stranded-
 import { RulesWithoutAPath1760000000050 } from "./migrations/rules/0050-rules-without-a-path.js";
 import { CharactersOfTexts1760000000051 } from "./migrations/0051-characters-of-texts.js";
 import { RulesOfTheOwner1760000000052 } from "./migrations/rules/0052-rules-of-the-owner.js";
+import { CodesOfTokens1760000000054 } from "./migrations/tokens/0054-codes-of-tokens.js";
 import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -117,6 +118,7 @@ export const LEDGER_MIGRATIONS = [
   CharactersOfTexts1760000000051,
   RulesOfTheOwner1760000000052,
   WhoRemembers1760000000053,
+  CodesOfTokens1760000000054,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

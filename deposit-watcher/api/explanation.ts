@@ -449,7 +449,8 @@ function suspenseText(waiting: readonly StoredDeposit[], watched: Watched): stri
   if (ofNobody === undefined) {
     return (
       "The coins arrived before the address was registered, or were not sent as a payment, or a person has " +
-      "to decide about them after a loss; an operator decides whose they are."
+      "to decide about them after a loss, or their token ran other code than was accepted; an operator " +
+      "decides whose they are."
     );
   }
   const { address } = ofNobody;

@@ -3,7 +3,7 @@
  * code may do anything with balances. Its deposits are held and its withdrawals wait until a person
  * accepts the new code; other assets go on.
  */
-import type { Hash32, Height } from "../../chain/hex.js";
+import { type Hash32, type Height, ZERO_HASH } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { lockCursor } from "../watch/watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "../watch/watch-lease.js";
@@ -44,6 +44,22 @@ export interface TokenState {
 /** Of `deposit.held_for`: deposits that wait for the token. */
 export const HELD_FOR_TOKEN = "token-paused";
 
+/** Code of a block that nobody knows: no contract's hash is zero. */
+const UNKNOWN_CODE: TokenCode = { codeHash: ZERO_HASH, implementation: ZERO_HASH };
+
+/** SQL: whether a deposit `d` waits for a token that goes on. */
+export const MAY_GO_ON = `d.status = 'held' AND d.held_for = '${HELD_FOR_TOKEN}'
+  AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = d.asset AND t.paused)`;
+
+/**
+ * SQL: whether a deposit `d` was told of by other code than was accepted then or is accepted now. A person who
+ * accepts code has read that one, and its balances say nothing of what another one had told.
+ */
+export const IS_OF_OTHER_CODE = `(d.other_code_hash IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM token_state t
+   WHERE t.asset = d.asset AND t.code_hash = d.other_code_hash
+     AND t.implementation = d.other_implementation))`;
+
 /** SQL: whether the token of a symbol stands still. @param asset SQL of the symbol */
 export const standsStill = (asset: string) =>
   `EXISTS (SELECT 1 FROM token_state t WHERE t.asset = ${asset} AND t.paused)`;
@@ -71,7 +87,16 @@ export const stoodStillAfter = (asset: string) => `(
     FROM token_state t WHERE t.asset = ${asset})`;
 
 /** States of all tokens, by their symbols. */
-export async function readTokenStates(sql: Sql): Promise<ReadonlyMap<string, TokenState>> {
+export function readTokenStates(sql: Sql): Promise<ReadonlyMap<string, TokenState>> {
+  return readStates(sql, "");
+}
+
+/** States of the tokens that stand still, by their symbols. */
+export function readPausedTokens(sql: Sql): Promise<ReadonlyMap<string, TokenState>> {
+  return readStates(sql, "WHERE paused");
+}
+
+async function readStates(sql: Sql, where: string): Promise<ReadonlyMap<string, TokenState>> {
   const rows = await sql.query<{
     asset: string;
     opened: boolean;
@@ -81,7 +106,7 @@ export async function readTokenStates(sql: Sql): Promise<ReadonlyMap<string, Tok
     reason: string;
     changed_by: string;
     changed_at: unknown;
-  }>(`SELECT * FROM token_state ORDER BY asset`);
+  }>(`SELECT * FROM token_state ${where} ORDER BY asset`);
   return new Map(
     rows.map((row) => [
       row.asset,
@@ -119,13 +144,35 @@ export async function observeCodes(
     }>(`SELECT code_hash, implementation, paused FROM token_state WHERE asset = $1`, [seen.asset]);
     const [state] = states;
     if (state === undefined || state.paused) continue;
-    const isSame =
-      (state.code_hash ?? seen.codeHash) === seen.codeHash &&
-      (state.implementation ?? seen.implementation) === seen.implementation;
-    if (isSame) await pin(tx, seen, state);
+    const { code_hash: codeHash, implementation } = state;
+    if (isAccepted({ codeHash, implementation }, seen)) await pin(tx, seen, state);
     else events.push(await pause(tx, seen));
   }
   return events;
+}
+
+/** Pure: whether code is what a token was accepted with; it is where nobody has seen or named any. */
+function isAccepted(accepted: MaybeCode, seen: TokenCode): boolean {
+  return (
+    (accepted.codeHash ?? seen.codeHash) === seen.codeHash &&
+    (accepted.implementation ?? seen.implementation) === seen.implementation
+  );
+}
+
+/** What is accepted of a token's code: nothing yet, its hash alone, or both. */
+interface MaybeCode {
+  readonly codeHash: Hash32 | string | null | undefined;
+  readonly implementation: Hash32 | string | null | undefined;
+}
+
+/**
+ * Pure: which other code than the accepted one told of what a token that stands still did in a block;
+ * undefined where it was the accepted one. What nobody has looked at may be any code's word.
+ * @param seen what it ran after that block
+ */
+export function otherCodeOf(state: TokenState, seen: TokenCode | undefined): TokenCode | undefined {
+  if (seen === undefined) return UNKNOWN_CODE;
+  return isAccepted(state, seen) ? undefined : seen;
 }
 
 /**
@@ -190,17 +237,19 @@ function nameCode({ codeHash, implementation }: TokenCode): string {
 
 /**
  * A person's word that a token may go on with the code that it stands still for, or went on with before. Held
- * deposits are credited by the watcher's next commit, as far as their confirmations allow. Where the contract
- * runs yet another by now, of which nobody was told, it stands still for that one.
+ * deposits are credited by the watcher's next commit, as far as their confirmations allow; those of other code
+ * (`IS_OF_OTHER_CODE`) go to suspense there. Where the contract runs yet another by now, of which nobody was
+ * told, it stands still for that one.
  * @param accepted what the chain shows at this moment
+ * @returns deposits that will go to suspense
  * @throws INVALID_DECISION when it does not stand still, or not for this code
  */
 export async function acceptCode(
   database: SqlDatabase,
   accepted: ObservedCode & { readonly by: string },
-): Promise<void> {
+): Promise<number> {
   const { asset, codeHash, implementation, by, height } = accepted;
-  const isTold = await database.transaction(async (tx) => {
+  const setAside = await database.transaction(async (tx) => {
     // The watcher writes states under the cursor's lock.
     await lockCursor(tx);
     const state = (await readTokenStates(tx)).get(asset);
@@ -210,7 +259,7 @@ export async function acceptCode(
     const isFormer = state.codeHash === codeHash && state.implementation === implementation;
     if (!isFormer && !state.reason.includes(nameCode(accepted))) {
       await appendEvents(tx, [await stopFor(tx, accepted, by)]);
-      return false;
+      return undefined;
     }
     await tx.query(
       `UPDATE token_state SET paused = false, reason = '', code_hash = $2, implementation = $3,
@@ -218,19 +267,18 @@ export async function acceptCode(
       [asset, codeHash, implementation, by],
     );
     const data = { asset, codeHash, implementation, blockNumber: height };
+    const [others] = await tx.query<{ count: number }>(
+      `SELECT count(*)::integer AS count FROM deposit d
+        WHERE d.asset = $1 AND d.status = 'held' AND d.held_for = $2 AND ${IS_OF_OTHER_CODE}`,
+      [asset, HELD_FOR_TOKEN],
+    );
     await appendEvents(tx, [{ type: "token.resumed", data }]);
-    return true;
+    return others?.count ?? 0;
   });
-  if (isTold) return;
+  if (setAside !== undefined) return setAside;
   throw new LedgerError(
     "INVALID_DECISION",
     `${asset} runs other code by now than it stood still for (${nameCode(accepted)}): look at that, ` +
       "and type this again",
   );
-}
-
-/** Which of these assets stand still. */
-export async function pausedAssets(sql: Sql): Promise<ReadonlySet<string>> {
-  const rows = await sql.query<{ asset: string }>(`SELECT asset FROM token_state WHERE paused`);
-  return new Set(rows.map(({ asset }) => asset));
 }

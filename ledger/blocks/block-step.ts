@@ -1,10 +1,13 @@
 /** Use case of the watcher: book a run of blocks. */
 import { type NewSighting, recordSightings } from "../assets/token-sightings.js";
 import {
-  HELD_FOR_TOKEN,
+  IS_OF_OTHER_CODE,
+  MAY_GO_ON,
   type ObservedCode,
   observeCodes,
-  pausedAssets,
+  otherCodeOf,
+  readPausedTokens,
+  type TokenState,
 } from "../assets/token-state.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Address } from "../../chain/address.js";
@@ -42,6 +45,7 @@ import { bookRemined } from "./remined-payments.js";
 import {
   depositEvent,
   depositId,
+  type FirstRow,
   insertDeposits,
   type NewDeposit,
   placedAfter,
@@ -160,17 +164,14 @@ export async function commitBlockStep(
     const flows = { ...step, paidBy, rewinds: cursor.rewinds };
     const foreignOutflows = await bookWalletFlows(tx, flows);
     const tokenEvents = await bookTokens(tx, step.tokens, cursor.rewinds);
-    const paused = await pausedAssets(tx);
+    const paused = await readPausedTokens(tx);
     const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;
-    const waited = await takeDueCredits(tx, dueHeight);
-    const rows = step.deposits.map((deposit) => ({
-      deposit,
-      status: firstStatus(deposit, { dueHeight, paused }),
-    }));
+    const { credited: waited, setAside } = await takeDue(tx, dueHeight);
+    const rows = firstRows(step, { dueHeight, paused });
     await insertDeposits(tx, rows);
     const due = rows.filter(({ status }) => status === "credited");
     const credited = [...waited, ...due.map(({ deposit }) => deposit)];
-    const strayed = step.deposits.filter((deposit) => !deposit.creditable);
+    const strayed = [...setAside, ...step.deposits.filter((deposit) => !deposit.creditable)];
     const named = (deposit: NewDeposit) => ({ ...deposit, id: depositId(deposit) });
     const booked = { strayed: strayed.map(named), credited: credited.map(named) };
     const { entries, givenUnits } = await depositEntries(tx, booked, cursor.rewinds);
@@ -236,10 +237,31 @@ async function followsOthers(
   );
 }
 
+/** Of a token that stands still each with the code that told of it, where that was not the accepted one. */
+function firstRows(
+  { deposits, tokens }: Pick<BlockStep, "deposits" | "tokens">,
+  known: { readonly dueHeight: Height; readonly paused: ReadonlyMap<string, TokenState> },
+): readonly FirstRow[] {
+  const placeOf = (asset: string, height: Height) => `${height} ${asset}`;
+  const codes = new Map(
+    tokens?.codes.map((seen) => [placeOf(seen.asset, seen.height), seen] as const),
+  );
+  return deposits.map((deposit) => {
+    const status = firstStatus(deposit, known);
+    const state = known.paused.get(deposit.asset);
+    if (status !== "held" || state === undefined) return { deposit, status };
+    const seen = codes.get(placeOf(deposit.asset, deposit.height));
+    return { deposit, status, otherCode: otherCodeOf(state, seen) };
+  });
+}
+
 /** When catching up, a deposit may have its confirmations already when it is first seen. */
 function firstStatus(
   deposit: NewDeposit,
-  { dueHeight, paused }: { readonly dueHeight: Height; readonly paused: ReadonlySet<string> },
+  {
+    dueHeight,
+    paused,
+  }: { readonly dueHeight: Height; readonly paused: ReadonlyMap<string, unknown> },
 ): DepositStatus {
   if (!deposit.creditable) return "suspense";
   if (paused.has(deposit.asset)) return "held";
@@ -279,32 +301,52 @@ async function bookTokens(
   return events;
 }
 
-/** Detected deposits up to a height become credited; in the order in which they were detected. */
-async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]> {
-  const rows = await tx.query<{
-    address: string;
-    customer_id: string;
-    asset: string;
-    amount_units: string;
-    height: string;
-    block_hash: string;
-    tx_hash: string;
-    tx_index: number;
-    op_index: number;
-    rewind: number;
-  }>(
+/**
+ * Deposits up to a height that wait no more, in the order in which they were seen: they become credited. Those
+ * which only other code told of, that nobody has accepted, go to suspense: of what was told its balances say
+ * nothing now that their token goes on.
+ */
+async function takeDue(
+  tx: Sql,
+  upToHeight: Height,
+): Promise<{ readonly credited: readonly NewDeposit[]; readonly setAside: readonly NewDeposit[] }> {
+  const rows = await tx.query<TakenRow>(
     `WITH due AS (
-       UPDATE deposit SET status = 'credited' WHERE seq IN (
+       UPDATE deposit d
+          SET status = CASE WHEN ${IS_OF_OTHER_CODE} THEN 'suspense' ELSE 'credited' END
+        WHERE seq IN (
          SELECT seq FROM deposit WHERE status = 'detected' AND height <= $1
           UNION ALL
-         SELECT seq FROM deposit d WHERE status = 'held' AND height <= $1 AND held_for = $2
-            AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = d.asset AND t.paused))
-       RETURNING seq, address, customer_id, asset, amount_units, height, block_hash, tx_hash,
+         SELECT seq FROM deposit d WHERE height <= $1 AND ${MAY_GO_ON})
+       RETURNING status, seq, address, customer_id, asset, amount_units, height, block_hash, tx_hash,
                  tx_index, op_index, rewind
      ) SELECT * FROM due ORDER BY seq`,
-    [upToHeight, HELD_FOR_TOKEN],
+    [upToHeight],
   );
-  return rows.map((row) => ({
+  const taken = (status: DepositStatus) =>
+    rows.filter((row) => row.status === status).map(toDeposit);
+  return {
+    credited: taken("credited"),
+    setAside: taken("suspense").map((deposit) => ({ ...deposit, creditable: false })),
+  };
+}
+
+interface TakenRow {
+  readonly status: string;
+  readonly address: string;
+  readonly customer_id: string;
+  readonly asset: string;
+  readonly amount_units: string;
+  readonly height: string;
+  readonly block_hash: string;
+  readonly tx_hash: string;
+  readonly tx_index: number;
+  readonly op_index: number;
+  readonly rewind: number;
+}
+
+function toDeposit(row: TakenRow): NewDeposit {
+  return {
     address: storedAddress(row.address),
     customerId: parseCustomerId(row.customer_id),
     asset: row.asset,
@@ -316,5 +358,5 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
     opIndex: row.op_index,
     rewind: row.rewind,
     creditable: true,
-  }));
+  };
 }

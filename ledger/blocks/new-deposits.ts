@@ -3,7 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { HELD_FOR_TOKEN } from "../assets/token-state.js";
+import { HELD_FOR_TOKEN, type TokenCode } from "../assets/token-state.js";
 import type { DepositStatus } from "../deposits/deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
@@ -46,26 +46,35 @@ export function placedAfter({ rewinds }: WatchCursor): (deposit: NewDeposit) => 
   return (deposit) => (rewinds === 0 ? deposit : { ...deposit, rewind: rewinds });
 }
 
+/** A deposit as it is stored first. */
+export interface FirstRow {
+  readonly deposit: NewDeposit;
+  readonly status: DepositStatus;
+  /** See `otherCodeOf`; absent where its token goes on. */
+  readonly otherCode?: TokenCode | undefined;
+}
+
 /**
  * Stores deposits with their natural keys.
  * @throws DEPOSIT_CONFLICT for a place that has one
  */
-export async function insertDeposits(
-  tx: Sql,
-  rows: readonly { readonly deposit: NewDeposit; readonly status: DepositStatus }[],
-): Promise<void> {
+export async function insertDeposits(tx: Sql, rows: readonly FirstRow[]): Promise<void> {
   if (rows.length === 0) return;
   const deposits = rows.map(({ deposit }) => deposit);
   try {
     await tx.query(
       `INSERT INTO deposit (id, address, customer_id, asset, amount_units, status, height,
-                            block_hash, tx_hash, tx_index, op_index, rewind, held_for)
+                            block_hash, tx_hash, tx_index, op_index, rewind, other_code_hash,
+                            other_implementation, held_for)
        SELECT id, address, customer_id, asset, amount_units, status, height, block_hash, tx_hash,
-              tx_index, op_index, rewind, CASE WHEN status = 'held' THEN '${HELD_FOR_TOKEN}' END
+              tx_index, op_index, rewind, other_code_hash, other_implementation,
+              CASE WHEN status = 'held' THEN '${HELD_FOR_TOKEN}' END
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::bigint[],
-                     $8::text[], $9::text[], $10::integer[], $11::integer[], $12::integer[])
+                     $8::text[], $9::text[], $10::integer[], $11::integer[], $12::integer[],
+                     $13::text[], $14::text[])
               AS input (id, address, customer_id, asset, amount_units, status, height,
-                        block_hash, tx_hash, tx_index, op_index, rewind)
+                        block_hash, tx_hash, tx_index, op_index, rewind, other_code_hash,
+                        other_implementation)
         ORDER BY height, tx_index, op_index`,
       [
         deposits.map(depositId),
@@ -80,6 +89,8 @@ export async function insertDeposits(
         deposits.map((deposit) => deposit.txIndex),
         deposits.map((deposit) => deposit.opIndex),
         deposits.map((deposit) => deposit.rewind ?? 0),
+        rows.map(({ otherCode }) => otherCode?.codeHash ?? null),
+        rows.map(({ otherCode }) => otherCode?.implementation ?? null),
       ],
     );
   } catch (error) {

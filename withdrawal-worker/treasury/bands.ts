@@ -4,7 +4,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
-import { pausedAssets } from "../../ledger/assets/token-state.js";
+import { readPausedTokens } from "../../ledger/assets/token-state.js";
 import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
 import { storedAddress, storedAtoken } from "../../ledger/stored-values.js";
@@ -85,7 +85,7 @@ export async function endUnbanded(
 
 /** Assets that have a band, but for tokens whose code changed: what these say of balances is no holding. */
 async function bandedOf(sql: Sql, { policy }: HashedPolicy) {
-  const paused = await pausedAssets(sql);
+  const paused = await readPausedTokens(sql);
   return [...(policy.treasury?.assets ?? [])].flatMap(([asset, rules]) =>
     rules.band === undefined || paused.has(asset) ? [] : [{ asset, rules, band: rules.band }],
   );

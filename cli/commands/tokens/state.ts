@@ -64,9 +64,16 @@ export async function runAcceptCode(
     if (code === undefined) {
       throw new CliError("USAGE", `no contract is at ${toChecksumAddress(token.contract)}.`);
     }
-    await acceptCode(database, { ...code, asset: symbol, height, by: operator });
-    if (command.json) command.print(toJson({ asset: symbol, accepted: code, height }));
+    const accepted = { ...code, asset: symbol, height, by: operator };
+    const setAside = await acceptCode(database, accepted);
+    if (command.json) command.print(toJson({ asset: symbol, accepted: code, height, setAside }));
     else command.print(`${symbol} goes on with code ${code.codeHash}, as of block ${height}.`);
+    if (!command.json && setAside > 0) {
+      command.print(
+        `${setAside} deposits that yet other code told of go to suspense: give those that arrived to their ` +
+          "customers (causeway ledger assign-deposit), and take the others out (causeway ledger adjust --deposit).",
+      );
+    }
     return 0;
   });
 }

@@ -1,5 +1,5 @@
 /** A person's word about a token's code while its contract goes on changing: it is about what was told. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import {
   acceptCode,
   readTokenStates,
@@ -8,7 +8,17 @@ import {
 } from "../../../ledger/assets/token-state.js";
 import { listEvents } from "../../../ledger/events.js";
 import { until } from "../../helpers/until.js";
-import { callOf, type ContractName, contractAt, TokenBench } from "./token-bench.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
+import { customerBalances, listDeposits } from "../../../ledger/deposits/deposit-queries.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import {
+  callOf,
+  type ContractName,
+  contractAt,
+  createdAt,
+  ISSUER,
+  TokenBench,
+} from "./token-bench.js";
 
 const { signal } = new AbortController();
 
@@ -99,4 +109,91 @@ it("is waited for from the block on that the chain came back to, where it lost t
   const { to } = await bench.recover();
   expect(to.height).toBeLessThanOrEqual(kept);
   expect(await after()).toBe(String(to.height + 1));
+});
+
+/** Customer, units and state of each deposit of the token, in their order. */
+async function deposits(): Promise<readonly string[]> {
+  const found = await listDeposits(bench.database, { afterSeq: 0, limit: 100 });
+  return found.flatMap(({ asset, customerId, amountUnits, status }) =>
+    asset === "PROXY" ? [`${customerId} ${amountUnits} ${status}`] : [],
+  );
+}
+
+async function availableOf(customer: string): Promise<bigint | undefined> {
+  const balances = await customerBalances(bench.database, parseCustomerId(customer));
+  return balances?.find(({ asset }) => asset === "PROXY")?.availableUnits;
+}
+
+const send = (to: string, units: bigint) => callOf("UpgradableProxy", "transfer", [to, units]);
+
+async function confirm(): Promise<void> {
+  await bench.mine([]);
+  await bench.mine([]);
+  await bench.caughtUp();
+}
+
+describe("deposits that waited for it", () => {
+  it("are credited as far as accepted code told of them; others are set aside", async () => {
+    const [alice, bob] = [await bench.register("alice"), await bench.register("bob")];
+    await bench.mine([{ data: compileFixture("DepositTokens.sol")["Pretender"]?.bytecode ?? "" }]);
+    await bench.mine([callOf("UpgradableProxy", "mint", [alice, 70n])]);
+    await bench.mine([callOf("UpgradableProxy", "upgradeTo", [createdAt(8)]), send(bob, 1_000n)]);
+    await bench.caughtUp();
+    await upgrade("PlainToken");
+    await bench.mine([callOf("UpgradableProxy", "mint", [alice, 5n])]);
+    await bench.caughtUp();
+    expect(await deposits()).toEqual(["alice 70 held", "bob 1000 held", "alice 5 held"]);
+    await accept();
+    await confirm();
+    expect(await deposits()).toEqual([
+      "alice 70 credited",
+      "bob 1000 suspense",
+      "alice 5 credited",
+    ]);
+    expect([await availableOf("alice"), await availableOf("bob")]).toEqual([75n, undefined]);
+    const told = (await listEvents(bench.database, { afterSeq: 0, limit: 100 })).filter(
+      ({ data }) => data["customerId"] === "bob",
+    );
+    expect(told.map(({ type }) => type)).toEqual(["deposit.held", "deposit.suspense"]);
+
+    // Nobody has it: a person writes it off, and ledger and chain are even.
+    const [never] = await listDeposits(bench.database, {
+      status: "suspense",
+      afterSeq: 0,
+      limit: 1,
+    });
+    if (never === undefined) throw new Error("it is gone");
+    const uneven = async () => {
+      const { internalBreaks, tokens } = await bench.reconcile();
+      expect(internalBreaks).toEqual([]);
+      const proxy = tokens.find(({ asset }) => asset === "PROXY");
+      return proxy?.lines.map(({ differenceUnits }) => differenceUnits);
+    };
+    expect(await uneven()).toEqual([0n, -1_000n]);
+    const { id: depositId, txHash: hash, height } = never;
+    const terms = { action: "adjust", key: "never-was", asset: "PROXY", depositId } as const;
+    const sides = { debit: "liability:suspense", credit: "asset:deposit_addresses" };
+    const proven = { amountAtoken: "1000", address: bob, hash, height };
+    await bench.decide(bench.ledger.owner, { ...terms, ...sides, ...proven }, "it never was");
+    expect(await uneven()).toEqual([0n, 0n]);
+  });
+
+  it("are of the code that is accepted, not of what came between, which a person may give", async () => {
+    const [alice, bob] = [await bench.register("alice"), await bench.register("bob")];
+    await bench.mine([callOf("UpgradableProxy", "mint", [ISSUER.address, 5_000n])]);
+    await upgrade("SecondPlain");
+    await bench.mine([send(alice, 1_000n)]);
+    await upgrade("MoodyToken");
+    await bench.mine([send(bob, 50n)]);
+    await bench.caughtUp();
+    await expect(accept()).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    await accept();
+    await confirm();
+    expect(await deposits()).toEqual(["alice 990 suspense", "bob 50 credited"]);
+    const [deposit] = await listDeposits(bench.database, { afterSeq: 0, limit: 1 });
+    const terms = { action: "assign-deposit", depositId: deposit?.id ?? "" } as const;
+    await bench.decide(bench.ledger.owner, { ...terms, customerId: "alice" }, "it arrived");
+    expect(await availableOf("alice")).toBe(990n);
+    expect((await bench.reconcile()).internalBreaks).toEqual([]);
+  });
 });

@@ -1,0 +1,72 @@
+/**
+ * With a deposit that waits because its token runs other code stands which code told of it: who accepts code
+ * says nothing of what yet another one told.
+ */
+import type { MigrationInterface, QueryRunner } from "typeorm";
+
+/** Rows of before have none, and are not looked at: a table of deposits is long. */
+const COLUMNS = `
+  -- What the token ran after the deposit's block, where it was not the accepted code; zeros where nobody knows.
+  ALTER TABLE deposit ADD COLUMN other_code_hash text, ADD COLUMN other_implementation text,
+    ADD CONSTRAINT deposit_of_other_code CHECK (
+      (other_code_hash IS NULL) = (other_implementation IS NULL)
+      AND concat(other_code_hash, other_implementation) ~ '^(0x[0-9a-f]{64}){0,2}$') NOT VALID;`;
+
+/**
+ * Former releases did not write down which code it was of deposits that wait by now. Those of blocks before
+ * the token stood still are of the accepted one (see `stoodStillAfter`).
+ */
+const WAITING = `
+  ALTER TABLE deposit DISABLE TRIGGER deposit_guard;
+  UPDATE deposit d
+     SET other_code_hash = '0x' || repeat('0', 64), other_implementation = '0x' || repeat('0', 64)
+    FROM token_state t
+   WHERE t.asset = d.asset AND t.paused AND d.status = 'held' AND d.held_for = 'token-paused'
+     AND d.height >= coalesce((
+       SELECT least(
+                coalesce(substring(c.reason
+                           FROM '^its contract runs other code after block ([0-9]+) ')::bigint, 0),
+                (SELECT min(r.to_height) + 1 FROM chain_rewind r WHERE r.at >= c.at))
+         FROM token_state_change c
+        WHERE c.asset = t.asset AND c.paused AND NOT EXISTS (
+          SELECT 1 FROM token_state_change later
+           WHERE later.asset = t.asset AND NOT later.paused AND later.id > c.id)
+        ORDER BY c.id LIMIT 1), 0);
+  ALTER TABLE deposit ENABLE TRIGGER deposit_guard;`;
+
+const GUARD = `
+  CREATE OR REPLACE FUNCTION guard_deposit() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF NOT (OLD.status = 'detected' AND NEW.status IN ('credited', 'held', 'suspense')
+         OR OLD.status = 'held' AND NEW.status IN ('credited', 'suspense')
+         OR OLD.status = 'suspense' AND NEW.status = 'credited'
+         OR OLD.status <> 'reversed' AND NEW.status = 'reversed')
+       OR (NEW.seq, NEW.id, NEW.address, NEW.asset, NEW.amount_units, NEW.height,
+           NEW.block_hash, NEW.tx_hash, NEW.tx_index, NEW.op_index, NEW.seen_at, NEW.rewind,
+           NEW.other_code_hash, NEW.other_implementation)
+          IS DISTINCT FROM
+          (OLD.seq, OLD.id, OLD.address, OLD.asset, OLD.amount_units, OLD.height,
+           OLD.block_hash, OLD.tx_hash, OLD.tx_index, OLD.op_index, OLD.seen_at, OLD.rewind,
+           OLD.other_code_hash, OLD.other_implementation)
+       OR NEW.customer_id <> OLD.customer_id
+          AND NOT (OLD.status = 'suspense' AND NEW.status = 'credited') THEN
+      RAISE EXCEPTION 'deposit % may only move on from %', OLD.id, OLD.status
+        USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;`;
+
+/** Columns, and the rule that keeps them. */
+export class CodesOfTokens1760000000054 implements MigrationInterface {
+  readonly name = "CodesOfTokens1760000000054";
+
+  /** Writes rows of deposits that wait for a token, no others. */
+  async up(runner: QueryRunner): Promise<void> {
+    for (const part of [COLUMNS, WAITING, GUARD]) await runner.query(part);
+  }
+
+  /** What is known of a deposit is never forgotten by a migration. */
+  async down(): Promise<void> {
+    throw new Error("whose code told of a deposit is never forgotten by a migration");
+  }
+}
