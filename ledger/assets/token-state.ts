@@ -15,7 +15,7 @@ import { storedHash, storedTime } from "../stored-values.js";
 export interface TokenCode {
   /** Keccak-256 of its code. */
   readonly codeHash: Hash32;
-  /** Word in EIP-1967's slot for the implementation; zeros where it is no such proxy. */
+  /** What stands where proxies keep their implementation; zeros where it is none that is known. */
   readonly implementation: Hash32;
 }
 
@@ -40,6 +40,12 @@ export interface TokenState {
   readonly changedBy: string;
   readonly changedAt: string;
 }
+
+/**
+ * Slots in which implementations are looked for (`rpc-client/tokens/token-codes.ts`): what was seen in fewer
+ * says nothing of the others.
+ */
+const READ_SLOTS = 4;
 
 /** Of `deposit.held_for`: deposits that wait for the token. */
 export const HELD_FOR_TOKEN = "token-paused";
@@ -125,7 +131,8 @@ async function readStates(sql: Sql, where: string): Promise<ReadonlyMap<string, 
 }
 
 /**
- * Holds what was seen against what was accepted: the first code that is seen is pinned, another one
+ * Holds what was seen against what was accepted: the first code that is seen is pinned, and the first word of
+ * a proxy that was taken for none, as former releases did where it has its implementation elsewhere; another one
  * stops the token and holds its deposits that are not credited yet. What a person has accepted says nothing
  * of code that ran in blocks before, of which nobody may have been told: a watcher that is behind and comes
  * to it stops the token again, for the balances of those blocks are that code's word. The caller appends the
@@ -137,14 +144,15 @@ export async function observeCodes(
 ): Promise<readonly NewEvent[]> {
   const events: NewEvent[] = [];
   for (const seen of observed) {
-    const states = await tx.query<{
-      code_hash: string | null;
-      implementation: string | null;
-      paused: boolean;
-    }>(`SELECT code_hash, implementation, paused FROM token_state WHERE asset = $1`, [seen.asset]);
+    const states = await tx.query<PinnedRow & { readonly paused: boolean }>(
+      `SELECT code_hash, implementation, read_slots, paused FROM token_state WHERE asset = $1`,
+      [seen.asset],
+    );
     const [state] = states;
     if (state === undefined || state.paused) continue;
-    const { code_hash: codeHash, implementation } = state;
+    const { code_hash: codeHash } = state;
+    const isNoneOfFew = state.implementation === ZERO_HASH && state.read_slots < READ_SLOTS;
+    const implementation = isNoneOfFew ? undefined : state.implementation;
     if (isAccepted({ codeHash, implementation }, seen)) await pin(tx, seen, state);
     else events.push(await pause(tx, seen));
   }
@@ -195,16 +203,22 @@ export function observeCodesNow(
   });
 }
 
+interface PinnedRow {
+  readonly code_hash: string | null;
+  readonly implementation: string | null;
+  readonly read_slots: number;
+}
+
 async function pin(
   tx: Sql,
   { asset, codeHash, implementation }: ObservedCode,
-  state: { readonly code_hash: string | null; readonly implementation: string | null },
+  { code_hash: pinned, implementation: named, read_slots: slots }: PinnedRow,
 ): Promise<void> {
-  if (state.code_hash !== null && state.implementation !== null) return;
+  if (pinned !== null && named !== null && slots >= READ_SLOTS) return;
   await tx.query(
-    `UPDATE token_state SET code_hash = $2, implementation = $3, changed_by = 'watcher',
-            changed_at = now() WHERE asset = $1`,
-    [asset, codeHash, implementation],
+    `UPDATE token_state SET code_hash = $2, implementation = $3, read_slots = $4,
+            changed_by = 'watcher', changed_at = now() WHERE asset = $1`,
+    [asset, codeHash, implementation, READ_SLOTS],
   );
 }
 
@@ -263,8 +277,8 @@ export async function acceptCode(
     }
     await tx.query(
       `UPDATE token_state SET paused = false, reason = '', code_hash = $2, implementation = $3,
-              changed_by = $4, changed_at = now() WHERE asset = $1`,
-      [asset, codeHash, implementation, by],
+              read_slots = $4, changed_by = $5, changed_at = now() WHERE asset = $1`,
+      [asset, codeHash, implementation, READ_SLOTS, by],
     );
     const data = { asset, codeHash, implementation, blockNumber: height };
     const [others] = await tx.query<{ count: number }>(

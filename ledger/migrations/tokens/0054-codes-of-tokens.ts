@@ -1,12 +1,14 @@
 /**
  * With a deposit that waits because its token runs other code stands which code told of it: who accepts code
- * says nothing of what yet another one told.
+ * says nothing of what yet another one told. With a token's code stands in how many slots an implementation
+ * was looked for: what was seen in fewer than now says nothing of the others.
  */
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /** Rows of before have none, and are not looked at: a table of deposits is long. */
 const COLUMNS = `
-  -- What the token ran after the deposit's block, where it was not the accepted code; zeros where nobody knows.
+  -- What the token ran after the deposit's block, where it was not the accepted code; zeros where nobody
+  -- knows.
   ALTER TABLE deposit ADD COLUMN other_code_hash text, ADD COLUMN other_implementation text,
     ADD CONSTRAINT deposit_of_other_code CHECK (
       (other_code_hash IS NULL) = (other_implementation IS NULL)
@@ -56,13 +58,34 @@ const GUARD = `
     RETURN NEW;
   END $$;`;
 
-/** Columns, and the rule that keeps them. */
+const SLOTS = `
+  -- Former releases knew the one of EIP-1967.
+  ALTER TABLE token_state ADD COLUMN read_slots integer NOT NULL DEFAULT 1 CHECK (read_slots > 0);
+
+  CREATE OR REPLACE FUNCTION guard_token_state() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    -- Other code is accepted only where the token stood still because of it; a list may name the
+    -- code alone, and the implementation is then what is seen first. So it is where none was found in
+    -- fewer slots.
+    IF NEW.asset <> OLD.asset OR OLD.opened AND NOT NEW.opened OR NEW.read_slots < OLD.read_slots
+       OR NOT OLD.paused
+          AND (OLD.code_hash IS DISTINCT FROM NEW.code_hash AND OLD.code_hash IS NOT NULL
+            OR OLD.implementation IS DISTINCT FROM NEW.implementation
+               AND OLD.implementation IS NOT NULL
+               AND NOT (NEW.read_slots > OLD.read_slots AND OLD.implementation ~ '^0x0+$')) THEN
+      RAISE EXCEPTION 'the accepted code of % stands', OLD.asset
+        USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;`;
+
+/** Columns, and the rules that keep them. */
 export class CodesOfTokens1760000000054 implements MigrationInterface {
   readonly name = "CodesOfTokens1760000000054";
 
   /** Writes rows of deposits that wait for a token, no others. */
   async up(runner: QueryRunner): Promise<void> {
-    for (const part of [COLUMNS, WAITING, GUARD]) await runner.query(part);
+    for (const part of [COLUMNS, WAITING, GUARD, SLOTS]) await runner.query(part);
   }
 
   /** What is known of a deposit is never forgotten by a migration. */

@@ -1,5 +1,7 @@
 /** Tables of the release before: what it did not write down of tokens and their deposits. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { parseHash32 } from "../../../chain/hex.js";
+import { observeCodes, readTokenStates } from "../../../ledger/assets/token-state.js";
 import { LEDGER_MIGRATIONS, openLedger } from "../../../ledger/database.js";
 import { CodesOfTokens1760000000054 } from "../../../ledger/migrations/tokens/0054-codes-of-tokens.js";
 import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
@@ -8,6 +10,7 @@ import { createTestDatabase, type TestDatabase } from "../../helpers/services/po
 
 const { signal } = new AbortController();
 const ZEROS = `0x${"00".repeat(32)}`;
+const WORD = `0x${"0d".repeat(32)}`;
 const CODE = `0x${"c0".repeat(32)}`;
 
 let owned: TestDatabase;
@@ -89,4 +92,34 @@ it("know no code of deposits that wait and came behind other code, and accepted 
         WHERE height = 10`,
     ),
   ).rejects.toThrow("may only move on");
+});
+
+it("takes what is found in more slots once, of the same code, and stops at the next one", async () => {
+  await migrate(
+    ["GOLD", "LEAD", "IRON"].flatMap((name, at) => [token(name, `${at}`), accepted(name)]),
+  );
+  const other = `0x${"0e".repeat(32)}`;
+  let height = 4;
+  const see = (asset: string, implementation: string, codeHash = CODE) =>
+    database.transaction(async (tx) => {
+      const code = { codeHash: parseHash32(codeHash), implementation: parseHash32(implementation) };
+      const events = await observeCodes(tx, [{ asset, height: (height += 1), ...code }]);
+      return events.map(({ type }) => type);
+    });
+  // A proxy that was taken for none.
+  expect(await see("GOLD", WORD)).toEqual([]);
+  expect((await readTokenStates(database)).get("GOLD")).toMatchObject({
+    implementation: WORD,
+    isPaused: false,
+  });
+  expect(await see("GOLD", WORD)).toEqual([]);
+  expect(await see("GOLD", other)).toEqual(["token.paused"]);
+  // None, now as before: what comes later is new.
+  expect(await see("LEAD", ZEROS)).toEqual([]);
+  expect(await see("LEAD", WORD)).toEqual(["token.paused"]);
+  // Other code is other code.
+  expect(await see("IRON", WORD, other)).toEqual(["token.paused"]);
+  await expect(
+    database.query(`UPDATE token_state SET read_slots = 1 WHERE asset = 'LEAD'`),
+  ).rejects.toThrow("stands");
 });
