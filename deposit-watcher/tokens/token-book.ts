@@ -16,7 +16,7 @@ import {
   countBookedPasts,
   type OpeningBalance,
 } from "../../ledger/assets/token-opening.js";
-import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
+import { observeCodesNow, readTokenStates, reasonsOf } from "../../ledger/assets/token-state.js";
 import { watchedAddressesFrom } from "../../ledger/deposits/deposit-addresses.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import type { WatchLease } from "../../ledger/watch/watch-lease.js";
@@ -170,7 +170,7 @@ export class TokenBook {
     const observed = await observedCodes(node, places, options);
     const events = await observeCodesNow(database, lease, observed);
     this.#checkedHeight = height;
-    return events.map(({ data }) => String(data["reason"]));
+    return reasonsOf(events);
   }
 
   #nextTokens(): readonly TokenAsset[] {

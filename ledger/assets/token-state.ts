@@ -9,7 +9,15 @@ import { lockCursor } from "../watch/watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "../watch/watch-lease.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { storedHash, storedTime } from "../stored-values.js";
+import { parseCustomerId } from "../journal/accounts.js";
+import { waitingEvent } from "../deposits/deposit-events.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHash,
+  storedHeight,
+  storedTime,
+} from "../stored-values.js";
 
 /** What a contract runs. */
 export interface TokenCode {
@@ -154,7 +162,7 @@ export async function observeCodes(
     const isNoneOfFew = state.implementation === ZERO_HASH && state.read_slots < READ_SLOTS;
     const implementation = isNoneOfFew ? undefined : state.implementation;
     if (isAccepted({ codeHash, implementation }, seen)) await pin(tx, seen, state);
-    else events.push(await pause(tx, seen));
+    else events.push(...(await pause(tx, seen)));
   }
   return events;
 }
@@ -222,13 +230,39 @@ async function pin(
   );
 }
 
-async function pause(tx: Sql, seen: ObservedCode): Promise<NewEvent> {
+/** @returns what is told: that it stands still, and of each deposit that waits for it from now on */
+async function pause(tx: Sql, seen: ObservedCode): Promise<readonly NewEvent[]> {
   const event = await stopFor(tx, seen, "watcher");
-  await tx.query(
-    `UPDATE deposit SET status = 'held', held_for = $2 WHERE asset = $1 AND status = 'detected'`,
+  const rows = await tx.query<
+    Record<"id" | "customer_id" | "address" | "amount" | "height" | "tx_hash", string>
+  >(
+    `WITH waiting AS (
+       UPDATE deposit SET status = 'held', held_for = $2 WHERE asset = $1 AND status = 'detected'
+       RETURNING seq, id, customer_id, address, amount_units::text AS amount, height, tx_hash)
+     SELECT * FROM waiting ORDER BY seq`,
     [seen.asset, HELD_FOR_TOKEN],
   );
-  return event;
+  return [
+    event,
+    ...rows.map((row) =>
+      waitingEvent("deposit.held", {
+        id: row.id,
+        customerId: parseCustomerId(row.customer_id),
+        address: storedAddress(row.address),
+        asset: seen.asset,
+        amountUnits: storedAtoken(row.amount),
+        height: storedHeight(row.height),
+        txHash: storedHash(row.tx_hash),
+      }),
+    ),
+  ];
+}
+
+/** Why tokens were stopped, one sentence each, by what is told of it. */
+export function reasonsOf(events: readonly NewEvent[]): readonly string[] {
+  return events.flatMap(({ type, data }) =>
+    type === "token.paused" ? [String(data["reason"])] : [],
+  );
 }
 
 /** The token stands still for this code: that is what persons are told to look at. */

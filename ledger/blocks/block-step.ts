@@ -7,6 +7,7 @@ import {
   observeCodes,
   otherCodeOf,
   readPausedTokens,
+  reasonsOf,
   type TokenState,
 } from "../assets/token-state.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
@@ -195,7 +196,7 @@ export async function commitBlockStep(
       detected: detected.length,
       credited: credited.length,
       foreignOutflows,
-      pausedTokens: tokenEvents.map(({ data }) => String(data["reason"])),
+      pausedTokens: reasonsOf(tokenEvents),
       isOtherwise: false,
     };
   });

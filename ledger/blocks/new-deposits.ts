@@ -4,11 +4,11 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { HELD_FOR_TOKEN, type TokenCode } from "../assets/token-state.js";
+import { waitingEvent } from "../deposits/deposit-events.js";
 import type { DepositStatus } from "../deposits/deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import type { CustomerId } from "../journal/accounts.js";
-import { amountFields } from "../journal/amount-fields.js";
 import type { WatchCursor } from "../watch/watch-cursor.js";
 
 /** One operation that raised the balance of a deposit address. */
@@ -102,18 +102,7 @@ export async function insertDeposits(tx: Sql, rows: readonly FirstRow[]): Promis
   }
 }
 
-/** What is told of a deposit that changes no balance of a customer. */
+/** See `waitingEvent`. */
 export function depositEvent(type: NewEvent["type"], deposit: NewDeposit): NewEvent {
-  return {
-    type,
-    data: {
-      depositId: depositId(deposit),
-      customerId: deposit.customerId,
-      address: deposit.address,
-      asset: deposit.asset,
-      ...amountFields(deposit.asset, deposit.amountUnits),
-      blockNumber: deposit.height,
-      txHash: deposit.txHash,
-    },
-  };
+  return waitingEvent(type, { ...deposit, id: depositId(deposit) });
 }

@@ -1,11 +1,11 @@
-/** What is told of deposits whose customer's balance they change. */
+/** What is told of deposits. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { CustomerId } from "../journal/accounts.js";
 import { amountFields, balanceFields } from "../journal/amount-fields.js";
 import type { NewEvent } from "../events.js";
 
-/** A deposit that is booked now. */
+/** A deposit that is told of now. */
 export interface DueDeposit {
   /** Its public identifier. */
   readonly id: string;
@@ -15,6 +15,23 @@ export interface DueDeposit {
   readonly amountUnits: bigint;
   readonly height: Height;
   readonly txHash: Hash32;
+}
+
+/** What is told of a deposit that changes no balance of a customer. */
+export function waitingEvent(type: NewEvent["type"], deposit: DueDeposit): NewEvent {
+  const { id, customerId, address, asset, amountUnits, height, txHash } = deposit;
+  return {
+    type,
+    data: {
+      depositId: id,
+      customerId,
+      address,
+      asset,
+      ...amountFields(asset, amountUnits),
+      blockNumber: height,
+      txHash,
+    },
+  };
 }
 
 /** A deposit was credited, or gives more than it did: by how much its customer's balance rose. */

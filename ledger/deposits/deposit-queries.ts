@@ -14,7 +14,7 @@ import {
 } from "../stored-values.js";
 
 /**
- * States of a deposit. `held` is reserved for deposits that a policy stops; `reversed` are those whose
+ * States of a deposit. `held` are those that wait because their token stands still; `reversed` those whose
  * block the chain lost.
  */
 export const DEPOSIT_STATUSES = ["detected", "credited", "held", "suspense", "reversed"] as const;
@@ -56,7 +56,7 @@ export interface CustomerBalance {
   readonly availableUnits: bigint;
   /** Reserved for withdrawals on their way. */
   readonly heldUnits: bigint;
-  /** Detected deposits that are not credited yet. */
+  /** Deposits on the chain that are not posted yet: detected, or held because their token stands still. */
   readonly pendingUnits: bigint;
 }
 
@@ -124,10 +124,13 @@ export async function customerBalances(
     held: string | null;
     pending: string | null;
   }>(
-    // Of an asset whose first deposit waits there is no balance yet.
+    // Of an asset whose first deposit waits there is no balance yet. Each status has an index of few rows.
     `WITH pending AS (
-       SELECT asset, sum(amount_units) AS units FROM deposit
-        WHERE customer_id = $1 AND status = 'detected' GROUP BY asset)
+       SELECT asset, sum(amount_units) AS units FROM (
+         SELECT asset, amount_units FROM deposit WHERE customer_id = $1 AND status = 'detected'
+          UNION ALL
+         SELECT asset, amount_units FROM deposit WHERE customer_id = $1 AND status = 'held') AS waiting
+        GROUP BY asset)
      SELECT wanted.asset, balance.available_units AS available, balance.held_units AS held,
             pending.units AS pending
        FROM customer

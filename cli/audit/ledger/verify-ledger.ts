@@ -344,7 +344,7 @@ class LedgerCheck {
         `deposit ${depositId} is ${customerId}'s, and was ${told.customerId}'s when told`,
       );
     }
-    // A token that stands still holds what was detected of it: then the event is the token's.
+    // Former releases told of a token that stood still, and not of what had been detected of it.
     const isHeldSince = status === "held" && told.type === "deposit.detected";
     if (told.type === `deposit.${status}` || isHeldSince) return;
     this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${told.type}`);

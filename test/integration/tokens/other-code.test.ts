@@ -133,6 +133,33 @@ async function confirm(): Promise<void> {
 }
 
 describe("deposits that waited for it", () => {
+  it("were told of when they began to wait, whenever they were seen, and were pending", async () => {
+    const alice = await bench.register("alice");
+    const pending = async () => {
+      const balances = await customerBalances(bench.database, parseCustomerId("alice"));
+      return balances?.find(({ asset }) => asset === "PROXY")?.pendingUnits;
+    };
+    await bench.mine([callOf("UpgradableProxy", "mint", [alice, 70n])]);
+    await bench.caughtUp();
+    expect([await deposits(), await pending()]).toEqual([["alice 70 detected"], 70n]);
+    await bench.mine([
+      callOf("UpgradableProxy", "upgradeTo", [contractAt("SecondPlain")]),
+      callOf("UpgradableProxy", "mint", [alice, 7n]),
+      callOf("UpgradableProxy", "mint", [ISSUER.address, 7n]),
+    ]);
+    await bench.caughtUp();
+    expect([await deposits(), await pending()]).toEqual([["alice 70 held", "alice 7 held"], 77n]);
+    const told = await listEvents(bench.database, { afterSeq: 0, limit: 100 });
+    expect(told.map(({ type, data }) => [type, data["amountUnits"]])).toEqual([
+      ["deposit.detected", "70"],
+      ["token.paused", undefined],
+      ["deposit.held", "70"],
+      ["deposit.held", "7"],
+    ]);
+    const [detected, , held] = told;
+    expect(held?.data).toEqual(detected?.data);
+  });
+
   it("are credited as far as accepted code told of them; others are set aside", async () => {
     const [alice, bob] = [await bench.register("alice"), await bench.register("bob")];
     await bench.mine([{ data: compileFixture("DepositTokens.sol")["Pretender"]?.bytecode ?? "" }]);
