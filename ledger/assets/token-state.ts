@@ -66,8 +66,8 @@ export const MAY_GO_ON = `d.status = 'held' AND d.held_for = '${HELD_FOR_TOKEN}'
   AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = d.asset AND t.paused)`;
 
 /**
- * SQL: whether a deposit `d` was told of by other code than was accepted then or is accepted now. A person who
- * accepts code has read that one, and its balances say nothing of what another one had told.
+ * SQL: whether a deposit `d` was told of by other code than was accepted then or is accepted now. A person
+ * who accepts code has read that one, and its balances say nothing of what another one had told.
  */
 export const IS_OF_OTHER_CODE = `(d.other_code_hash IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM token_state t
@@ -139,12 +139,12 @@ async function readStates(sql: Sql, where: string): Promise<ReadonlyMap<string, 
 }
 
 /**
- * Holds what was seen against what was accepted: the first code that is seen is pinned, and the first word of
- * a proxy that was taken for none, as former releases did where it has its implementation elsewhere; another one
- * stops the token and holds its deposits that are not credited yet. What a person has accepted says nothing
- * of code that ran in blocks before, of which nobody may have been told: a watcher that is behind and comes
- * to it stops the token again, for the balances of those blocks are that code's word. The caller appends the
- * events last.
+ * Holds what was seen against what was accepted: the first code that is seen is pinned, and the first word
+ * of a proxy that was taken for none, as former releases did where it has its implementation elsewhere;
+ * another one stops the token and holds its deposits that are not credited yet. What a person has accepted
+ * says nothing of code that ran in blocks before, of which nobody may have been told: a watcher that is
+ * behind and comes to it stops the token again, for the balances of those blocks are that code's word. The
+ * caller appends the events last.
  */
 export async function observeCodes(
   tx: Sql,
@@ -285,9 +285,9 @@ function nameCode({ codeHash, implementation }: TokenCode): string {
 
 /**
  * A person's word that a token may go on with the code that it stands still for, or went on with before. Held
- * deposits are credited by the watcher's next commit, as far as their confirmations allow; those of other code
- * (`IS_OF_OTHER_CODE`) go to suspense there. Where the contract runs yet another by now, of which nobody was
- * told, it stands still for that one.
+ * deposits are credited by the watcher's next commit, as far as their confirmations allow; those of other
+ * code (`IS_OF_OTHER_CODE`) go to suspense there. Where the contract runs yet another by now, of which nobody
+ * was told, it stands still for that one.
  * @param accepted what the chain shows at this moment
  * @returns deposits that will go to suspense
  * @throws INVALID_DECISION when it does not stand still, or not for this code

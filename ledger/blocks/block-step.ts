@@ -303,9 +303,8 @@ async function bookTokens(
 }
 
 /**
- * Deposits up to a height that wait no more, in the order in which they were seen: they become credited. Those
- * which only other code told of, that nobody has accepted, go to suspense: of what was told its balances say
- * nothing now that their token goes on.
+ * Deposits up to a height that wait no more, in the order in which they were seen: they become credited, but
+ * for those that only other code told of, which nobody has accepted: they go to suspense.
  */
 async function takeDue(
   tx: Sql,

@@ -8,8 +8,9 @@ import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "../
 import { isExecutionFailure, MAX_QUERIES_AT_ONCE } from "./token-balances.js";
 
 /**
- * Where proxies keep their implementation. EIP-1967: keccak256("eip1967.proxy.implementation") - 1. ZeppelinOS,
- * whose proxy USDC has kept: keccak256("org.zeppelinos.proxy.implementation"). EIP-1822: keccak256("PROXIABLE").
+ * Where proxies keep their implementation. EIP-1967: keccak256("eip1967.proxy.implementation") - 1.
+ * ZeppelinOS, whose proxy USDC has kept: keccak256("org.zeppelinos.proxy.implementation"). EIP-1822:
+ * keccak256("PROXIABLE").
  */
 const IMPLEMENTATION_SLOTS = [
   "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc",
@@ -36,9 +37,9 @@ const BEACON_GAS = 100_000n;
 export interface NodeTokenCode {
   readonly codeHash: Hash32;
   /**
-   * Zeros where no slot for an implementation is set; the word of the one that is; where more are, or one for a
-   * beacon is, the Keccak-256 of all of them and of what the beacon answers. Whoever may change one of them may
-   * set another one beside it: none hides any.
+   * Zeros where no slot for an implementation is set; the word of the one that is; where more are, or one
+   * for a beacon is, the Keccak-256 of all of them and of what the beacon answers. Whoever may change one of
+   * them may set another one beside it: none hides any.
    */
   readonly implementation: Hash32;
 }

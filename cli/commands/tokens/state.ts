@@ -70,8 +70,9 @@ export async function runAcceptCode(
     else command.print(`${symbol} goes on with code ${code.codeHash}, as of block ${height}.`);
     if (!command.json && setAside > 0) {
       command.print(
-        `${setAside} deposits that yet other code told of go to suspense: give those that arrived to their ` +
-          "customers (causeway ledger assign-deposit), and take the others out (causeway ledger adjust --deposit).",
+        `Deposits that go to suspense, as yet other code told of them: ${setAside}. Give those that ` +
+          "arrived to their customers (causeway ledger assign-deposit), and take out the others (causeway " +
+          "ledger adjust --deposit).",
       );
     }
     return 0;
