@@ -7,6 +7,8 @@ import type { JsonRpcClient, RpcCall, RpcOptions, RpcOutcome } from "../../rpc-c
 /** A contract's own words; undefined where it does not answer, or not in the form of ERC-20. */
 export interface ContractFacts {
   readonly hasCode: boolean;
+  /** Its code may run that of another contract, which can become another one. */
+  readonly isDelegating: boolean;
   /** At most `MAX_SYMBOL_LENGTH` characters, cleaned. */
   readonly symbol: string | undefined;
   readonly decimals: number | undefined;
@@ -43,11 +45,37 @@ export async function readContracts(
     const places = decimals === undefined ? undefined : decodeWord(decimals);
     return {
       hasCode: code !== undefined && code.length > 0,
+      isDelegating: code !== undefined && isDelegating(code),
       symbol: symbol === undefined ? undefined : decodeForeignText(symbol, MAX_SYMBOL_LENGTH),
       decimals: places !== undefined && places <= 255n ? Number(places) : undefined,
       totalSupplyUnits: supply === undefined ? undefined : decodeWord(supply),
     };
   });
+}
+
+/** A clone of EIP-1167 runs the code of one contract for ever. */
+const CLONE = /^363d3d373d3d3d363d73[0-9a-f]{40}5af43d82803e903d91602b57fd5bf3$/;
+
+const [PUSH1, PUSH32, DELEGATECALL] = [0x60, 0x7f, 0xf4];
+
+/** Whether code has a DELEGATECALL that is neither data nor what a compiler appends, and is no clone. */
+function isDelegating(bytes: Uint8Array): boolean {
+  if (CLONE.test(Buffer.from(bytes).toString("hex"))) return false;
+  const code = withoutMetadata(bytes);
+  for (let at = 0; at < code.length; at += 1) {
+    const opcode = code[at] ?? 0;
+    if (opcode === DELEGATECALL) return true;
+    if (opcode >= PUSH1 && opcode <= PUSH32) at += opcode - PUSH1 + 1;
+  }
+  return false;
+}
+
+/** Solidity appends a CBOR map of few entries, and its length in two bytes. */
+function withoutMetadata(code: Uint8Array): Uint8Array {
+  const [high = 0, low = 0] = code.subarray(-2);
+  const start = code.length - 2 - (high * 256 + low);
+  const first = code[start] ?? 0;
+  return start >= 0 && first >= 0xa1 && first <= 0xa4 ? code.subarray(0, start) : code;
 }
 
 function callsOf(contract: Address): RpcCall[] {

@@ -1,6 +1,6 @@
 /** `causeway tokens check`: the pinned registry against the contracts and the running sidecar. */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
-import type { Height } from "../../../chain/hex.js";
+import { type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
@@ -36,10 +36,16 @@ export async function runCheckTokens(context: CommandContext): Promise<number> {
   const { endpoints } = loadKitConfig(context);
   const { network } = loadConfig(context, sidecarConfig)[""];
   const sidecar = { url: endpoints.sidecarOnlineUrl, network };
-  const { facts, head } = await askNode(endpoints.jsonRpcUrl, contracts, context.signal);
+  const node = await askNode(endpoints.jsonRpcUrl, contracts, context.signal);
+  const { facts, head, unseen } = node;
   const standings = await readTokenStandings(sidecar, contracts, context.signal);
   const findings = tokens.map((token, index) =>
-    judge(token, facts[index] ?? NO_CONTRACT, standings[index] ?? { state: "unknown" }, head),
+    judge(token, {
+      contract: facts[index] ?? NO_CONTRACT,
+      isUnseen: unseen.has(token.contractAddress),
+      sidecar: standings[index] ?? { state: "unknown" },
+      head,
+    }),
   );
   const failed = findings.some(({ verdict }) => verdict === "fail");
   if (context.json) context.print(toJson({ ok: !failed, tokens: findings.map(findingToWire) }));
@@ -49,21 +55,36 @@ export async function runCheckTokens(context: CommandContext): Promise<number> {
 
 const NO_CONTRACT: ContractFacts = {
   hasCode: false,
+  isDelegating: false,
   symbol: undefined,
   decimals: undefined,
   totalSupplyUnits: undefined,
 };
 
+/** What the node says. */
+interface NodeFacts {
+  readonly facts: readonly ContractFacts[];
+  readonly head: Height;
+  /** Contracts that run another one's code, which stands in no slot that is looked at. */
+  readonly unseen: ReadonlySet<Address>;
+}
+
 async function askNode(
   url: string,
   contracts: readonly Address[],
   signal: AbortSignal,
-): Promise<{ readonly facts: readonly ContractFacts[]; readonly head: Height }> {
-  if (contracts.length === 0) return { facts: [], head: 0 };
+): Promise<NodeFacts> {
+  if (contracts.length === 0) return { facts: [], head: 0, unseen: new Set() };
   const rpc = createJsonRpcClient({ url });
   try {
-    const head = await createEvmClient(rpc).blockNumber({ signal });
-    return { facts: await readContracts(rpc, contracts, { signal }), head };
+    const client = createEvmClient(rpc);
+    const head = await client.blockNumber({ signal });
+    const facts = await readContracts(rpc, contracts, { signal });
+    const delegating = contracts.filter((_, index) => facts[index]?.isDelegating === true);
+    const places = delegating.map((contract) => ({ contract, at: "latest" as const }));
+    const codes = await client.tokenCodes(places, { signal });
+    const isUnseen = (_: Address, index: number) => codes[index]?.implementation === ZERO_HASH;
+    return { facts, head, unseen: new Set(delegating.filter(isUnseen)) };
   } finally {
     rpc.close();
   }
@@ -75,9 +96,17 @@ const MAX_LAG_BLOCKS = 16;
 /** Names are the operator's choice, so another symbol is a warning; decimals decide amounts. */
 function judge(
   token: TokenEntry,
-  contract: ContractFacts,
-  sidecar: TokenStanding,
-  head: Height,
+  {
+    contract,
+    isUnseen,
+    sidecar,
+    head,
+  }: {
+    readonly contract: ContractFacts;
+    readonly isUnseen: boolean;
+    readonly sidecar: TokenStanding;
+    readonly head: Height;
+  },
 ): TokenFinding {
   const fails: string[] = [];
   const warns: string[] = [];
@@ -88,6 +117,11 @@ function judge(
     if (symbol !== token.symbol) warns.push(`the contract calls itself ${show(symbol)}`);
     if (decimals === undefined) warns.push("the contract does not tell its decimals");
     else if (decimals !== token.decimals) fails.push(`the contract has ${decimals} decimals`);
+    if (isUnseen) {
+      warns.push(
+        "its code runs another contract's, which stands in no slot that is known: nobody sees that change",
+      );
+    }
     if (totalSupplyUnits === undefined) fails.push("totalSupply() does not answer: no ERC-20");
   }
   if (sidecar.state === "quarantined") {

@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { AbiCoder } from "ethers";
+import { AbiCoder, id } from "ethers";
+import { ZERO_HASH } from "../../../../chain/hex.js";
 import { parseTokenList } from "../../../../chain/token-list.js";
 import { sentenceOf } from "../../../../cli/errors.js";
 import { createProgram } from "../../../../cli/program/program.js";
@@ -207,6 +208,14 @@ describe("causeway tokens check", () => {
   const contract = (changes: Record<string, string>) =>
     node.methods.set("eth_call", answerOf({ ...views, ...changes }));
 
+  const ZEPPELIN = id("org.zeppelinos.proxy.implementation");
+
+  /** What the contract runs, and stores. */
+  const delegating = (stored: Method, code = "3660008037600080366000545af4") => {
+    node.methods.set("eth_getCode", () => `0x${code}`);
+    node.methods.set("eth_getStorageAt", stored);
+  };
+
   it("is content where contract, list and sidecar agree", async () => {
     await tokens("check");
     expect([exitCode, printed]).toEqual([0, [`  OK    ${GOLD_ADDRESS}  GOLD  6 decimals`]]);
@@ -233,6 +242,25 @@ describe("causeway tokens check", () => {
     });
   });
 
+  it("is content with a proxy that is known, and with code that is its own", async () => {
+    const metadata = `a2646970667358221220${"f4".repeat(32)}64736f6c634300081c0033`;
+    for (const arrange of [
+      () => delegating(([, slot]) => (slot === ZEPPELIN ? `0x${"11".repeat(32)}` : ZERO_HASH)),
+      // A clone of one contract for ever, EIP-1167.
+      () =>
+        delegating(
+          () => ZERO_HASH,
+          `363d3d373d3d3d363d73${"11".repeat(20)}5af43d82803e903d91602b57fd5bf3`,
+        ),
+      // As data, and as what the compiler appends.
+      () => delegating(() => ZERO_HASH, `60f461f4f400${metadata}`),
+    ]) {
+      arrange();
+      await tokens("check");
+      expect(printed).toEqual([`  OK    ${GOLD_ADDRESS}  GOLD  6 decimals`]);
+    }
+  });
+
   it("reads a symbol of bytes32, and escapes what could play with the terminal", async () => {
     contract({ "0x95d89b41": `0x${Buffer.from("GOLD").toString("hex").padEnd(64, "0")}` });
     await tokens("check");
@@ -257,6 +285,12 @@ describe("causeway tokens check", () => {
       "nothing",
     ],
     ["no contract yet", () => node.methods.set("eth_getCode", () => "0x"), 0, "no contract"],
+    [
+      "a proxy that keeps its implementation where nobody looks",
+      () => delegating(() => ZERO_HASH),
+      0,
+      "nobody sees that change",
+    ],
     ["calls that revert", () => node.methods.set("eth_call", reverting), 1, "no ERC-20"],
     [
       "a quarantine",
