@@ -36,6 +36,12 @@ export interface ProcessContext {
    */
   readonly finish: (reason: string) => void;
   /**
+   * Ends the process in order and has another program go on in its place (`successor.ts`), whose exit code is
+   * this one's; returns at once. Where somebody asks the process to end before the services have stopped, or
+   * one of them does not stop cleanly, nothing goes on.
+   */
+  readonly handOver: (reason: string, successor: () => Promise<number>) => void;
+  /**
    * Tells a supervisor that the start does what may take long, and what; it waits without an end from then
    * on, and shows that to people.
    */
@@ -96,6 +102,8 @@ class ProcessRun {
   #services: readonly Service[] = [];
   #starting: Promise<void> = Promise.resolve();
   #exitCode = 0;
+  /** What goes on when the services have stopped. */
+  #successor: (() => Promise<number>) | undefined;
 
   constructor(definition: ProcessDefinition, argv: readonly string[]) {
     this.#definition = definition;
@@ -130,6 +138,11 @@ class ProcessRun {
         },
         finish: (reason) => {
           process.send?.({ finished: true, name: this.#definition.name, reason });
+          this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason });
+        },
+        handOver: (reason, successor) => {
+          if (this.#controller.signal.aborted) return;
+          this.#successor = successor;
           this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason });
         },
       });
@@ -169,8 +182,9 @@ class ProcessRun {
   /** Signals, the supervisor's end and faults that nobody caught. */
   #listen(): void {
     onCtrlC(this.#env, () => {
-      // A second one: the person does not want to wait for an orderly end.
-      if (this.#controller.signal.aborted) process.exit(1);
+      // A second one: the person does not want to wait for an orderly end. One that ends for another program
+      // was not asked by anybody yet.
+      if (this.#controller.signal.aborted && this.#successor === undefined) process.exit(1);
       this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason: "SIGINT" });
     });
     // Supervisors send SIGTERM to the group and again to the process: repeats mean nothing.
@@ -207,15 +221,31 @@ class ProcessRun {
   #end(ending: { exitCode: number; deadlineMs: number; reason: string }): void {
     this.#exitCode = Math.max(this.#exitCode, ending.exitCode);
     if (this.#controller.signal.aborted) {
+      this.#successor = undefined;
       return;
     }
     this.#log.info({ reason: ending.reason }, "stopping");
     this.#controller.abort(new DOMException("the process is stopping", "AbortError"));
-    setTimeout(() => {
+    const deadline = setTimeout(() => {
       this.#log.error({ deadlineMs: ending.deadlineMs }, "stop took too long");
       process.exit(1);
     }, ending.deadlineMs);
-    void this.#stopServices().then(() => process.exit(this.#exitCode));
+    void this.#stopServices().then(async () => {
+      clearTimeout(deadline);
+      process.exit(await this.#succeed());
+    });
+  }
+
+  /** Exit code of this process, or of what went on in its place. */
+  async #succeed(): Promise<number> {
+    if (this.#successor === undefined || this.#exitCode !== 0) return this.#exitCode;
+    try {
+      return await this.#successor();
+    } catch (error) {
+      this.#log.error({ err: error }, "the next program cannot be started");
+      say(process.stderr, `${this.#definition.name}: ${errorMessage(error)}`);
+      return 1;
+    }
   }
 
   async #stopServices(): Promise<void> {

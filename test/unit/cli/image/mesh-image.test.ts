@@ -78,7 +78,7 @@ describe("an online container of mainnet", () => {
     const ended = new AbortController();
     const log = createLogger({ component: "test", level: "silent" });
     const nothing = () => undefined;
-    const handlers = { fatal: nothing, finish: nothing, busy: nothing };
+    const handlers = { fatal: nothing, finish: nothing, busy: nothing, handOver: nothing };
     return { home, portOffset: 0, env, log, signal: ended.signal, ...handlers };
   }
 
