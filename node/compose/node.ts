@@ -50,6 +50,7 @@ import { createNodeQueries } from "./queries.js";
 import { startServers } from "./servers.js";
 import { Stages } from "./stages.js";
 import { nodeUpgrades } from "./upgrades.js";
+import type { UpgradePlan } from "../modules/upgrade/plan.js";
 import { TrieCache } from "../state/trie-cache.js";
 import { openStores, type OpenStores } from "../store/open-store.js";
 import { PoolStore } from "../store/pool-store.js";
@@ -71,6 +72,8 @@ export interface NodeOptions {
   readonly fatal: (error: unknown) => void;
   /** Ends the process because its work is done. */
   readonly finish: (reason: string) => void;
+  /** Told of a planned upgrade that this program does not know and that stops the node; maybe repeatedly. */
+  readonly onUpgradeNeeded?: (plan: UpgradePlan) => void;
   /** What a node without blocks does instead of following them; one with blocks ignores it. */
   readonly join?: (node: JoiningNode) => Promise<void>;
 }

@@ -1,18 +1,26 @@
 /** The node's process: what `node/main.ts` and `causeway start` run. */
 import path from "node:path";
-import type { ProcessDefinition } from "../../runtime/process/lifecycle.js";
+import type { ProcessContext, ProcessDefinition } from "../../runtime/process/lifecycle.js";
+import type { UpgradePlan } from "../modules/upgrade/plan.js";
 import { loadNodeSettings } from "../settings/config.js";
 import { loadGenesis } from "../settings/genesis.js";
 import { startJoiningNode } from "./state-sync.js";
 
+/** What the node's process is started with. */
+export interface NodeContext extends Omit<ProcessContext, "busy" | "handOver"> {
+  /** Told of a planned upgrade that this program does not know and that stops the node; maybe repeatedly. */
+  readonly onUpgradeNeeded?: (plan: UpgradePlan) => void;
+}
+
 /** A full node on the settings, keys and genesis of its home. */
-export const NODE_PROCESS: ProcessDefinition = {
+export const NODE_PROCESS = {
   name: "node",
   settings: loadNodeSettings,
-  start({ home, portOffset, env, log, signal, fatal, finish }) {
+  start({ home, portOffset, env, log, signal, fatal, finish, onUpgradeNeeded }: NodeContext) {
     const onWarning = (message: string) => log.warn({ message }, "setting without effect");
     const { config, app } = loadNodeSettings({ home, env, portOffset, onWarning });
     const genesis = loadGenesis(path.join(home, "config", "genesis.json"));
-    return startJoiningNode({ home, genesis, config, app, log, signal, fatal, finish });
+    const ending = { signal, fatal, finish };
+    return startJoiningNode({ home, genesis, config, app, log, onUpgradeNeeded, ...ending });
   },
-};
+} satisfies ProcessDefinition;

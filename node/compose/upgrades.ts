@@ -9,18 +9,25 @@ import type { AppConfig } from "../settings/config.js";
 /** Go's zero time, which the SDK's plans have. */
 const NO_TIME = "0001-01-01T00:00:00Z";
 
-/** Handlers of this release, heights of the settings, and the file that cosmovisor waits for. */
+/**
+ * Handlers of this release, heights of the settings, and who is told of a plan that stops this node: the
+ * file that cosmovisor waits for, and `onUpgradeNeeded`.
+ */
 export function nodeUpgrades(parts: {
   readonly home: string;
   readonly app: AppConfig;
   readonly log: Logger;
+  readonly onUpgradeNeeded?: (plan: UpgradePlan) => void;
 }): Upgrades {
-  const { home, app, log } = parts;
+  const { home, app, log, onUpgradeNeeded } = parts;
   const skipHeights = new Set(app[""]["skip-upgrades"].map(Number));
   return {
     handlers: UPGRADE_HANDLERS,
     skipHeights,
-    onNeeded: (plan) => writePlan(path.join(home, "data", "upgrade-info.json"), plan, log),
+    onNeeded: (plan) => {
+      writePlan(path.join(home, "data", "upgrade-info.json"), plan, log);
+      onUpgradeNeeded?.(plan);
+    },
   };
 }
 

@@ -12,3 +12,16 @@ export const SDK_REFUSALS_VERSION = 2;
 
 /** The newest that this program knows; new chains begin with it. */
 export const NEWEST_APP_VERSION = SDK_REFUSALS_VERSION;
+
+/** An upgrade that a program can make. */
+export interface KnownUpgrade {
+  /** Name of the plan. */
+  readonly name: string;
+  /** Version of the rules from the block after the plan's height on; higher than those before. */
+  readonly appVersion: number;
+}
+
+/** Those of this release. What each changes in the state: `node/modules/upgrade/upgrades.ts`. */
+export const KNOWN_UPGRADES = [
+  { name: "sdk-refusals", appVersion: SDK_REFUSALS_VERSION },
+] as const satisfies readonly KnownUpgrade[];

@@ -5,7 +5,11 @@
  * knows an upgrade may run before its height, and reads all older blocks.
  */
 import { AppError } from "../../../chain/errors.js";
-import { NEWEST_APP_VERSION, SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
+import {
+  KNOWN_UPGRADES,
+  type KnownUpgrade,
+  NEWEST_APP_VERSION,
+} from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { BlockEndContext } from "../module-context.js";
 import { appVersion, clearPlan, completePlan, upgradePlan, type UpgradePlan } from "./plan.js";
@@ -17,11 +21,7 @@ export type UpgradeErrorCode = "UPGRADE_NEEDED" | "VERSION_UNKNOWN";
 export class UpgradeError extends AppError<UpgradeErrorCode> {}
 
 /** What this program does for one plan. */
-export interface UpgradeHandler {
-  /** Name of the plan. */
-  readonly name: string;
-  /** Version of the rules from the block after the plan's height on; higher than those before. */
-  readonly appVersion: number;
+export interface UpgradeHandler extends KnownUpgrade {
   /** Changes the state, before the transactions of the block at the plan's height. */
   run(context: BlockEndContext): void;
 }
@@ -35,11 +35,17 @@ export interface Upgrades {
   readonly onNeeded?: (plan: UpgradePlan) => void;
 }
 
-/** Upgrades of this release. */
-export const UPGRADE_HANDLERS: readonly UpgradeHandler[] = [
+/** What the upgrades of this release change in the state. */
+const CHANGES: Readonly<Record<(typeof KNOWN_UPGRADES)[number]["name"], UpgradeHandler["run"]>> = {
   // Only rules change: what the state holds is as before.
-  { name: "sdk-refusals", appVersion: SDK_REFUSALS_VERSION, run: () => undefined },
-];
+  "sdk-refusals": () => undefined,
+};
+
+/** Upgrades of this release. */
+export const UPGRADE_HANDLERS: readonly UpgradeHandler[] = KNOWN_UPGRADES.map((known) => ({
+  ...known,
+  run: CHANGES[known.name],
+}));
 
 /** Nothing to skip, nobody to tell. */
 export const PLAIN_UPGRADES: Upgrades = { handlers: UPGRADE_HANDLERS, skipHeights: new Set() };
