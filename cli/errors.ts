@@ -23,6 +23,7 @@ export type CliErrorCode =
   | "NOT_TRUE"
   | "NOTHING_COMPARED"
   | "OUTPUT_LOST"
+  | "RELEASE_UNFIT"
   | "USAGE";
 
 /** Causes of failed file operations in words; other codes are shown as they are. */

@@ -2,21 +2,22 @@
  * `causeway start`: one node in the foreground, in this very process, so that the signals that a
  * supervisor or a test sends (SIGTERM, SIGKILL, SIGSTOP) reach the node and nobody in between.
  */
-import { readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { errorCode } from "../../chain/errors.js";
+import type { NODE_PROCESS } from "../../node/compose/process.js";
+import type { Environment } from "../../runtime/config/config.js";
+import { readLogLevel } from "../../runtime/config/log-level.js";
 import type {
   ProcessContext,
   ProcessDefinition,
   Service,
 } from "../../runtime/process/lifecycle.js";
 import { runProcess } from "../../runtime/process/lifecycle.js";
-import { CliError } from "../errors.js";
-import { type HomePaths, homePaths, isKitHome, isNodeHome } from "../home/home.js";
+import { createLogger } from "../../runtime/process/logger.js";
+import { type HomePaths, homePaths, isKitHome } from "../home/home.js";
 import { homeLost, lockHome } from "../home/home-lock.js";
-import { kitNodes } from "../home/network/kit-nodes.js";
+import { assertOneNode } from "../home/network/one-node.js";
 import { withEvm } from "../home/evm-choice.js";
-import { withSkips } from "../home/skip-choice.js";
+import { skippedHeights, withSkips } from "../home/skip-choice.js";
+import { handOverAt, type MetPlan, type NodeStart, resumeHandOver } from "../upgrade/hand-over.js";
 
 /** What the command line says. */
 export interface StartOptions {
@@ -27,46 +28,28 @@ export interface StartOptions {
   readonly evm: string | undefined;
   /** Heights of planned upgrades that are given up, beside those that the settings name. */
   readonly skipUpgrades: readonly string[];
+  readonly env: Environment;
+  /** Fires when the command is stopped before there is a node. */
+  readonly signal: AbortSignal;
   /** One line for people; standard output belongs to the log. */
   readonly warn: (line: string) => void;
 }
 
-/** A home that this user may not read is no reason to make another one. */
-function assertMissing(file: string): void {
-  try {
-    statSync(file);
-  } catch (cause) {
-    const code = errorCode(cause) ?? "";
-    if (code === "ENOENT" || code === "ENOTDIR") return;
-    throw new CliError("HOME_UNUSABLE", `${file} cannot be read (${code})`, { cause });
-  }
-}
-
 /**
- * Hands the process over to the node: the promise never settles, the node ends the process.
+ * Hands the process over to the node: the promise does not settle then, the node ends the process. Where a
+ * release has taken over at an upgrade that this one does not know, that is started in this one's place.
+ * @returns the exit code of such a release
  * @throws HOME_INCOMPLETE where there is no node's home, HOME_UNUSABLE where it cannot be read, USAGE where
  * there are some in it
  */
-export async function runStart(options: StartOptions): Promise<never> {
+export async function runStart(options: StartOptions): Promise<number> {
   const paths = homePaths(options.home);
-  if (!isNodeHome(paths)) {
-    const homes = nodeHomesIn(paths.home);
-    if (homes.length > 0) throw severalNodes(paths.home, homes);
-    assertMissing(paths.genesis);
-    throw new CliError(
-      "HOME_INCOMPLETE",
-      `${paths.home} is no node's home (${paths.genesis} is missing): make one with ` +
-        "`causeway init --network ...` or `causeway testnet`.",
-    );
-  }
+  assertOneNode(paths);
+  const start = nodeStart(paths, options);
+  const log = createLogger({ component: "upgrade", level: readLogLevel(options.env) ?? "info" });
+  const code = await resumeHandOver(start, log);
+  if (code !== undefined) return code;
   if (isKitHome(paths)) {
-    const nodes = kitNodes(paths.home);
-    if (nodes.length > 1) {
-      throw severalNodes(
-        paths.home,
-        nodes.map(({ home }) => home),
-      );
-    }
     options.warn(
       `${paths.home} is a kit's home: this starts its node alone, without the exchange side; ` +
         "`npm start` starts everything.",
@@ -75,39 +58,47 @@ export async function runStart(options: StartOptions): Promise<never> {
   // Loaded here: no other command needs the node's code, and it takes long to load.
   const { NODE_PROCESS } = await import("../../node/compose/process.js");
   const { portOffset } = options;
-  const ports = portOffset === undefined ? [] : ["--port-offset", portOffset];
-  runProcess(nodeOf(paths, NODE_PROCESS, options), ["--home", paths.home, ...ports]);
+  runProcess(nodeOf(paths, NODE_PROCESS, { ...options, start }), [
+    "--home",
+    paths.home,
+    ...offsetFlags(portOffset),
+  ]);
   return new Promise<never>(() => undefined);
 }
 
-/** Homes of nodes right in a folder, as `causeway testnet` writes them; none where it cannot be read. */
-function nodeHomesIn(folder: string): readonly string[] {
-  try {
-    const inside = readdirSync(folder).map((name) => join(folder, name));
-    return inside.filter((home) => isNodeHome(homePaths(home))).toSorted();
-  } catch {
-    return [];
-  }
+/** What a release that goes on in the place of this one is started with: the same. */
+function nodeStart({ home }: HomePaths, options: StartOptions): NodeStart {
+  const { portOffset, evm, skipUpgrades, env, signal, warn } = options;
+  const flags = [
+    "--home",
+    home,
+    ...offsetFlags(portOffset),
+    ...(evm === undefined ? [] : ["--evm", evm]),
+    ...(skipUpgrades.length === 0 ? [] : ["--skip-upgrade", ...skipUpgrades]),
+  ];
+  const skipped = () => skippedHeights({ home, env }, skipUpgrades);
+  return { home, flags, skipped, env, signal, warn };
 }
 
-function severalNodes(folder: string, homes: readonly string[]): CliError {
-  const named = homes.join(", ");
-  return new CliError("USAGE", `${folder} has homes of nodes in it; name one of them: ${named}.`);
+function offsetFlags(portOffset: string | undefined): readonly string[] {
+  return portOffset === undefined ? [] : ["--port-offset", portOffset];
 }
 
 /** The node; a kit's home is locked against its kit as long as it runs. */
 function nodeOf(
   paths: HomePaths,
-  node: ProcessDefinition,
-  { evm, skipUpgrades, warn }: Pick<StartOptions, "evm" | "skipUpgrades" | "warn">,
+  node: typeof NODE_PROCESS,
+  options: Pick<StartOptions, "evm" | "skipUpgrades" | "warn"> & { readonly start: NodeStart },
 ): ProcessDefinition {
+  const { evm, skipUpgrades, warn, start } = options;
   const chosen = ({ home, env }: Pick<ProcessContext, "home" | "env">) =>
     withSkips({ home, env: withEvm(env, evm) }, skipUpgrades);
   return {
     name: node.name,
     settings: (given) => node.settings?.({ ...given, env: chosen(given) }),
     async start(given: ProcessContext): Promise<readonly Service[]> {
-      const context = { ...given, env: chosen(given) };
+      const onUpgradeNeeded = once((plan: MetPlan) => void handOverAt(plan, start, given));
+      const context = { ...given, env: chosen(given), onUpgradeNeeded };
       const lock = isKitHome(paths) ? await lockHome(paths.lock, paths.home) : undefined;
       const onLost = (): void => {
         // An orderly end would write into a home that is another's.
@@ -124,5 +115,14 @@ function nodeOf(
         throw error;
       }
     },
+  };
+}
+
+/** The node tells of the plan that stops it each time it looks. */
+function once<T>(hear: (told: T) => void): (told: T) => void {
+  let isTold = false;
+  return (told) => {
+    if (!isTold) hear(told);
+    isTold = true;
   };
 }

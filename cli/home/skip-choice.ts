@@ -22,6 +22,14 @@ export function withSkips(
   return { ...sources.env, [environmentName("app", "skip-upgrades")]: [...all].join(",") };
 }
 
+/** Heights at which a node started like this gives an upgrade up. */
+export function skippedHeights(
+  sources: Pick<ConfigSources, "home" | "env">,
+  heights: readonly string[],
+): ReadonlySet<number> {
+  return new Set([...namedSkips(sources), ...heights].map(Number));
+}
+
 /** None where the settings are wrong: the node tells that of all its files together. */
 function namedSkips({ home, env }: Pick<ConfigSources, "home" | "env">): readonly string[] {
   try {

@@ -32,6 +32,7 @@ import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "../mesh-check/words.js";
 import { addQueryCommands } from "../queries/program.js";
 import { addTxCommands } from "../transactions/program.js";
+import { addUpgradeCommands } from "../upgrade/program.js";
 import { addWebhookCommands } from "../webhooks/program.js";
 import { EVM_CHOICES } from "../home/evm-choice.js";
 import {
@@ -80,6 +81,7 @@ export function createProgram(options: ProgramOptions): Command {
     };
   addInitCommands(program, run);
   addNodeCommands(program, run, options);
+  addUpgradeCommands(program, run);
   addKitCommands(program, run);
   addQueryCommands(program, run);
   addTxCommands(program, run, options);
@@ -186,7 +188,10 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
     .action(run(async (context) => (await import("../commands/status.js")).runStatus(context)));
   program
     .command("start")
-    .description("run the node of a home in the foreground; its log goes to standard output")
+    .description(
+      "run the node of a home in the foreground; its log goes to standard output. Goes on with a release " +
+        "that `causeway upgrade stage` has named, at the height of an upgrade that this one does not know",
+    )
     .option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)")
     .option("--port-offset <n>", "moves the ports that were never edited (else as in the home)")
     .option("--json", "as of every command; each line of the log is a JSON document anyway")
@@ -208,7 +213,9 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
       const home = resolveHome(own.home, options.env);
       const { portOffset, evm, skipUpgrade = [], unsafeSkipUpgrades = [] } = own;
       const skipUpgrades = [...skipUpgrade, ...unsafeSkipUpgrades];
-      return runStart({ home, portOffset, evm, skipUpgrades, warn: options.warn });
+      const { env, signal, warn } = options;
+      const started = { home, portOffset, evm, skipUpgrades, env, signal, warn };
+      options.setExitCode(await runStart(started));
     });
 }
 

@@ -1,0 +1,61 @@
+/** Whether a staged release may go on in the place of this program. */
+import { realpath } from "node:fs/promises";
+import { KNOWN_UPGRADES, type KnownUpgrade } from "../../node/settings/app-version.js";
+import { sentenceOf } from "../errors.js";
+import { cloneFolder } from "../home/home.js";
+import type { StagedUpgrade } from "./records.js";
+import { digestOf } from "./release.js";
+
+/** The release of this program. */
+export interface OwnRelease {
+  /** Absolute, without links. */
+  readonly folder: string;
+  readonly upgrades: readonly KnownUpgrade[];
+}
+
+/** The release that this program is of. */
+export async function ownRelease(): Promise<OwnRelease> {
+  return { folder: await realpath(cloneFolder()), upgrades: KNOWN_UPGRADES };
+}
+
+/**
+ * Why a staged release may not go on in the place of another; undefined where it may. What it runs is read
+ * again, whole.
+ * @throws the signal's reason
+ */
+export async function releaseFault(
+  staged: StagedUpgrade,
+  own: OwnRelease,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { name, release, upgrades } = staged;
+  const knows = (wanted: string) => upgrades.some((one) => one.name === wanted);
+  if (release === own.folder) return `${release} is this very release`;
+  if (!knows(name)) return `the release in ${release} does not know the upgrade "${name}"`;
+  const lost = own.upgrades.find((one) => !knows(one.name));
+  if (lost !== undefined) {
+    return `the release in ${release} is older than this one: it does not know the upgrade "${lost.name}"`;
+  }
+  return digestFault(staged, signal);
+}
+
+/**
+ * Why a release is not what was staged; undefined where it is.
+ * @throws the signal's reason
+ */
+export async function digestFault(
+  { release, sha256 }: StagedUpgrade,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const found = await digestOf(release, signal);
+    if (found === sha256) return undefined;
+    return (
+      `what the release in ${release} runs is not what was staged: its SHA-256 is ${found}, ` +
+      `not ${sha256}`
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    return sentenceOf(error).replace(/\.$/, "");
+  }
+}
