@@ -4,6 +4,7 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { openIncident } from "../../../ledger/incidents.js";
+import { MAX_LEASE_MS } from "../../../ledger/lease.js";
 import type { DataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
 import { NodeFault } from "../../../rpc-client/errors.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
@@ -47,7 +48,7 @@ describe("what a watcher sees that stands by", () => {
   it("halts nobody, and nobody is told that it does", async () => {
     const { address } = await bench.register("alice");
     // The seat stays its own, however long this machine does something else.
-    const first = bench.start(undefined, undefined, 600_000);
+    const first = bench.start(undefined, undefined, MAX_LEASE_MS);
     await bench.caughtUp();
     // A node of its own, which has another block where the ledger has booked one.
     let looks = 0;
