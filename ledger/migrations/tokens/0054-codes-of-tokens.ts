@@ -4,6 +4,7 @@
  * was looked for: what was seen in fewer than now says nothing of the others.
  */
 import type { MigrationInterface, QueryRunner } from "typeorm";
+import { mayNameAdded } from "../added-columns.js";
 
 /** Rows of before have none, and are not looked at: a table of deposits is long. */
 const COLUMNS = `
@@ -79,13 +80,18 @@ const SLOTS = `
     RETURN NEW;
   END $$;`;
 
-/** Columns, and the rules that keep them. */
+const RIGHTS = [
+  mayNameAdded("deposit", ["other_code_hash", "other_implementation"]),
+  mayNameAdded("token_state", ["read_slots"]),
+];
+
+/** Columns, the rules that keep them, and the rights to them. */
 export class CodesOfTokens1760000000054 implements MigrationInterface {
   readonly name = "CodesOfTokens1760000000054";
 
   /** Writes rows of deposits that wait for a token, no others. */
   async up(runner: QueryRunner): Promise<void> {
-    for (const part of [COLUMNS, WAITING, GUARD, SLOTS]) await runner.query(part);
+    for (const part of [COLUMNS, WAITING, GUARD, SLOTS, ...RIGHTS]) await runner.query(part);
   }
 
   /** What is known of a deposit is never forgotten by a migration. */
