@@ -236,7 +236,9 @@ export const workerConfigFile = defineConfigFile("worker", {
       min: 1_000,
       max: 86_400_000,
       unit: "ms",
-      help: "Wait for it before a transfer of nothing takes the nonce and the withdrawal fails.",
+      help:
+        "Wait for it before a transfer of nothing takes the nonce and the withdrawal fails; and, where " +
+        "its token refuses it and there are other hot wallets, from its acceptance on before it fails.",
     }),
     "stall-alarm-ms": field.integer({
       default: 60_000,

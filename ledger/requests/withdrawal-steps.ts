@@ -145,6 +145,25 @@ export async function postponeWithdrawals(
 }
 
 /**
+ * Whether requests have waited for all their time: they were accepted so long ago, and put off since.
+ * @returns those that have
+ */
+export async function readWaitedOut(
+  sql: Sql,
+  { ids, forMs }: { readonly ids: readonly WithdrawalId[]; readonly forMs: number },
+): Promise<ReadonlySet<WithdrawalId>> {
+  const rows = await sql.query<{ id: string }>(
+    `SELECT id FROM withdrawal w
+      WHERE id = ANY ($1::text[]) AND status = 'accepted' AND reason IS NOT NULL
+        AND (SELECT max(h.at) FROM withdrawal_history h
+              WHERE h.withdrawal_id = w.id AND h.status = 'accepted')
+            <= now() - $2::bigint * interval '1 millisecond'`,
+    [ids, forMs],
+  );
+  return new Set(rows.map(({ id }) => toWithdrawalId(id)));
+}
+
+/**
  * Makes requests due that wait until a time so far ahead that it is of a clock that has gone back since. What
  * somebody is at work on is left to the next time.
  * @returns how many

@@ -231,6 +231,7 @@ export class ModelLedger {
       customersWithFailures: async () => new Set(),
       readSignedApprovals: async () => new Map(),
       withoutVerdict: async () => new Set(),
+      readWaitedOut: async () => new Set(),
       recordVerdicts: async () => undefined,
     };
   }

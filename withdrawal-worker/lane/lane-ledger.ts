@@ -61,6 +61,7 @@ import {
   drawBack,
   moveWithdrawals,
   postponeWithdrawals,
+  readWaitedOut,
   type Step,
 } from "../../ledger/requests/withdrawal-steps.js";
 import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
@@ -107,6 +108,7 @@ export interface LaneLedger {
     steps: readonly Step[],
   ): Promise<Ids>;
   postponeWithdrawals(options: Parameters<typeof postponeWithdrawals>[1]): Promise<void>;
+  readWaitedOut(options: Parameters<typeof readWaitedOut>[1]): Promise<ReadonlySet<WithdrawalId>>;
   drawBack(options: Parameters<typeof drawBack>[1]): Promise<number>;
   beginCancelling(lease: WalletLease, intents: readonly CancelIntent[]): Promise<Ids>;
   hasExpired(): Promise<boolean>;
@@ -175,6 +177,7 @@ export function createLaneLedger(
     endBeforeSlot: (lease, to, steps) => endBeforeSlot(database, lease, to, steps, shown.all),
     drawBack: (options) => drawBack(database, options),
     postponeWithdrawals: (options) => postponeWithdrawals(database, options),
+    readWaitedOut: (options) => readWaitedOut(database, options),
     beginCancelling: (lease, intents) => beginCancelling(database, lease, intents),
     hasExpired: () => hasExpired(database),
     cancelExpired: (options) => cancelExpired(database, { ...options, shown: shown.all }),

@@ -34,6 +34,8 @@ const { signal } = new AbortController();
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet, which the issuer knows nothing of"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
+const BARE_KEY = keccak256(Buffer.from("hot wallet that has coins alone"));
+const BARE = privateKeyToAddress(BARE_KEY);
 
 let bench: TokenBench;
 let house: House;
@@ -49,12 +51,12 @@ beforeAll(async () => {
   bench = await TokenBench.open();
   house = await House.open();
   const alice = await bench.register("alice");
-  await registerTestWallets(bench.database, SECOND);
+  await registerTestWallets(bench.database, SECOND, BARE);
   await bench.watch();
   await bench.deploy();
   await bench.mine([
     ...[WALLET, SECOND, alice].map((to) => callOf("MoodyToken", "mint", [to, 10_000n])),
-    ...[WALLET, SECOND].map((to) => ({ to, value: 10n ** 18n })),
+    ...[WALLET, SECOND, BARE].map((to) => ({ to, value: 10n ** 18n })),
   ]);
   await bench.mine([]);
   await bench.mine([]);
@@ -144,6 +146,14 @@ async function read({ id }: Withdrawal): Promise<Withdrawal> {
 
 const hurry = () =>
   bench.ledger.owner.query(`UPDATE withdrawal SET next_try_at = now() WHERE status = 'accepted'`);
+
+/** A second passes for it, unless it has ended. */
+const age = ({ id }: Withdrawal) =>
+  bench.ledger.owner.query(
+    `UPDATE withdrawal SET next_try_at = next_try_at - interval '1 s'
+      WHERE id = $1 AND status = 'accepted'`,
+    [id],
+  );
 
 async function mineSent(): Promise<void> {
   const raws = [...new Set(sent)];
@@ -273,5 +283,33 @@ describe("a token that refuses", () => {
     );
     expect((await read(waiting)).wallet).toBe(SECOND);
     expect((await bench.reconcile()).clean).toBe(true);
+  });
+
+  it("one destination fails that payout in the end, where nobody may transfer to himself", async () => {
+    await standBy();
+    const stall = { repriceAfterMs: 30_000, giveUpAfterMs: 1, alarmAfterMs: 60_000 };
+    const lane = laneOf(WALLET_KEY, { stall });
+    const refused = await accept(30n);
+    await mood(refused.destination);
+    toItself = { kind: "refused-by-destination", reason: "execution reverted: to oneself" };
+    const reason =
+      "the token refuses: execution reverted: account is blacklisted " +
+      "(of a transfer to the wallet itself: execution reverted: to oneself)";
+    // Others have their time first, however old it is.
+    await until(
+      async () => {
+        await age(refused);
+        await lane.runRound(signal);
+        return (await read(refused)).reason !== undefined;
+      },
+      { timeoutMs: 60_000, what: "it waits" },
+    );
+    expect(await read(refused)).toMatchObject({ status: "accepted", reason: `waits: ${reason}` });
+    await settles(lane, await accept(30n));
+    for (let round = 0; round < 5; round += 1) {
+      await age(refused);
+      await lane.runRound(signal);
+    }
+    expect(await read(refused)).toMatchObject({ status: "failed", reason, nonce: undefined });
   });
 });

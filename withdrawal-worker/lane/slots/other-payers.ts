@@ -5,7 +5,7 @@
 import type { Payer } from "../../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
 import type { LaneContext, LaneSettings, Round } from "../lane-context.js";
-import { LONGEST_WAIT_DELAYS, postpone } from "./put-off.js";
+import { failUnpaid, LONGEST_WAIT_DELAYS, postpone } from "./put-off.js";
 import type { Candidate } from "./slot-rules.js";
 import type { Waiting } from "./waiting.js";
 
@@ -44,29 +44,50 @@ export async function heldHere(
 /** Of due requests those that the lane does not leave alone; what others did not take in time is put off. */
 export async function withoutLeft(
   context: LaneContext,
-  { left }: Pick<Round, "left">,
+  round: Pick<Round, "left" | "lease">,
   queued: readonly QueuedWithdrawal[],
 ): Promise<readonly QueuedWithdrawal[]> {
-  const { due, over } = left.sift(queued, patienceMs(context.settings));
-  await postpone(context, over, LONGEST_WAIT_DELAYS);
+  const { due, over } = round.left.sift(queued, patienceMs(context.settings));
+  await postpone(context, await withoutEnded(context, round, over), LONGEST_WAIT_DELAYS);
   return due;
 }
 
 /**
- * Puts off what waits, without what another wallet may pay and covers, as far as is known here: that is left
- * to it. What it has of a token is not known. Half of what is looked at is left at most, so that it hides no
- * requests of others.
+ * Ends what has a failure and has waited for all its time: others had theirs now, and before it was put off.
+ * @param late requests that nobody took in time
+ */
+async function withoutEnded(
+  context: LaneContext,
+  round: Pick<Round, "lease">,
+  late: readonly Waiting[],
+): Promise<readonly Waiting[]> {
+  const ids = late.flatMap(({ id, failure }) => (failure === undefined ? [] : [id]));
+  if (ids.length === 0) return late;
+  const forMs = context.settings.stall.giveUpAfterMs;
+  const ending = await context.ledger.readWaitedOut({ ids, forMs });
+  const failing = late.flatMap(({ id, failure: reason }) =>
+    ending.has(id) && reason !== undefined ? [{ id, reason }] : [],
+  );
+  await failUnpaid(context, round, failing);
+  return late.filter(({ id }) => !ending.has(id));
+}
+
+/**
+ * Puts off or ends what waits, without what another wallet may pay and covers, as far as is known here: that
+ * is left to it. What it has of a token is not known. Half of what is looked at is left at most, so that it
+ * hides no requests of others.
  * @param unansweredDelays as for `postpone`
  * @returns how many are left
  */
 export async function postponeOrLeave(
   context: LaneContext,
-  { left }: Pick<Round, "left">,
+  round: Pick<Round, "left" | "lease">,
   requests: readonly QueuedWithdrawal[],
   waiting: readonly Waiting[],
   unansweredDelays = 1,
 ): Promise<number> {
   const { settings, log } = context;
+  const { left } = round;
   const others = waiting.some(({ isHere }) => isHere === true) ? await readOthers(context) : [];
   const requestOf = new Map(requests.map((request) => [request.id, request]));
   const mayLeave = ({ contract, amountUnits, waitedMs }: QueuedWithdrawal) =>
@@ -81,8 +102,11 @@ export async function postponeOrLeave(
     return false;
   });
   const count = waiting.length - putOff.length;
+  const isLate = ({ id }: Waiting) => (requestOf.get(id)?.waitedMs ?? 0) > patienceMs(settings);
   if (count > 0) log.warn({ count }, "withdrawals are left to other wallets for a while");
-  await postpone(context, putOff, unansweredDelays);
+  const inTime = putOff.filter((entry) => !isLate(entry));
+  const late = await withoutEnded(context, round, putOff.filter(isLate));
+  await postpone(context, [...inTime, ...late], unansweredDelays);
   return count;
 }
 

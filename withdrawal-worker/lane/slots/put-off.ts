@@ -1,8 +1,14 @@
-/** What cannot go on now: put off with a reason, so that it does not stand before those that can. */
+/**
+ * What cannot go on now: put off with a reason, so that it does not stand before those that can; and what
+ * ends since it never can.
+ */
 import { errorCode, errorMessage } from "../../../chain/errors.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import type { Step } from "../../../ledger/requests/withdrawal-steps.js";
+import { failpoint } from "../../../runtime/process/failpoint.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
-import type { LaneContext } from "../lane-context.js";
+import { WORKER_FAILPOINTS } from "../../failpoints.js";
+import type { LaneContext, Round } from "../lane-context.js";
 import type { Waiting } from "./waiting.js";
 
 /**
@@ -33,6 +39,20 @@ export async function postpone(
         context.ledger.postponeWithdrawals({ ids: some.map(({ id }) => id), reason, delayMs }),
     );
   }
+}
+
+/** Ends what cannot be paid, before it has a nonce: the holds go back. */
+export async function failUnpaid(
+  context: LaneContext,
+  { lease }: Pick<Round, "lease">,
+  failing: readonly Step[],
+): Promise<void> {
+  if (failing.length === 0) return;
+  await storeEach(context, failing, (steps) =>
+    context.ledger.endBeforeSlot(lease, "failed", steps),
+  );
+  failpoint(WORKER_FAILPOINTS.afterRefusalCommit);
+  context.log.info({ count: failing.length }, "withdrawals cannot be paid, holds released");
 }
 
 /**

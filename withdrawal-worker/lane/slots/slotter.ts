@@ -24,10 +24,10 @@ import {
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import { isNodeFault } from "../lane-faults.js";
 import { heldHere, postponeOrLeave, withoutLeft } from "./other-payers.js";
-import { LONGEST_WAIT_DELAYS, postpone, storeEach } from "./put-off.js";
+import { failUnpaid, LONGEST_WAIT_DELAYS, postpone } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
 import { shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
-import { type Judgement, judgeTokens } from "./token-refusals.js";
+import { type Judgement, judgeTokens, type Refusal } from "./token-refusals.js";
 import type { Waiting } from "./waiting.js";
 import type { PaymentEstimate } from "../wallet-node.js";
 
@@ -244,16 +244,7 @@ async function take(
   },
 ): Promise<Progress> {
   const { requests, sorted, unansweredDelays } = batch;
-  if (sorted.failing.length > 0) {
-    await storeEach(context, sorted.failing, (steps) =>
-      context.ledger.endBeforeSlot(round.lease, "failed", steps),
-    );
-    failpoint(WORKER_FAILPOINTS.afterRefusalCommit);
-    context.log.info(
-      { count: sorted.failing.length },
-      "withdrawals cannot be paid, holds released",
-    );
-  }
+  await failUnpaid(context, round, sorted.failing);
   const trusted = await withoutRejected(context, round, sorted.candidates);
   const candidates = await withoutRefused(context, round, { ...sorted, candidates: trusted });
   const { limit, stayingCount } = await takeFor(context, round, { ...sorted, candidates });
@@ -297,9 +288,11 @@ async function sortRequests(
   const areShort = asked.map(
     ({ request }) => certain !== undefined && !coversAll(certain, request, { price, ceiling }),
   );
-  const refused = asked.flatMap(({ payment }, index) =>
-    meanings[index]?.kind === "refused-by-destination" && areShort[index] !== true ? [payment] : [],
-  );
+  const refused = asked.flatMap(({ payment }, index) => {
+    const meaning = meanings[index];
+    if (meaning?.kind !== "refused-by-destination" || areShort[index] === true) return [];
+    return [{ payment, reason: meaning.reason }];
+  });
   const judged = await judgeTokens(context, round, refused);
   asked.forEach(({ request, payment }, index) => {
     const meaning = judged.has(payment) ? judged.get(payment) : meanings[index];
@@ -374,9 +367,9 @@ function sortOne(
       return;
     }
     case "refused-by-token": {
-      const reason = `the token refuses: ${shorten(meaning.reason, MAX_REASON_CHARACTERS)}`;
+      const reason = wordsOf(meaning);
       if (meaning.hasOthers) {
-        sorted.waiting.push({ id, reason: `waits: ${reason}`, isHere: true });
+        sorted.waiting.push({ id, reason: `waits: ${reason}`, isHere: true, failure: reason });
       } else sorted.failing.push({ id, reason });
       return;
     }
@@ -407,6 +400,13 @@ function sortOne(
       sorted.candidates.push({ ...terms, gasLimit, gasPriceAtoken: price, entersCode });
     }
   }
+}
+
+/** Where it refuses the wallet itself in other words, these may be of a rule that is about nothing else. */
+function wordsOf({ reason, toItself }: Refusal): string {
+  const words = `the token refuses: ${shorten(reason, MAX_REASON_CHARACTERS)}`;
+  if (toItself === reason) return words;
+  return `${words} (of a transfer to the wallet itself: ${shorten(toItself, MAX_REASON_CHARACTERS)})`;
 }
 
 /** Takes slots and adds who has to wait for funds, fees or the share of code. */

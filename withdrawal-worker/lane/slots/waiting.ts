@@ -10,6 +10,8 @@ export interface Waiting {
   readonly isUnanswered?: boolean;
   /** The reason is this wallet's, its home's or its node's: another wallet may pay it now. */
   readonly isHere?: boolean;
+  /** Why it ends where it has waited for all its time, and no other wallet has taken it. */
+  readonly failure?: string;
 }
 
 /** A request that is left alone, and how long it had been due by then. */
