@@ -312,4 +312,21 @@ describe("a token that refuses", () => {
     }
     expect(await read(refused)).toMatchObject({ status: "failed", reason, nonce: undefined });
   });
+  it("one hot wallet is said to, and not that another one lacks its units", async () => {
+    await mood(WALLET);
+    const lanes = [BARE_KEY, WALLET_KEY].map((key) => laneOf(key, { scanIntervalMs: 1_000 }));
+    for (const lane of lanes) await lane.runRound(signal);
+    const waiting = await accept(30n);
+    const reasons = new Set<string | undefined>();
+    for (let round = 0; round < 20; round += 1) {
+      house.clock.ms += 1_000;
+      await age(waiting);
+      for (const lane of lanes) await lane.runRound(signal);
+      reasons.add((await read(waiting)).reason);
+    }
+    expect([...reasons]).toEqual([
+      undefined,
+      "waits: the token refuses: execution reverted: account is blacklisted",
+    ]);
+  });
 });

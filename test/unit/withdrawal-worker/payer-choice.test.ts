@@ -115,4 +115,43 @@ describe("a wallet's share", () => {
     // With no other wallet it is rejected at once.
     expect(await ids([own])).toHaveLength(4);
   });
+
+  it("leaves tokens that it does not cover to other wallets for twice as long, as far as there is room", async () => {
+    const ids = async (
+      payers: readonly Payer[],
+      { balanceAtoken, batchSize = 8 }: { balanceAtoken: bigint; batchSize?: number },
+    ) => {
+      const context = {
+        ledger: { readOtherWallets: async () => [], readPayers: async () => payers },
+        node: { tokenBalances: async () => [100n] },
+        settings: {
+          scanIntervalMs: 1_000,
+          maxLiveSlots: 100,
+          batchSize,
+          gas: { priceFloorAtoken: 1n, priceCapAtoken: 1n },
+        },
+        signer: { address: first, review: () => [] },
+      };
+      const request = { asset: "GOLD", contract: wallet(9), amountUnits: 101n };
+      const waiting = [
+        { ...request, id: "covered", amountUnits: 100n, waitedMs: 0 },
+        { ...request, id: "new", waitedMs: 3_000 },
+        { ...request, id: "overdue", waitedMs: 3_001 },
+        { ...request, id: "late", waitedMs: 12_000 },
+        { ...request, id: "nobody's", waitedMs: 12_001 },
+      ];
+      const round = { view: { suggestedPriceAtoken: 1n, balanceAtoken, height: 1 } };
+      const { tokens } = await shareOf(context as never, round as never, waiting as never);
+      return tokens.requests.map(({ id }) => id);
+    };
+    const both = [payer(1, 10n ** 9n), payer(2, 1n)];
+    const rich = { balanceAtoken: 10n ** 9n };
+    expect(await ids(both, rich)).toEqual(["covered", "nobody's"]);
+    // Coins for a fee are needed, too.
+    expect(await ids(both, { balanceAtoken: 1n })).toEqual(["nobody's"]);
+    // What is beyond half of what is looked at makes room for others.
+    const narrow = { ...rich, batchSize: 2 };
+    expect(await ids(both, narrow)).toEqual(["covered", "late", "nobody's"]);
+    expect(await ids(both.slice(0, 1), rich)).toHaveLength(5);
+  });
 });

@@ -22,6 +22,11 @@ export function patienceMs(settings: Pick<LaneSettings, "scanIntervalMs">): numb
   return 2 * overdueBehindMs(settings);
 }
 
+/** Those that cover a request had their time to put it off: behind it those may that lack the units. */
+export function lastWordMs(settings: Pick<LaneSettings, "scanIntervalMs">): number {
+  return 2 * patienceMs(settings);
+}
+
 /**
  * What is beyond this wallet's own limit may be another wallet's to pay: it keeps its place, and whoever
  * covers it takes it once it is overdue; what then still waits is put off.

@@ -6,7 +6,7 @@ import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.j
 import { freezeIfBehind, refuseOlderHead } from "../behind-chain.js";
 import { choosePrice, TRANSFER_GAS } from "../../gas.js";
 import type { LaneContext, Round } from "../lane-context.js";
-import { overdueBehindMs, patienceMs } from "./other-payers.js";
+import { lastWordMs, overdueBehindMs, patienceMs } from "./other-payers.js";
 import { storeEach } from "./put-off.js";
 
 /** Requests in tokens with what this wallet has of them. */
@@ -43,15 +43,36 @@ export async function shareOf(
   const maxOpenSlots = settings.maxLiveSlots;
   const chosen = choosePayers(wanted, payers, { asking: signer.address, maxOpenSlots });
   const gasOfOthers = notSignedHere(context, coins);
-  const isPaidHere = ({ asset, amountUnits, waitedMs }: QueuedWithdrawal) =>
-    waitedMs > overdueMs ||
-    (round.view.balanceAtoken >= feeAtoken && amountUnits <= (tokenUnits.get(asset) ?? 0n));
+  const isCovered = ({ asset, amountUnits }: QueuedWithdrawal) =>
+    round.view.balanceAtoken >= feeAtoken && amountUnits <= (tokenUnits.get(asset) ?? 0n);
+  const mayBeOthers = leaveUncovered(context);
   return {
     coins: coins.filter(
       ({ id }, index) =>
         (chosen[index] ?? signer.address) === signer.address && !gasOfOthers.has(id),
     ),
-    tokens: { requests: tokens.filter(isPaidHere), tokenUnits },
+    tokens: {
+      requests: tokens.filter((request) => isCovered(request) || !mayBeOthers(request)),
+      tokenUnits,
+    },
+  };
+}
+
+/**
+ * Who lacks a token's units says so last: a wallet that has them may know better why it does not pay, and
+ * puts the request off itself then. Half of what is looked at is left so for longer than until it is overdue,
+ * as others may stand behind it.
+ * @returns whether a request in a token that this wallet does not cover is left to the others
+ */
+function leaveUncovered({
+  settings,
+}: Pick<LaneContext, "settings">): (request: QueuedWithdrawal) => boolean {
+  let roomCount = Math.floor(settings.batchSize / 2);
+  return ({ waitedMs }) => {
+    if (waitedMs <= overdueBehindMs(settings)) return true;
+    if (waitedMs > lastWordMs(settings) || roomCount === 0) return false;
+    roomCount -= 1;
+    return true;
   };
 }
 
