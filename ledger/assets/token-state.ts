@@ -66,13 +66,18 @@ export const MAY_GO_ON = `d.status = 'held' AND d.held_for = '${HELD_FOR_TOKEN}'
   AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = d.asset AND t.paused)`;
 
 /**
- * SQL: whether a deposit `d` was told of by other code than was accepted then or is accepted now. A person
- * who accepts code has read that one, and its balances say nothing of what another one had told.
+ * SQL: whether a deposit `d` was told of by other code than was accepted then, is accepted now, or has been
+ * accepted between. A person who accepts code has read that one, and its balances say nothing of what another
+ * one had told. That the token stood still once more before the deposit was credited takes no word back.
  */
 export const IS_OF_OTHER_CODE = `(d.other_code_hash IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM token_state t
    WHERE t.asset = d.asset AND t.code_hash = d.other_code_hash
-     AND t.implementation = d.other_implementation))`;
+     AND t.implementation = d.other_implementation
+  UNION ALL
+  SELECT 1 FROM token_state_change c
+   WHERE c.asset = d.asset AND c.code_hash = d.other_code_hash
+     AND c.implementation = d.other_implementation AND NOT c.paused AND c.at >= d.seen_at))`;
 
 /** SQL: whether the token of a symbol stands still. @param asset SQL of the symbol */
 export const standsStill = (asset: string) =>

@@ -223,4 +223,25 @@ describe("deposits that waited for it", () => {
     expect(await availableOf("alice")).toBe(990n);
     expect((await bench.reconcile()).internalBreaks).toEqual([]);
   });
+
+  it("are of code that a person has accepted since, also where the token stood still again before", async () => {
+    const alice = await bench.register("alice");
+    await bench.mine([callOf("UpgradableProxy", "mint", [ISSUER.address, 5_000n])]);
+    await upgrade("SecondPlain");
+    await bench.mine([send(alice, 1_000n)]);
+    await bench.caughtUp();
+    expect(await deposits()).toEqual(["alice 990 held"]);
+    await bench.stopWatching();
+    await accept();
+    const third = callOf("UpgradableProxy", "upgradeTo", [contractAt("MoodyToken")]);
+    await bench.mine([third, send(alice, 50n)]);
+    await bench.watch();
+    await bench.caughtUp();
+    expect(await deposits()).toEqual(["alice 990 held", "alice 50 held"]);
+    await accept();
+    await confirm();
+    expect(await deposits()).toEqual(["alice 990 credited", "alice 50 credited"]);
+    expect(await availableOf("alice")).toBe(1_040n);
+    expect((await bench.reconcile()).internalBreaks).toEqual([]);
+  });
 });
