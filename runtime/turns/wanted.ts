@@ -1,12 +1,17 @@
 /** Work that several wait for: it is wanted as long as one of them is there. */
+import { inheritOwner } from "../process/work-owner.js";
 
 /** Those who wait for one piece of work. */
 export class Wanted {
   private readonly ending = new AbortController();
   private readonly signals = new Set<AbortSignal>();
 
-  /** @param signals each fires when somebody does not wait any more */
+  /**
+   * @param signals each fires when somebody does not wait any more; the work is of the first of these that
+   * has an owner
+   */
   constructor(signals: readonly AbortSignal[]) {
+    inheritOwner(this.ending.signal, signals);
     for (const signal of signals) this.add(signal);
     this.look();
   }

@@ -24,12 +24,16 @@ import { SharedWalks } from "../../../node/store/tries/shared-walks.js";
 import { withTrieAt } from "../../../node/store/tries/trie-past.js";
 import type { TrieNodeReader, TrieWrite } from "../../../node/store/tries/trie-port.js";
 import { createTrieReader } from "../../../node/store/tries/trie-store.js";
+import { endlessSignal } from "../../../runtime/process/work-owner.js";
+import { EndlessWork } from "../../helpers/endless-work.js";
 import { MemoryStore, Random, seedOf, toHex } from "../state/trie-fixtures.js";
 
 const OWNERS = ["", "m", `0x${"aa".repeat(20)}`];
 /** Changes of each block, by turns: a diff of one page, and of many. */
 const CHANGES = [1, 3, 40, 700, 2_500];
 const BLOCKS = 24;
+/** Works of others that a walk does not wait for. */
+const OTHERS = 300;
 const { signal } = new AbortController();
 
 /** Nodes of all tries after each block, by name. */
@@ -248,6 +252,23 @@ describe("proofs of one block that are asked for at the same time", () => {
     expect(walks()).toBe(2);
     await ask(keys[0] ?? someKey(random));
     expect(walks()).toBe(3);
+  });
+
+  it("wait in the line of who asks for them", async () => {
+    const random = new Random(seed + 8);
+    const shared = new SharedWalks(database, await StoreBase.open(database));
+    const key = someKey(random);
+    const endless = new EndlessWork();
+    endless.start(OTHERS, { client: "" });
+    await endless.begun();
+    try {
+      const own = { height, signal: endlessSignal({ client: "10.0.0.2" }) };
+      const turns = await endless.during(() => shared.with([key], own, async () => undefined));
+      // Beside all others it would have one turn in so many.
+      expect(turns).toBeLessThan(OTHERS);
+    } finally {
+      await endless.end();
+    }
   });
 
   it("do not go all together where their keys are too many", async () => {
