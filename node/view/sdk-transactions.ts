@@ -52,11 +52,11 @@ export interface SdkSubmission {
 export interface SdkTransactions {
   /**
    * By SHA-256 of the SDK Tx; undefined where no committed block has it.
-   * @throws HISTORY_PRUNED where its block is gone
+   * @throws HISTORY_PRUNED where its block is gone; the asker's reason when the asker goes
    */
-  byHash(hash: Hash32): Promise<SdkTransactionRecord | undefined>;
-  /** One of a committed block; undefined where it has no such one. */
-  at(place: SdkTransactionPlace): Promise<SdkTransactionRecord | undefined>;
+  byHash(hash: Hash32, asker: Asker): Promise<SdkTransactionRecord | undefined>;
+  /** One of a committed block; undefined where it has no such one. @throws as `byHash` */
+  at(place: SdkTransactionPlace, asker: Asker): Promise<SdkTransactionRecord | undefined>;
   /**
    * Places whose events satisfy a query of CometBFT's language (`&` counts as AND), in the order
    * of the chain; complete or an error.

@@ -14,6 +14,7 @@ import type { Height } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { mapInSteps, type Steps } from "../../../chain/steps/steps.js";
 import { breathe, doBreathing } from "../../../runtime/process/main-thread.js";
+import { ownerOf, type WorkOwner } from "../../../runtime/process/work-owner.js";
 import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusView, DecidedOutline } from "../../consensus/consensus-ports.js";
 import type { BlockPage } from "../../view/block-pages.js";
@@ -87,7 +88,8 @@ export async function executedAt(
   const changes = view.changes(height, at.evm);
   const own = { changes, ...moduleEventsOf(view.moduleEvents(height, at.evm)) };
   // Nobody asks for an even fee, and few fees are odd.
-  const isOdd = isOddFee({ changes }) && (await oddFeesOf(view, height))[index] === 1;
+  const isOdd =
+    isOddFee({ changes }) && (await oddFeesOf(view, height, ownerOf(signal)))[index] === 1;
   const { receipt } = placed;
   return { ...mined, index, evmIndex: at.evm, receipt, ...own, oddFeesBefore: () => isOdd };
 }
@@ -101,20 +103,21 @@ const oddFees = new WeakMap<ChainView, LRUCache<Height, Promise<Uint8Array>>>();
 /**
  * For each place of `data.txs` 1 where the fees before it add up to an odd number. It takes a whole block
  * to tell, so that it is made in slices, and once for all who ask for transactions of the block.
+ * @param owner who asks: whose the making is, if he is the first
  */
-function oddFeesOf(view: ChainView, height: Height): Promise<Uint8Array> {
+function oddFeesOf(view: ChainView, height: Height, owner: WorkOwner): Promise<Uint8Array> {
   const cache = oddFees.get(view) ?? new LRUCache({ max: MAX_ODD_FEES });
   oddFees.set(view, cache);
   const known = cache.get(height);
   if (known !== undefined) return known;
-  const made = readOddFees(view, height);
+  const made = readOddFees(view, height, owner);
   cache.set(height, made);
   made.catch(() => cache.delete(height));
   return made;
 }
 
 /** Nobody's end stops what others wait for: no signal. */
-async function readOddFees(view: ChainView, height: Height): Promise<Uint8Array> {
+async function readOddFees(view: ChainView, height: Height, owner: WorkOwner): Promise<Uint8Array> {
   const odd: number[] = [];
   let isOdd = false;
   for (const page of executedPages(view, height)) {
@@ -122,7 +125,7 @@ async function readOddFees(view: ChainView, height: Height): Promise<Uint8Array>
       odd.push(Number(isOdd));
       if (isOddFee(executed)) isOdd = !isOdd;
     }
-    await breathe();
+    await breathe(undefined, owner);
   }
   return Uint8Array.from(odd);
 }

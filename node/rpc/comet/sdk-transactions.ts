@@ -36,16 +36,16 @@ const NOTHING = new Uint8Array(0);
 export function createSdkTransactions(chain: CometChain): SdkTransactions {
   const lane = new SearchLane();
   return {
-    byHash: async (hash) => {
+    byHash: async (hash, { signal }) => {
       const place = chain.view.locateBySdkHash(hash);
-      return place === undefined ? undefined : recordAt(chain, place);
+      return place === undefined ? undefined : recordAt(chain, place, signal);
     },
-    at: async (place) => {
+    at: async (place, { signal }) => {
       const outline = chain.view.outline(place.height);
       if (outline === undefined) return undefined;
       const { transactionCount, cosmosPlaces } = outline;
       const isThere = place.index >= 0 && place.index < transactionCount + cosmosPlaces.length;
-      return isThere ? recordAt(chain, place) : undefined;
+      return isThere ? recordAt(chain, place, signal) : undefined;
     },
     search: async (text, asker) => {
       const query = parseQuery(text);
@@ -62,10 +62,11 @@ export function createSdkTransactions(chain: CometChain): SdkTransactions {
 async function recordAt(
   chain: CometChain,
   place: SdkTransactionPlace,
+  signal: AbortSignal,
 ): Promise<SdkTransactionRecord> {
   const { timeMs } = committedOutline(chain, place.height);
-  const executed = await executedAt(chain, place);
-  return doBreathing(recordSteps(executed, { height: place.height, timeMs }));
+  const executed = await executedAt(chain, place, signal);
+  return doBreathing(recordSteps(executed, { height: place.height, timeMs }), signal);
 }
 
 function* recordSteps(

@@ -45,8 +45,8 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     return bytes;
   };
   return {
-    [`${SERVICE}/GetTx`]: async (request) => {
-      const record = await byEitherHash(sources, request.text("hash"));
+    [`${SERVICE}/GetTx`]: async (request, context) => {
+      const record = await byEitherHash(sources, request.text("hash"), context);
       return { tx: txOf(record), tx_response: txResponse(record) };
     },
     [`${SERVICE}/GetTxsEvent`]: (request, context) => search(sources, request, context),
@@ -116,6 +116,7 @@ export function txQueries(sources: QuerySources): QueryHandlers {
 async function byEitherHash(
   { chain, transactions }: QuerySources,
   text: string,
+  asker: Asker,
 ): Promise<SdkTransactionRecord> {
   const digits = text.replace(/^0x/i, "");
   if (text === "") throw invalidArgument("tx hash cannot be empty");
@@ -123,10 +124,11 @@ async function byEitherHash(
     throw invalidArgument(`a transaction's hash is 64 hex digits, not "${text.slice(0, 100)}"`);
   }
   const hash = parseHash32(`0x${digits}`);
-  const record = await transactions.byHash(hash);
+  const record = await transactions.byHash(hash, asker);
   if (record !== undefined) return record;
   const place = chain.view.locate(hash);
-  const evm = place === undefined ? undefined : await transactions.at(placeInData(chain, place));
+  const evm =
+    place === undefined ? undefined : await transactions.at(placeInData(chain, place), asker);
   if (evm === undefined) throw notFound(`tx not found: ${digits.toUpperCase()}`);
   return evm;
 }
@@ -156,7 +158,7 @@ async function search(sources: QuerySources, request: MessageReader, asker: Aske
   const tx_responses: ProtoMessage[] = [];
   let sizeBytes = 0;
   for (const place of ordered.slice(start, start + limit)) {
-    const record = await transactions.at(place);
+    const record = await transactions.at(place, asker);
     if (record === undefined) throw new RangeError("a transaction that was found is not there");
     sizeBytes += sizeOf(record);
     if (sizeBytes > MAX_PAGE_BYTES && txs.length > 0) {
