@@ -39,7 +39,7 @@ import type {
   WorkerSettings,
 } from "./call-protocol.js";
 import { CallQueue, type QueuedJob } from "./call-queue.js";
-import { ABANDONED_JOB_MS, CallSlot, RESTART_MS } from "./call-slot.js";
+import { ABANDONED_JOB_MS, AT_WORKERS, CallSlot, RESTART_MS } from "./call-slot.js";
 import { unpackTraces } from "./packed-traces.js";
 
 /**
@@ -400,7 +400,7 @@ async function accountsOf(
   for (let at = 0; at < addresses.length; at += READ_AT_ONCE) {
     const some = addresses.slice(at, at + READ_AT_ONCE);
     found.push(...(await Promise.all(some.map(async (address) => reader.account(address)))));
-    await breathe();
+    await breathe(undefined, AT_WORKERS);
   }
   return found;
 }

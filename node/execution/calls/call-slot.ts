@@ -5,6 +5,7 @@
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { errorMessage } from "../../../chain/errors.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import type { WorkOwner } from "../../../runtime/process/work-owner.js";
 import type { MaybePromise } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import type {
@@ -28,6 +29,13 @@ export const RESTART_MS = 1_000;
 
 /** Transactions that are copied for a worker at a stretch: a millisecond. A full block takes a hundred. */
 const SENT_AT_ONCE = 128;
+
+/**
+ * Whose a worker's job is on the main thread. The job's time runs and the worker does nothing else until it
+ * is served: payments' estimates wait for that, whoever asked for the job. It is in line with nothing that
+ * its client asks for besides, and as many jobs are as there are workers.
+ */
+export const AT_WORKERS: WorkOwner = { client: "call workers", isOwn: true };
 
 /** Answers a worker's reads at the height of its job. */
 export type ReadAnswerer = (request: ReadRequest) => MaybePromise<unknown>;
@@ -158,7 +166,7 @@ export class CallSlot {
     const { transactions } = work;
     for (let at = 0; at < transactions.length; at += SENT_AT_ONCE) {
       post({ transactions: transactions.slice(at, at + SENT_AT_ONCE) });
-      await breathe();
+      await breathe(undefined, AT_WORKERS);
       // The job was given up, and its worker with it.
       if (thread !== this.thread) return;
     }

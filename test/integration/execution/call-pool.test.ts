@@ -20,6 +20,9 @@ import type { CallError } from "../../../node/execution/calls/call-error.js";
 import type { CallOptions, CallRequest } from "../../../node/execution/calls/call-port.js";
 import { StoreError } from "../../../node/store/database.js";
 import { createLogger, type Logger } from "../../../runtime/process/logger.js";
+import { SLICE_MS } from "../../../runtime/process/main-thread.js";
+import { endlessSignal, OWN_WORK } from "../../../runtime/process/work-owner.js";
+import { EndlessWork, spin } from "../../helpers/endless-work.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
@@ -31,6 +34,8 @@ const PRICE = 25_000_000n;
 const COUNTER = "366012575f54600101805f525f5560205ff35b601256";
 const CALLS = { tracer: "callTracer", onlyTopCall: false, withLog: false } as const;
 const signal = new AbortController().signal;
+/** Works of an owner that a worker does not wait for. */
+const COMPETING = 150;
 
 /** Steps behind the usual priority of each thread of this process. */
 function priorities(): Map<string, number> {
@@ -95,6 +100,16 @@ describe("call pool", () => {
   async function sign(nonce: number, to: string | null, data = "0x") {
     const fields = { type: 0, chainId: 6940, nonce, gasPrice: PRICE, gasLimit: 300_000n };
     return wallet.signTransaction({ ...fields, to, data });
+  }
+
+  const receiver = (index: number) => `0x${(index + 1_000).toString(16).padStart(40, "0")}`;
+
+  /** A block with 300 transfers, each to another. @returns its height */
+  async function mineFull(): Promise<number> {
+    const nonce = Number((await chain.view.account(sender, chain.view.head().height))?.nonce);
+    const raws = Array.from({ length: 300 }, (_, index) => sign(nonce + index, receiver(index)));
+    await chain.mine(await Promise.all(raws));
+    return chain.view.head().height;
   }
 
   beforeAll(async () => {
@@ -623,13 +638,7 @@ describe("call pool", () => {
   });
 
   it("hands a worker a full block, and reads its accounts, with turns in between", async () => {
-    const receiver = (index: number) => `0x${(index + 1_000).toString(16).padStart(40, "0")}`;
-    const nonce = Number((await chain.view.account(sender, chain.view.head().height))?.nonce);
-    const raws = await Promise.all(
-      Array.from({ length: 300 }, (_, index) => sign(nonce + index, receiver(index))),
-    );
-    await chain.mine(raws);
-    const { height } = chain.view.head();
+    const height = await mineFull();
     let [reading, mostReads] = [0, 0];
     const pool = open({
       stateReaderAt: (at) => {
@@ -659,5 +668,52 @@ describe("call pool", () => {
     expect(mostReads).toBeLessThanOrEqual(64);
     // And what it answers comes as one piece.
     expect(new Set(traces.map(({ json }) => json.buffer)).size).toBe(1);
+  });
+
+  it("has a worker that holds a job wait behind nobody, what its client asks besides included", async () => {
+    const height = await mineFull();
+    const others = new EndlessWork();
+    const reads: number[] = [];
+    const pool = open({
+      stateReaderAt: (at) => {
+        const reader = chain.stores.state.readerAt(at);
+        const account = (address: Address) => {
+          reads.push(others.turns);
+          return reader.account(address);
+        };
+        return { ...reader, account };
+      },
+    });
+    await pool.call(request(), height, { signal });
+    const client = "10.0.0.2";
+    for (const owner of [{ client: "" }, OWN_WORK, { client }, { client, isOwn: true }]) {
+      others.start(COMPETING, owner);
+    }
+    await others.begun();
+    reads.length = 0;
+    const posts: number[] = [];
+    const post: Worker["postMessage"] = Reflect.get(Worker.prototype, "postMessage");
+    const posted = jest.spyOn(Worker.prototype, "postMessage").mockImplementation(function (
+      this: Worker,
+      message,
+    ) {
+      posts.push(others.turns);
+      spin(SLICE_MS);
+      post.call(this, message, []);
+    });
+    try {
+      const own = endlessSignal({ client: "10.0.0.3" });
+      expect(await pool.traceBlock(height, undefined, CALLS, { signal: own, client })).toHaveLength(
+        300,
+      );
+    } finally {
+      posted.mockRestore();
+      await others.end();
+    }
+    const lasting = (turns: readonly number[]) => (turns.at(-1) ?? 0) - (turns[0] ?? 0);
+    for (const turns of [posts, reads.slice(0, 300)]) {
+      expect(turns.length).toBeGreaterThan(2);
+      expect(lasting(turns)).toBeLessThan(COMPETING);
+    }
   });
 });
