@@ -74,7 +74,7 @@ const READABLE_CODES: ReadonlySet<string> = new Set([
 export interface ConsensusRunParts {
   readonly network: Pick<
     Network,
-    "attach" | "broadcast" | "catchUp" | "detach" | "fallenBehind" | "halt"
+    "attach" | "broadcast" | "catchUp" | "detach" | "fallenBehind" | "halt" | "skipCatchUp"
   >;
   readonly consensus: Consensus;
   readonly log: Logger;
@@ -97,6 +97,8 @@ export async function runConsensus(parts: ConsensusRunParts): Promise<void> {
       if (consensus.mayGoOn()) {
         const [mayBeFirst, provenHeight] = [consensus.decidesAlone(), consensus.provenHeight()];
         await network.catchUp({ signal, mayBeFirst, provenHeight });
+      } else {
+        network.skipCatchUp();
       }
     } while (await takePart(parts));
   } catch (error) {

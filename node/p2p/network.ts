@@ -194,7 +194,14 @@ export class Network implements NetworkView {
     const { mayBeFirst, provenHeight = 0 } = options;
     const isWhole = this.ports.blocks.height() >= provenHeight;
     const isAlone = mayBeFirst && isWhole && !this.knowsAnybody && this.peers().length === 0;
-    return isAlone ? this.sync.skip() : this.sync.run(options);
+    if (!isAlone) return this.sync.run(options);
+    this.skipCatchUp();
+    return Promise.resolve();
+  }
+
+  /** Instead of `catchUp`, where this node takes no further block: it does not say that it catches up. */
+  skipCatchUp(): void {
+    this.sync.skip();
   }
 
   /**

@@ -153,10 +153,9 @@ export class BlockSync {
     }
   }
 
-  /** There is nobody to catch up with. */
-  skip(): Promise<void> {
+  /** There is nobody to catch up with, or nothing that this node could take. */
+  skip(): void {
     this.catchingUp = false;
-    return Promise.resolve();
   }
 
   private async loop(options: CatchUpOptions): Promise<void> {

@@ -39,6 +39,7 @@ function networkOf(catchUp: () => Promise<void>, said: ConsensusMessage[]) {
       return isWaitedFor ? catchUp() : Promise.resolve();
     },
     attach: () => undefined,
+    skipCatchUp: () => undefined,
     detach: () => undefined,
     halt: () => undefined,
     broadcast: { broadcast: (message: ConsensusMessage) => void said.push(message) },

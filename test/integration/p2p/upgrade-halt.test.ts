@@ -95,6 +95,9 @@ it("a validator that is started again alone at the upgrade says so, although no 
   });
   await until(() => again.node.halts.length > 0, { timeoutMs: 30_000, what: "the same words" });
   expect([again.node.height, again.node.halts]).toEqual([last, [REASON]]);
+  // Nor does it say that it waits for blocks, to who would wait with it.
+  const { network, node } = again;
+  expect([network.isCatchingUp(), node.consensus.isCatchingUp()]).toEqual([false, false]);
 });
 
 it("a validator that looks for its own key halts at the upgrade as any other", async () => {
