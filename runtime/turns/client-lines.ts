@@ -19,6 +19,11 @@ export class ClientLines<Item extends OfClient> {
     return this.count;
   }
 
+  /** All of a client's that wait. */
+  sizeOf(client: string): number {
+    return this.lines.get(client)?.length ?? 0;
+  }
+
   /** Adds one behind its client's others. */
   add(item: Item): void {
     const own = this.lines.get(item.client) ?? [];

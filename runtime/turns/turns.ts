@@ -36,6 +36,11 @@ export class Turns {
     return { running: this.running.size, waiting: this.lines.size };
   }
 
+  /** How many turns a client waits for. */
+  waitingOf(client: string): number {
+    return this.lines.sizeOf(client);
+  }
+
   /**
    * Waits for a turn. @returns gives it back; to be called once
    * @param client whose turn it is; who is not told apart is one with all others of whom nothing is known

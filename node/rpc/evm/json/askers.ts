@@ -56,13 +56,23 @@ export class Askers {
   }
 }
 
-/** Lines that a text waits in: however many ask for it, there is room for others. */
+/**
+ * Lines that a text waits in: however many ask for it, there is room for others. They are those of the
+ * clients that wait for least besides.
+ */
 const MAX_LINES = 8;
 
 /** A client that waits. */
 interface WaitingClient {
   readonly client: string;
   readonly wanted: Wanted;
+}
+
+/** A place in the lane. */
+interface Line {
+  /** What its client waited for already when it came. */
+  readonly ahead: number;
+  readonly leave: () => void;
 }
 
 /** The lines of clients that wait for the same. */
@@ -72,8 +82,8 @@ class Race {
   private readonly clients = new Map<string, WaitingClient>();
   /** Those for whom there was no line yet, in order. */
   private readonly behind: WaitingClient[] = [];
-  /** Those who have one, and how they leave it. */
-  private readonly lines = new Map<WaitingClient, () => void>();
+  /** Those who have one. */
+  private readonly lines = new Map<WaitingClient, Line>();
   private win: (giveBack: () => void) => void = () => undefined;
   private lose: (reason: unknown) => void = () => undefined;
   private isOver = false;
@@ -105,6 +115,20 @@ class Race {
     this.clients.set(client, one);
     this.behind.push(one);
     this.fill();
+    if (this.behind.at(-1) === one) this.takeLine(one);
+  }
+
+  /** Gives the last behind the line of who waits for most besides, if that is more than it does itself. */
+  private takeLine(last: WaitingClient): void {
+    const [longest] = [...this.lines].toSorted(([, one], [, other]) => other.ahead - one.ahead);
+    if (longest === undefined) return;
+    const [other, { ahead, leave }] = longest;
+    if (ahead <= this.lane.waitingOf(last.client)) return;
+    this.behind.pop();
+    this.lines.delete(other);
+    this.behind.push(other);
+    leave();
+    void this.enter(last);
   }
 
   /** Has as many in line as there may be. */
@@ -118,15 +142,18 @@ class Race {
 
   private async enter(one: WaitingClient): Promise<void> {
     const joined = joinSignals([one.wanted.signal]);
-    this.lines.set(one, () => joined.abort());
+    const ahead = this.lane.waitingOf(one.client);
+    const line: Line = { ahead, leave: () => joined.abort() };
+    this.lines.set(one, line);
     try {
       this.begin(one, await this.lane.enter(joined.signal, one.client));
     } catch (error) {
+      // Another has its line, and it is behind.
+      if (this.lines.get(one) !== line) return;
       if (!joined.signal.aborted) this.refusal ??= error;
       this.left(one, error);
     } finally {
       joined.release();
-      one.wanted.release();
     }
   }
 
@@ -137,13 +164,14 @@ class Race {
     }
     this.win(giveBack);
     this.end();
-    for (const [other, leave] of this.lines) {
+    for (const [other, { leave }] of this.lines) {
       if (other !== one) leave();
     }
   }
 
   private left(one: WaitingClient, reason: unknown): void {
     this.lines.delete(one);
+    one.wanted.release();
     if (this.clients.get(one.client) === one) this.clients.delete(one.client);
     if (this.isOver) return;
     this.fill();

@@ -116,3 +116,62 @@ it("have a line again when one comes back", async () => {
   expect(lane.counts.waiting).toBe(2);
   expect(await Promise.race([turn, nextTurn("waiting")])).toBe("waiting");
 });
+
+it("have a line of who waits for nothing else, whatever the first of them wait for", async () => {
+  const lane = new LargeLane();
+  const { signal } = new AbortController();
+  const strangers = Array.from({ length: 9 }, (_, index) => `10.0.0.${index}`);
+  const leaving = [await lane.enter(signal, MANY), await lane.enter(signal, MANY)];
+  const others: string[] = [];
+  for (const client of strangers) {
+    for (let count = 0; count < 10; count++) {
+      const taken = lane.enter(signal, client);
+      void taken.then((giveBack) => [others.push(client), giveBack()]);
+    }
+  }
+  const [first, ...more] = strangers.map((client) => ({ client, signal }));
+  if (first === undefined) throw new Error("nobody asks");
+  const askers = new Askers(first);
+  const turn = askers.enterAnyway(lane);
+  for (const one of more) askers.add(one);
+  expect(lane.counts.waiting).toBe(98);
+  askers.add({ client: OTHER, signal });
+  expect(lane.counts.waiting).toBe(98);
+  // Nobody's line is shorter than that one's: the next of those who ask waits behind.
+  askers.add({ client: THIRD, signal });
+  expect(lane.counts.waiting).toBe(98);
+  askers.add({ client: strangers[0] ?? "", signal });
+  expect(lane.counts.waiting).toBe(98);
+  leaving.pop()?.();
+  const giveBack = await turn;
+  // One of each client's that has come before, and no more.
+  expect(others).toEqual(strangers);
+  await nextTurn();
+  giveBack();
+});
+
+it("have the lines of those again that had to leave them, where nobody else is left", async () => {
+  const { lane, from, leave } = await startLane(0);
+  const { signal } = new AbortController();
+  const strangers = Array.from({ length: 8 }, (_, index) => `10.0.0.${index}`);
+  for (const client of strangers) void lane.enter(signal, client).then((giveBack) => giveBack());
+  const [going, endings] = [new AbortController(), strangers.map(() => new AbortController())];
+  const [, second] = endings;
+  const [first, ...more] = strangers.map((client, index) => from(client, endings[index]));
+  if (first === undefined) throw new Error("nobody asks");
+  const askers = new Askers(first);
+  const turn = askers.enter(lane, () => undefined);
+  for (const one of more) askers.add(one);
+  expect(lane.counts.waiting).toBe(16);
+  askers.add(from(OTHER, going));
+  askers.add(from(THIRD, going));
+  expect(lane.counts.waiting).toBe(16);
+  await nextTurn();
+  // Of the two that have left theirs, one goes for good.
+  second?.abort(new Error("gone"));
+  for (const ending of [going, ...endings.slice(2)]) ending.abort(new Error("gone"));
+  await nextTurn();
+  expect(lane.counts.waiting).toBe(9);
+  leave();
+  (await turn)();
+});
