@@ -8,7 +8,8 @@ import { type BlockOutline, isEvm } from "../../../../chain/block.js";
 import { errorCode } from "../../../../chain/errors.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import { OWN_WORK, type WorkOwner } from "../../../../runtime/process/work-owner.js";
+import { joinSignals } from "../../../../runtime/process/task.js";
+import { OWN_WORK, setOwner, type WorkOwner } from "../../../../runtime/process/work-owner.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import {
@@ -18,6 +19,7 @@ import {
   placeOf,
   receiptTexts,
 } from "../../../view/evm-json.js";
+import type { Asker } from "../json/askers.js";
 import type { BlockJson } from "../json/block-json.js";
 import { historyPruned, INTERNAL_ERROR, toRpcError } from "../errors.js";
 import { LARGE_BYTES, type LargeLane } from "../large-lane.js";
@@ -71,7 +73,10 @@ export interface LanePorts {
   readonly json: Pick<BlockJson, "receipts">;
   /** For what is large and made for one client, of all clients. */
   readonly large: LargeLane;
-  /** Whose the lane's work is; that of a subscription is its own signal's. */
+  /**
+   * Whose the lane's work is; that of a subscription is its own signal's. What it is sent of the past is the
+   * same client's, as if it had asked for that.
+   */
   readonly owner: WorkOwner;
   readonly newest: () => LiveBlock<Subscription> | undefined;
   readonly onEnd: (subscription: Subscription) => void;
@@ -209,7 +214,7 @@ export class ClientLane {
         subscription.next += 1;
         await this.sendLive(subscription, topic, live);
       } else {
-        await this.sendPast(subscription, topic);
+        await this.sendFromPast(subscription, topic);
         await this.subscriber.drained();
       }
     } catch (error) {
@@ -244,9 +249,12 @@ export class ClientLane {
       await this.sendLiveLogs(subscription, topic.filter.criteria, block);
     } else if (block.transactionCount > 0) {
       const { height } = block;
+      const { signal } = subscription.ending;
+      const everybody = { client: OWN_WORK.client, signal };
       if (topic.hashes.size > 0) {
-        await this.sendReceiptList(subscription, height, block.receipts(subscription));
-      } else if (!(await this.sendAllReceipts(subscription, height, OWN_WORK))) {
+        const receipts = block.receipts(subscription);
+        await this.sendReceiptList(subscription, { height, receipts, signal });
+      } else if (!(await this.sendAllReceipts(subscription, height, everybody))) {
         sendRest(subscription, { height, given: 0 });
       }
     }
@@ -276,9 +284,24 @@ export class ClientLane {
   }
 
   /** Sends some of the blocks from the subscription's next one on that are published already. */
-  private async sendPast(subscription: Subscription, topic: ChainTopic): Promise<void> {
+  private async sendFromPast(subscription: Subscription, topic: ChainTopic): Promise<void> {
+    const { client } = this.ports.owner;
+    const looking = joinSignals([subscription.ending.signal]);
+    setOwner(looking.signal, { client });
+    try {
+      await this.sendPast(subscription, topic, looking.signal);
+    } finally {
+      looking.release();
+    }
+  }
+
+  private async sendPast(
+    subscription: Subscription,
+    topic: ChainTopic,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { view } = this.ports;
-    const { next, given, last, ending } = subscription;
+    const { next, given, last } = subscription;
     assertBlocks(view, { from: next, to: next });
     if (topic.kind !== "logs") {
       const outline = view.outline(next);
@@ -286,12 +309,12 @@ export class ClientLane {
       Object.assign(subscription, { next: next + 1, given: 0 });
       if (topic.kind === "newHeads") this.send(subscription, headerJson(outline));
       else if (outline.transactionCount > 0) {
-        await this.sendPastReceipts(subscription, outline, { hashes: topic.hashes, given });
+        const wanted = { hashes: topic.hashes, given };
+        await this.sendPastReceipts(subscription, outline, wanted, signal);
       }
       return;
     }
     const to = Math.min(view.head().height, last, next + HEIGHTS_AT_ONCE - 1);
-    const { signal } = ending;
     const { large, owner } = this.ports;
     let leave: (() => void) | undefined;
     const becameLarge = async () => {
@@ -316,12 +339,14 @@ export class ClientLane {
     subscription: Subscription,
     outline: BlockOutline,
     wanted: WantedReceipts,
+    signal: AbortSignal,
   ): Promise<void> {
     const { height } = outline.header;
+    const { client } = this.ports.owner;
     const isWhole = wanted.hashes.size === 0 && wanted.given === 0;
-    if (isWhole && (await this.sendAllReceipts(subscription, height, this.ports.owner))) return;
+    if (isWhole && (await this.sendAllReceipts(subscription, height, { client, signal }))) return;
     const receipts = receiptsIn(this.ports.view, outline, wanted);
-    await this.sendReceiptList(subscription, height, receipts);
+    await this.sendReceiptList(subscription, { height, receipts, signal });
   }
 
   /**
@@ -330,10 +355,8 @@ export class ClientLane {
    */
   private async sendReceiptList(
     subscription: Subscription,
-    height: Height,
-    receipts: Iterable<MinedReceipt | undefined>,
+    { height, receipts, signal }: ReceiptList,
   ): Promise<void> {
-    const { signal } = subscription.ending;
     const { large, owner } = this.ports;
     let text = "";
     let leave: (() => void) | undefined;
@@ -360,15 +383,14 @@ export class ClientLane {
 
   /**
    * Sends what all clients share; false where that is more than they take.
-   * @param owner in whose turns it is made: what all wait for is the process' own, with one place for all
+   * @param asker in whose turns it is made: what all wait for is the process' own, with one place for all
    */
   private async sendAllReceipts(
     subscription: Subscription,
     height: Height,
-    { client }: WorkOwner,
+    asker: Asker,
   ): Promise<boolean> {
     try {
-      const asker = { signal: subscription.ending.signal, client };
       const all = await this.ports.json.receipts(height, asker, SHARED_BYTES);
       if (all === undefined) throw historyPruned();
       this.send(subscription, all.content.toString());
@@ -392,6 +414,14 @@ function sendRest(
 ): void {
   const lastPast = Math.max(subscription.lastPast, height);
   Object.assign(subscription, { next: height, given, lastPast });
+}
+
+/** Receipts that are sent as one list. */
+interface ReceiptList {
+  readonly height: Height;
+  readonly receipts: Iterable<MinedReceipt | undefined>;
+  /** Ends the making of it, which is of the signal's owner. */
+  readonly signal: AbortSignal;
 }
 
 /** Receipts of a block that a subscription is due. */

@@ -1,5 +1,6 @@
 /** What payments and gossip wait for does not wait in the lines of those who look at the chain. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../../chain/address.js";
 import type { CallPoolOptions } from "../../../../node/execution/calls/call-pool.js";
 import type { CallRequest } from "../../../../node/execution/calls/call-port.js";
 import { CallPool } from "../../../../node/execution/calls/call-pool.js";
@@ -7,7 +8,7 @@ import { BlockJson } from "../../../../node/rpc/evm/json/block-json.js";
 import type { Subscriber } from "../../../../node/rpc/evm/method.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { endlessSignal, OWN_WORK, ownerOf } from "../../../../runtime/process/work-owner.js";
-import { EndlessWork } from "../../../helpers/endless-work.js";
+import { EndlessWork, spin } from "../../../helpers/endless-work.js";
 import { until } from "../../../helpers/until.js";
 import { ALICE, createTestNode, signLegacy } from "./fixture.js";
 
@@ -15,6 +16,7 @@ const STRANGERS = 60;
 /** Fewer turns than one for each stranger, of work that waits a few times. */
 const FEW_TURNS = 40;
 const KIT = "127.0.0.1";
+const CONTRACT = parseAddress(`0x${"aa".repeat(20)}`);
 
 let endless: EndlessWork;
 beforeEach(async () => {
@@ -37,6 +39,48 @@ function startNode() {
     return { jsonrpc: "2.0", id: 1, method, params };
   };
   return { ...node, ask, request };
+}
+
+/** A first block that is read without end, by subscriptions that want something of it. */
+class EndlessPast {
+  readers = 0;
+  private isOver = false;
+  private readonly closings: (() => void)[] = [];
+
+  constructor(chain: ReturnType<typeof createTestNode>["chain"]) {
+    const { pages } = chain;
+    const pageLogs = chain.pageLogs.bind(chain);
+    chain.pages = (height) => (height === 1 ? this.read(pages(height)) : pages(height));
+    chain.pageLogs = (height, start, isWanted) =>
+      height === 1 ? this.read([undefined]) : pageLogs(height, start, isWanted);
+  }
+
+  /** A client that takes whatever it is sent, until the end. */
+  subscriber(): Subscriber {
+    return {
+      isBehind: false,
+      notify: () => undefined,
+      tooSlow: () => undefined,
+      failed: () => undefined,
+      drained: () => Promise.resolve(),
+      onClose: (callback) => this.closings.push(callback),
+    };
+  }
+
+  end(): void {
+    this.isOver = true;
+    for (const closing of this.closings) closing();
+  }
+
+  /** The same again and again, each time after a moment. */
+  private *read<Item>(items: Iterable<Item>): Generator<Item, void> {
+    this.readers += 1;
+    const all = [...items];
+    while (!this.isOver) {
+      spin(1);
+      yield* all;
+    }
+  }
 }
 
 describe("while sixty strangers keep the thread", () => {
@@ -81,6 +125,31 @@ describe("while sixty strangers keep the thread", () => {
     const turns = await endless.during(() => until(() => texts.length === 1, { timeoutMs: 5_000 }));
     expect(turns).toBeLessThan(FEW_TURNS);
   });
+
+  it.each([
+    ["logs", { fromBlock: "0x1", address: CONTRACT }],
+    ["transactionReceipts", { fromBlock: "0x1", transactionHashes: [`0x${"cd".repeat(32)}`] }],
+  ])(
+    "a block's journal does not wait for %s of the past that they subscribe to",
+    async (...topic) => {
+      const { ask, request, chain } = startNode();
+      const logs = [{ address: CONTRACT, topics: [], data: new Uint8Array(0) }];
+      chain.add([{ raw: await signLegacy(ALICE, { nonce: 0 }), logs }]);
+      const { block } = chain.add([{ raw: await signLegacy(ALICE, { nonce: 1 }) }]);
+      const past = new EndlessPast(chain);
+      for (let at = 0; at < STRANGERS; at++) {
+        const wanted = request("eth_subscribe", ...topic);
+        expect(await ask(`10.0.1.${at}`, wanted, past.subscriber())).toHaveProperty("result");
+      }
+      await until(() => past.readers === STRANGERS, { timeoutMs: 5_000 });
+      const wanted = request("causeway_getBlockJournal", block.hash);
+      const turns = await endless.during(async () => {
+        expect(await ask(KIT, wanted)).toHaveProperty("result");
+      });
+      past.end();
+      expect(turns).toBeLessThan(FEW_TURNS);
+    },
+  );
 
   it("receipts that all subscribers wait for are not behind what the first of them waits for", async () => {
     const owner = { client: KIT, isOwn: true };
