@@ -83,8 +83,9 @@ export async function runStageUpgrade(
     context.print(`Staged for the upgrade ${name}: ${record.release}, version ${record.version}.`);
     context.print(`  sha256 ${record.sha256}`);
     context.print(
-      "The node of this home, started by `causeway start`, goes on with it at the plan's height. Leave the " +
-        "folder as it is: what is not what was staged is not started.",
+      "The node of this home, started by `causeway start`, goes on with it at the plan's height; one " +
+        "that has halted there already is to be started again. Leave the folder as it is: what is not what " +
+        "was staged is not started.",
     );
     if (isKitHome(paths)) context.print(OF_KITS);
   }

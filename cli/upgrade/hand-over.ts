@@ -18,6 +18,8 @@ import { changeRecord, readRecord, readRecords, type StagedUpgrade } from "./rec
 export interface MetPlan {
   readonly name: string;
   readonly height: number;
+  /** The node has taken part: the key's signatures in the last blocks are its own. */
+  readonly hasSignedHere: boolean;
 }
 
 /** How the node of a home was started. */
@@ -33,7 +35,6 @@ export interface NodeStart {
   readonly warn: (line: string) => void;
 }
 
-/** Own signatures in the last blocks are this very node's, which has ended. */
 const NO_DOUBLE_SIGN_CHECK = {
   [environmentName(CONFIG_FILE.name, "consensus.double_sign_check_height")]: "0",
 };
@@ -103,7 +104,7 @@ export async function handOverAt(
       return;
     }
     log.info(fieldsOf(switched), "the staged release goes on");
-    const env = { ...start.env, ...NO_DOUBLE_SIGN_CHECK };
+    const env = environmentAt(plan, start.env);
     const script = programOf(release);
     handOver(`upgrade ${name} at height ${height}`, () =>
       runSuccessor({ script, args: ["start", ...flags], env, log }),
@@ -113,6 +114,15 @@ export async function handOverAt(
     const reason = sentenceOf(error);
     log.error({ name, height, reason }, "the staged release is not started: still halted");
   }
+}
+
+/**
+ * What a release is started with at the height. Where this very node has signed the last blocks they say
+ * nothing of another process, and on a chain that waits none come without its own signatures. One that only
+ * followed, as a copy of a validator's home does, has to look.
+ */
+export function environmentAt({ hasSignedHere }: MetPlan, env: Environment): Environment {
+  return hasSignedHere ? { ...env, ...NO_DOUBLE_SIGN_CHECK } : env;
 }
 
 function fieldsOf({ name, height, release, version, sha256 }: StagedUpgrade) {

@@ -10,7 +10,7 @@ import { syncFolder } from "../../runtime/files/folder.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import { cannotWrite, CliError, systemCode } from "../errors.js";
 import { createSecretFolder, inHome } from "../home/home.js";
-import { PLAIN_MODE, readText, readTextIfPresent, replaceFile } from "../home/home-file.js";
+import { PLAIN_MODE, readTextIfPresent, replaceFile } from "../home/home-file.js";
 import { KNOWN_UPGRADE } from "./release.js";
 
 /** A record is written in a moment. */
@@ -48,7 +48,9 @@ export interface FoundRecord {
 
 /** File of a plan: names are of any characters. */
 export function recordFile(home: string, name: string): string {
-  return join(home, "upgrades", `${encodeURIComponent(name)}${SUFFIX}`);
+  // Files that begin with a dot are drafts.
+  const word = encodeURIComponent(name).replace(/^\./, "%2E");
+  return join(home, "upgrades", `${word}${SUFFIX}`);
 }
 
 /**
@@ -70,7 +72,7 @@ export async function readRecord(home: string, name: string): Promise<StagedUpgr
 
 /**
  * All records of a home by their files' names, also those that cannot be understood.
- * @throws HOME_UNUSABLE where they cannot be read
+ * @throws HOME_UNUSABLE where their folder cannot be read
  */
 export async function readRecords(home: string): Promise<readonly FoundRecord[]> {
   const folder = dirname(recordFile(home, ""));
@@ -83,11 +85,14 @@ export async function readRecords(home: string): Promise<readonly FoundRecord[]>
     return Promise.all(
       files.toSorted().map(async (name) => {
         const file = join(folder, name);
-        const record = parseRecord(await readText(file));
+        // One that is taken back in this moment is none; what is no readable file keeps nobody from starting.
+        const text = await readTextIfPresent(file).catch(() => "");
+        if (text === undefined) return [];
+        const record = parseRecord(text);
         const isOwn = record !== undefined && recordFile(home, record.name) === file;
-        return { file, record: isOwn ? record : undefined };
+        return [{ file, record: isOwn ? record : undefined }];
       }),
-    );
+    ).then((found) => found.flat());
   });
 }
 

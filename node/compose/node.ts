@@ -49,8 +49,7 @@ import { createNodeClaims } from "./claims.js";
 import { createNodeQueries } from "./queries.js";
 import { startServers } from "./servers.js";
 import { Stages } from "./stages.js";
-import { nodeUpgrades } from "./upgrades.js";
-import type { UpgradePlan } from "../modules/upgrade/plan.js";
+import { type MetUpgrade, nodeUpgrades } from "./upgrades.js";
 import { TrieCache } from "../state/trie-cache.js";
 import { openStores, type OpenStores } from "../store/open-store.js";
 import { PoolStore } from "../store/pool-store.js";
@@ -73,7 +72,7 @@ export interface NodeOptions {
   /** Ends the process because its work is done. */
   readonly finish: (reason: string) => void;
   /** Told of a planned upgrade that this program does not know and that stops the node; maybe repeatedly. */
-  readonly onUpgradeNeeded?: (plan: UpgradePlan) => void;
+  readonly onUpgradeNeeded?: (plan: MetUpgrade) => void;
   /** What a node without blocks does instead of following them; one with blocks ignores it. */
   readonly join?: (node: JoiningNode) => Promise<void>;
 }
@@ -387,6 +386,8 @@ async function openConsensus(
 ): Promise<Consensus> {
   const { genesis, log, home, config, app } = options;
   const { stores, view, tries, halt } = parts;
+  let opened: Consensus | undefined;
+  const hasSignedHere = () => opened?.hasSignedHere() ?? false;
   const application = createBlockApplication({
     ...parts,
     ...stores,
@@ -406,10 +407,10 @@ async function openConsensus(
       blockHash: (height) => stores.blocks.hashOf(height),
       engine: app.execution.engine,
       monotonicMs: () => systemClock.monotonicMs(),
-      upgrades: nodeUpgrades(options),
+      upgrades: nodeUpgrades({ ...options, hasSignedHere }),
     },
   });
-  return Consensus.open({
+  opened = await Consensus.open({
     home,
     genesis,
     database: stores.database,
@@ -423,4 +424,5 @@ async function openConsensus(
     log,
     onHalt: halt.set,
   });
+  return opened;
 }

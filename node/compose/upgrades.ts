@@ -9,6 +9,12 @@ import type { AppConfig } from "../settings/config.js";
 /** Go's zero time, which the SDK's plans have. */
 const NO_TIME = "0001-01-01T00:00:00Z";
 
+/** A planned upgrade that stops this node. */
+export interface MetUpgrade extends UpgradePlan {
+  /** See `Consensus.hasSignedHere`: the key's signatures in the last blocks are this very process'. */
+  readonly hasSignedHere: boolean;
+}
+
 /**
  * Handlers of this release, heights of the settings, and who is told of a plan that stops this node: the
  * file that cosmovisor waits for, and `onUpgradeNeeded`.
@@ -17,16 +23,17 @@ export function nodeUpgrades(parts: {
   readonly home: string;
   readonly app: AppConfig;
   readonly log: Logger;
-  readonly onUpgradeNeeded?: (plan: UpgradePlan) => void;
+  readonly onUpgradeNeeded?: (plan: MetUpgrade) => void;
+  readonly hasSignedHere: () => boolean;
 }): Upgrades {
-  const { home, app, log, onUpgradeNeeded } = parts;
+  const { home, app, log, onUpgradeNeeded, hasSignedHere } = parts;
   const skipHeights = new Set(app[""]["skip-upgrades"].map(Number));
   return {
     handlers: UPGRADE_HANDLERS,
     skipHeights,
     onNeeded: (plan) => {
       writePlan(path.join(home, "data", "upgrade-info.json"), plan, log);
-      onUpgradeNeeded?.(plan);
+      onUpgradeNeeded?.({ ...plan, hasSignedHere: hasSignedHere() });
     },
   };
 }

@@ -106,6 +106,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   private driver: ConsensusDriver | undefined;
   private isApplying = false;
   private hasTakenPart = false;
+  private isCheckedSigner = false;
   private readonly moments: Listeners<ConsensusMoment>;
   private readonly votes: Listeners<Vote>;
   private readonly reports: Listeners<ConsensusReport>;
@@ -160,7 +161,10 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     if (this.driver !== undefined) throw new RangeError("consensus has started");
     const { options, store, archive, evidence, followed: tip } = this;
     // Later on the last signatures are this process' own; where no block may be made, the driver halts.
-    if (!this.hasTakenPart && this.mayGoOn()) this.assertMaySign();
+    if (!this.hasTakenPart && this.mayGoOn()) {
+      this.assertMaySign();
+      this.isCheckedSigner = true;
+    }
     this.hasTakenPart = true;
     const logFolder = path.join(options.home, "data", "cs.wal");
     const { wal, tail, keptFile } = await Wal.open(logFolder, tip.height);
@@ -411,6 +415,11 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   decidesAlone(): boolean {
     const { power, validators } = this.ownVote();
     return validators.isQuorum(power);
+  }
+
+  /** Whether this process has taken part, behind the look for what the key may have signed elsewhere. */
+  hasSignedHere(): boolean {
+    return this.isCheckedSigner;
   }
 
   /** Whether this program may make or take the next block; why not is for the driver to tell. */

@@ -4,14 +4,14 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { cloneFolder } from "../../../../cli/home/home.js";
-import { handOverAt, resumeHandOver } from "../../../../cli/upgrade/hand-over.js";
+import { environmentAt, handOverAt, resumeHandOver } from "../../../../cli/upgrade/hand-over.js";
 import { digestOf } from "../../../../cli/upgrade/release.js";
 import { KNOWN_UPGRADES } from "../../../../node/settings/app-version.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { writeSmallRelease } from "../../../helpers/release-folder.js";
 
 const NEXT = [...KNOWN_UPGRADES, { name: "next", appVersion: 9 }];
-const PLAN = { name: "next", height: 12 };
+const PLAN = { name: "next", height: 12, hasSignedHere: true };
 
 const { signal } = new AbortController();
 let folder: string;
@@ -75,6 +75,15 @@ describe("a node that meets the plan", () => {
     expect(stored()).toMatchObject({ height: 12 });
   });
 
+  it("has the release look for the key's signatures elsewhere unless it has made them itself", () => {
+    const env = { CAUSEWAY_CONFIG_CONSENSUS_DOUBLE_SIGN_CHECK_HEIGHT: "10", HOME: "/home/a" };
+    expect(environmentAt({ ...PLAN, hasSignedHere: false }, env)).toEqual(env);
+    expect(environmentAt(PLAN, env)).toEqual({
+      CAUSEWAY_CONFIG_CONSENSUS_DOUBLE_SIGN_CHECK_HEIGHT: "0",
+      HOME: "/home/a",
+    });
+  });
+
   it("stays as it is where nothing is staged, without a word", async () => {
     expect([await met(), lines]).toEqual([[], []]);
   });
@@ -115,6 +124,18 @@ describe("a program that is started again", () => {
     await record({ state: "switched", height: 12, sha256: "ab".repeat(32) });
     expect(await resume()).toBeUndefined();
     expect(warnings).toEqual([expect.stringMatching(/^The release that took over is not started/)]);
+  });
+
+  it("passes over entries that are no readable records, and finds plans of every name", async () => {
+    fs.mkdirSync(path.join(path.dirname(file), "old.json"));
+    await record({ state: "switched", height: 12, release: "/nonexistent", name: ".next" });
+    const dotted = path.join(path.dirname(file), "%2Enext.json");
+    fs.renameSync(file, dotted);
+    expect(await resume()).toBeUndefined();
+    expect(warnings).toEqual([
+      expect.stringContaining("old.json is no record"),
+      expect.stringContaining("/nonexistent"),
+    ]);
   });
 
   it("takes the highest of several", async () => {

@@ -136,7 +136,7 @@ describe("upgrade stage", () => {
     writeSmallRelease(release, { release: "9.0", upgrades: [{ name, appVersion: 9 }] });
     const { code } = await runCommand(home, ["upgrade", "stage", name, "--release", release]);
     expect(code).toBe(0);
-    expect(fs.readdirSync(path.dirname(record))).toEqual(["..%2F..%2Fv%209.json"]);
+    expect(fs.readdirSync(path.dirname(record))).toEqual(["%2E.%2F..%2Fv%209.json"]);
   });
 
   it("says in a kit's home that `npm start` does not look at it", async () => {
