@@ -312,6 +312,33 @@ describe("a token that refuses", () => {
     }
     expect(await read(refused)).toMatchObject({ status: "failed", reason, nonce: undefined });
   });
+
+  it("fails nothing by what it said before, once it goes on", async () => {
+    await standBy();
+    await mood(WALLET);
+    const stall = { repriceAfterMs: 30_000, giveUpAfterMs: 1, alarmAfterMs: 60_000 };
+    const lane = laneOf(WALLET_KEY, { stall, scanIntervalMs: 1_000 });
+    const waiting = await accept(30n);
+    await until(
+      async () => {
+        await age(waiting);
+        await lane.runRound(signal);
+        return (await read(waiting)).reason !== undefined;
+      },
+      { timeoutMs: 60_000, what: "it was put off" },
+    );
+    // Due anew, it is asked about and left to others; then the token goes on.
+    await hurry();
+    await lane.runRound(signal);
+    await mood(0n);
+    for (let round = 0; round < 8; round += 1) {
+      await age(waiting);
+      await lane.runRound(signal);
+    }
+    await mineSent();
+    await settles(lane, waiting);
+  });
+
   it("one hot wallet is said to, and not that another one lacks its units", async () => {
     await mood(WALLET);
     const lanes = [BARE_KEY, WALLET_KEY].map((key) => laneOf(key, { scanIntervalMs: 1_000 }));

@@ -2,6 +2,7 @@
  * What another wallet may pay that this one, its home or its node cannot now: it keeps its place until others
  * have had their time, since whoever puts it off makes it wait for the same wallet again.
  */
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type { Payer } from "../../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
 import type { LaneContext, LaneSettings, Round } from "../lane-context.js";
@@ -46,15 +47,32 @@ export async function heldHere(
   return held.filter(({ id, isOfWallet }) => !isOfWallet || isLate.has(id));
 }
 
-/** Of due requests those that the lane does not leave alone; what others did not take in time is put off. */
+/**
+ * Of due requests those that the lane does not leave alone; what others did not take in time is put off. What
+ * has waited for all its time is asked about once more: what was said when it was left ends nothing.
+ */
 export async function withoutLeft(
   context: LaneContext,
-  round: Pick<Round, "left" | "lease">,
+  { left }: Pick<Round, "left">,
   queued: readonly QueuedWithdrawal[],
 ): Promise<readonly QueuedWithdrawal[]> {
-  const { due, over } = round.left.sift(queued, patienceMs(context.settings));
-  await postpone(context, await withoutEnded(context, round, over), LONGEST_WAIT_DELAYS);
-  return due;
+  const { due, over } = left.sift(queued, patienceMs(context.settings));
+  const ending = await waitedOut(context, over);
+  const putOff = over.filter(({ id }) => !ending.has(id));
+  await postpone(context, putOff, LONGEST_WAIT_DELAYS);
+  if (ending.size === 0) return due;
+  const isDue = new Set(due);
+  return queued.filter((request) => isDue.has(request) || ending.has(request.id));
+}
+
+/** Of requests with a failure those that have waited for all their time. */
+async function waitedOut(
+  { ledger, settings }: LaneContext,
+  late: readonly Waiting[],
+): Promise<ReadonlySet<WithdrawalId>> {
+  const ids = late.flatMap(({ id, failure }) => (failure === undefined ? [] : [id]));
+  if (ids.length === 0) return new Set();
+  return ledger.readWaitedOut({ ids, forMs: settings.stall.giveUpAfterMs });
 }
 
 /**
@@ -66,10 +84,8 @@ async function withoutEnded(
   round: Pick<Round, "lease">,
   late: readonly Waiting[],
 ): Promise<readonly Waiting[]> {
-  const ids = late.flatMap(({ id, failure }) => (failure === undefined ? [] : [id]));
-  if (ids.length === 0) return late;
-  const forMs = context.settings.stall.giveUpAfterMs;
-  const ending = await context.ledger.readWaitedOut({ ids, forMs });
+  const ending = await waitedOut(context, late);
+  if (ending.size === 0) return late;
   const failing = late.flatMap(({ id, failure: reason }) =>
     ending.has(id) && reason !== undefined ? [{ id, reason }] : [],
   );
