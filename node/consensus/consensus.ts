@@ -418,9 +418,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   }
 
   /** Whether this process has taken part, behind the look for what the key may have signed elsewhere. */
-  hasSignedHere(): boolean {
-    return this.isCheckedSigner;
-  }
+  readonly hasSignedHere = (): boolean => this.isCheckedSigner;
 
   /** Whether this program may make or take the next block; why not is for the driver to tell. */
   mayGoOn(): boolean {
