@@ -25,7 +25,7 @@ import { LinkedKinds1760000000017 } from "./migrations/tamper/0017-linked-kinds.
 import { WithdrawalPhases1760000000018 } from "./migrations/0018-withdrawal-phases.js";
 import { Treasury1760000000019 } from "./migrations/treasury/0019-treasury.js";
 import { Operators1760000000020 } from "./migrations/0020-operators.js";
-import { CheaperRules1760000000021 } from "./migrations/0021-cheaper-rules.js";
+import { CheaperRules1760000000021 } from "./migrations/rules/0021-cheaper-rules.js";
 import { WebhookPruning1760000000022 } from "./migrations/webhooks/0022-webhook-pruning.js";
 import { SweepHeights1760000000023 } from "./migrations/treasury/0023-sweep-heights.js";
 import { TreasuryExits1760000000024 } from "./migrations/treasury/0024-treasury-exits.js";
