@@ -412,13 +412,16 @@ describe("double signing", () => {
   it("is made unlikely by a look at the last blocks before the start", async () => {
     const { genesis, seeds } = validatorGenesis(1);
     const node = await ValidatorNode.open({ genesis, seed: seeds[0] });
+    expect(node.consensus.hasSignedHere()).toBe(false);
     node.start(() => undefined);
     await until(() => node.height >= 3, { timeoutMs: 20_000 });
+    expect(node.consensus.hasSignedHere()).toBe(true);
     await node.stop({ keep: true });
     const options = { genesis, seed: seeds[0], home: node.home };
     const careful = await ValidatorNode.open({ ...options, doubleSignCheckBlocks: 10 });
     careful.start(() => undefined);
     await expect(careful.ended()).rejects.toMatchObject({ code: "DOUBLE_SIGN_RISK" });
+    expect(careful.consensus.hasSignedHere()).toBe(false);
     await careful.stop({ keep: true });
     // Without the look it signs on: the state file knows what it signed.
     const bold = await ValidatorNode.open(options);

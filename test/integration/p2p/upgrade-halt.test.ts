@@ -95,6 +95,8 @@ it("a validator that is started again alone at the upgrade says so, although no 
   });
   await until(() => again.node.halts.length > 0, { timeoutMs: 30_000, what: "the same words" });
   expect([again.node.height, again.node.halts]).toEqual([last, [REASON]]);
+  // It signed nothing here: what its key signed in the last blocks may be another process'.
+  expect(again.node.consensus.hasSignedHere()).toBe(false);
   // Nor does it say that it waits for blocks, to who would wait with it.
   const { network, node } = again;
   expect([network.isCatchingUp(), node.consensus.isCatchingUp()]).toEqual([false, false]);
