@@ -116,7 +116,7 @@ export class SystemStorage {
   bytes(slot: bigint): Buffer {
     const length = Number(this.word(slot));
     const first = dataSlot(slot);
-    const words = Array.from({ length: Math.ceil(length / 32) }, (_, index) =>
+    const words = listOf(Math.ceil(length / 32), (index) =>
       bigintToWord(this.word(first + BigInt(index))),
     );
     return Buffer.concat(words).subarray(0, length);
@@ -144,6 +144,17 @@ export class SystemStorage {
   setText(slot: bigint, text: string): void {
     this.setBytes(slot, Buffer.from(text, "utf8"));
   }
+}
+
+/**
+ * A list whose items are read from storage, in order; empty for a count below 1. Room is made as items are
+ * read and not before: whoever is told of words may end it at the first one, because nobody pays for it,
+ * and room for a million items would have been made for nothing each time.
+ */
+export function listOf<Item>(count: number, itemAt: (index: number) => Item): Item[] {
+  const items: Item[] = [];
+  for (let index = 0; index < count; index++) items.push(itemAt(index));
+  return items;
 }
 
 /** Which members of a list are wanted. */
@@ -190,8 +201,8 @@ export class StoredSet {
   /** At most so many members, from a place on. */
   slice(from: number, most: number): bigint[] {
     const first = dataSlot(this.slot) + BigInt(from);
-    const length = Math.max(0, Math.min(most, this.size - from));
-    return Array.from({ length }, (_, index) => this.storage.word(first + BigInt(index)));
+    const count = Math.min(most, this.size - from);
+    return listOf(count, (index) => this.storage.word(first + BigInt(index)));
   }
 
   /** Removes all. */
@@ -218,7 +229,7 @@ export class StoredSet {
     };
     const end = Math.min(size, start + limit);
     const count = Math.max(0, end - start);
-    const members = Array.from({ length: count }, (_, index) => memberAt(start + index));
+    const members = listOf(count, (index) => memberAt(start + index));
     return { members, next: end < size && count > 0 ? memberAt(end) : undefined, size };
   }
 

@@ -22,6 +22,7 @@ import { validatorOf } from "../../modules/staking/delegating.js";
 import { Delegations } from "../../modules/staking/delegation-record.js";
 import { operatorText } from "../../modules/staking/staking-texts.js";
 import { Validators } from "../../modules/staking/validator-record.js";
+import { listOf } from "../../modules/system-storage.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { abiNative, assertCaller, type NativeFunction, refusal } from "./abi-native.js";
 import type { Arguments } from "./arguments.js";
@@ -119,7 +120,7 @@ const functions: Readonly<Record<string, NativeFunction>> = {
   validatorSlashes(args, call) {
     const validator = validatorOf(call.context(), args.operator("validatorAddress"));
     const [from, to] = [args.integer("startingHeight"), args.integer("endingHeight")];
-    const slashes = Array.from({ length: validator.slashCount }, (_, index) => ({
+    const slashes = listOf(validator.slashCount, (index) => ({
       ...validator.slashAt(index),
       place: BigInt(index + 1),
     })).filter(({ height }) => BigInt(height) >= from && BigInt(height) <= to);

@@ -7,11 +7,12 @@ import { schemaOf } from "../../../../chain/cosmos/message-schemas.js";
 import { anyOfProtoJson } from "../../../../chain/cosmos/proto-json.js";
 import { ChainError } from "../../../../chain/errors.js";
 import { Proposals } from "../../../../node/modules/gov/proposal-record.js";
-import { MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
+import { addressWord, mapSlot, MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
 import {
   accountOf,
   decodedLogs,
   NativeChain,
+  operatorText,
   published,
   request,
   type Sent,
@@ -227,6 +228,54 @@ describe("a list of proposals", () => {
     const made = new Map([[`0x${"".padStart(64, "0")}`, 2n ** 40n]]);
     const overrides = new Map([[gov.address, { stateDiff: made }]]) as never;
     const sent = request({ to: gov.address, data, gasLimit: 100_000n });
+    const result = await chain.work({ kind: "call", request: sent, overrides });
+    expect(result).toMatchObject({ outcome: "error", error: "out of gas" });
+  });
+});
+
+describe("a list whose length is above all that anybody could pay for", () => {
+  /** Above all that an array may have, so that making room for it is an error that is seen. */
+  const LENGTH = 2n ** 40n;
+  const staking = published("IStaking");
+  const distribution = published("IDistribution");
+  const page = { key: "0x", offset: 0, limit: 0, countTotal: true, reverse: false };
+  const keyed = (slot: bigint, index: number) => mapSlot(slot, addressWord(account(index)));
+  const proposalSlot = (place: bigint) => mapSlot(1n, 1n) + place;
+
+  it.each([
+    ["votes", gov, "getVotes", [1, page], proposalSlot(20n)],
+    ["deposits", gov, "getDeposits", [1, page], proposalSlot(17n)],
+    ["texts of a proposal", gov, "getProposal", [1], proposalSlot(12n)],
+    ["validators", staking, "validators", ["", page], 0n],
+    [
+      "redelegations off a validator",
+      staking,
+      "redelegations",
+      [ZeroAddress, operatorText(0), "", page],
+      keyed(25n, 0),
+    ],
+    [
+      "validators of a delegator",
+      distribution,
+      "delegatorValidators",
+      [account(0)],
+      keyed(18n, 0),
+      staking.address,
+    ],
+    [
+      "slashes of a validator",
+      distribution,
+      "validatorSlashes",
+      [operatorText(0), 0, 100, page],
+      keyed(2n, 0) + 14n,
+      staking.address,
+    ],
+  ] as const)("is paid for item by item: %s", async (_name, contract, view, args, slot, ...at) => {
+    const { abi, address } = contract;
+    const data = abi.encodeFunctionData(view, [...args]);
+    const sizes = new Map([[`0x${slot.toString(16).padStart(64, "0")}`, LENGTH]]);
+    const overrides = new Map([[at[0] ?? address, { stateDiff: sizes }]]) as never;
+    const sent = request({ to: address, data, gasLimit: 100_000n });
     const result = await chain.work({ kind: "call", request: sent, overrides });
     expect(result).toMatchObject({ outcome: "error", error: "out of gas" });
   });
