@@ -1,14 +1,21 @@
 /** One job of a call worker, from its description to its answer; free of threads and ports. */
 import type { Address } from "../../../chain/address.js";
 import { isEvm } from "../../../chain/block.js";
+import { AppError, ChainError } from "../../../chain/errors.js";
 import { type Hash32, type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { createAccessList, type AccessListResult } from "./call-access-list.js";
 import { type Estimate, estimateGas } from "./call-estimate.js";
 import type { AnswerJson, CallOverrides, CallRequest, CallResult } from "./call-port.js";
-import type { TracedTransaction, Job, WorkerSettings } from "./call-protocol.js";
-import { OverlaidState, overriddenBlock, precompilesUnder } from "./call-overrides.js";
+import type { TracedTransaction, Job, JobWork, WorkerSettings } from "./call-protocol.js";
+import {
+  impossibleState,
+  OverlaidState,
+  overriddenBlock,
+  overridesChain,
+  precompilesUnder,
+} from "./call-overrides.js";
 import { RememberingReader } from "./call-reader.js";
 import { MessageRunner, type RunOutcome, withFundsText } from "./call-run.js";
 import { stateOf } from "./call-state.js";
@@ -48,6 +55,22 @@ export interface JobResults {
  * @throws CallError with the codes of the job's kind
  */
 export async function runJob(job: Job, environment: JobEnvironment): Promise<unknown> {
+  try {
+    return await answerOf(job, environment);
+  } catch (error) {
+    throw isOfOverrides(error, job.work) ? impossibleState(error) : error;
+  }
+}
+
+/** Whether a fault is of a state that a client has made up for the chain's own contracts. */
+function isOfOverrides(error: unknown, work: JobWork): boolean {
+  if (error instanceof AppError && !(error instanceof ChainError)) return false;
+  if (work.kind === "traceBlock") return false;
+  const all = work.kind === "simulate" ? work.request.blocks : [work];
+  return all.some(({ overrides }) => overridesChain(overrides));
+}
+
+async function answerOf(job: Job, environment: JobEnvironment): Promise<unknown> {
   const { settings } = environment;
   const { work } = job;
   const block: BlockContext = { ...job.block, blockHash: hashesUpTo(job.block, environment) };

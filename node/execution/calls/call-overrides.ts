@@ -3,6 +3,8 @@
  * committed state, precompiles that move, and what code sees of its block.
  */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { errorMessage } from "../../../chain/errors.js";
+import { NATIVE_CONTRACTS } from "../../../chain/evm/precompiles.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import {
   bigintToBytes,
@@ -10,6 +12,7 @@ import {
   EMPTY_TRIE_ROOT,
   type Hash32,
 } from "../../../chain/hex.js";
+import { MODULE_ACCOUNTS } from "../../modules/system-storage.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../../store/state-reader.js";
@@ -111,6 +114,22 @@ export function precompilesUnder(overrides: StateOverrides): ReadonlyMap<Address
   }
   const kept = [...ALL_PRECOMPILES].filter(([address]) => !removed.has(address));
   return new Map([...kept, ...moved]);
+}
+
+const OF_THE_CHAIN: ReadonlySet<Address> = new Set([
+  ...NATIVE_CONTRACTS.values(),
+  ...Object.values(MODULE_ACCOUNTS),
+]);
+
+/** Whether overrides are of the chain's own contracts or of accounts that they keep state in. */
+export function overridesChain(overrides: StateOverrides | undefined): boolean {
+  return [...(overrides?.keys() ?? [])].some((address) => OF_THE_CHAIN.has(address));
+}
+
+/** What contracts of the chain do not come to an end on: a sum below zero, a list without an end. */
+export function impossibleState(cause: unknown): CallError {
+  const text = `the chain's own contracts cannot run on this state: ${errorMessage(cause)}`;
+  return new CallError("INVALID_OVERRIDE", text, { cause });
 }
 
 function invalidOverride(address: Address, what: string): CallError {

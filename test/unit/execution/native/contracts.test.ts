@@ -17,7 +17,7 @@ import type { JobResults } from "../../../../node/execution/calls/call-jobs.js";
 import type { JobWork } from "../../../../node/execution/calls/call-protocol.js";
 import { communityPool, validatorRewards } from "../../../../node/modules/distribution/rewards.js";
 import { Validators } from "../../../../node/modules/staking/validator-record.js";
-import { MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
+import { addressWord, mapSlot, MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
 import { FIRST_APP_VERSION } from "../../../../node/settings/app-version.js";
 import {
   accountOf,
@@ -454,6 +454,42 @@ describe("calls that are no transactions", () => {
     await expect(work({ kind: "call", request: request(sent), overrides: moving })).rejects.toThrow(
       "cannot move",
     );
+  });
+
+  it("say what is wrong with state that no chain has, where a client overrides it so", async () => {
+    const pool = to(distribution, "communityPool");
+    const claim = {
+      ...to(distribution, "withdrawDelegatorRewards", accountOf(0), operatorText(0)),
+      from: 0,
+    };
+    const plain = to(bech32, "hexToBech32", accountOf(2), "addr");
+    const slot = (place: bigint) => `0x${place.toString(16).padStart(64, "0")}`;
+    const under = (place: bigint, value: bigint) =>
+      new Map([[distribution.address, { stateDiff: new Map([[slot(place), value]]) }]]) as never;
+    const tooMuch = under(2n, 2n ** 255n);
+    // What a validator's delegators can still claim is less than what one of them is owed.
+    const owed = mapSlot(3n, addressWord(accountOf(0))) + 2n;
+    const fault = { code: "INVALID_OVERRIDE", message: expect.stringMatching(/^the chain's own/) };
+    const callTracer = { tracer: "callTracer", onlyTopCall: false, withLog: false } as const;
+    const jobs = [
+      { kind: "call", request: request(pool), overrides: tooMuch },
+      { kind: "call", request: request(claim), overrides: under(owed, 0n) },
+      { kind: "estimateGas", request: request(pool), overrides: tooMuch },
+      { kind: "createAccessList", request: request(pool), overrides: tooMuch },
+      { kind: "traceCall", request: request(pool), overrides: tooMuch, trace: callTracer },
+      {
+        kind: "simulate",
+        request: {
+          blocks: [{ blockOverrides: {}, overrides: tooMuch, calls: [request(pool)] }],
+          traceTransfers: false,
+          validation: false,
+          returnFullTransactions: false,
+        },
+      },
+    ] as const;
+    for (const job of jobs) await expect(work(job)).rejects.toMatchObject(fault);
+    const unaffected = await work({ kind: "call", request: request(plain), overrides: tooMuch });
+    expect(unaffected).toMatchObject({ outcome: "success" });
   });
 
   it("let stake go at a time for which there is no text", async () => {
