@@ -4,6 +4,7 @@
  */
 import { errorCode } from "../../../chain/errors.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { RareLine } from "../../../runtime/process/rare-line.js";
 import { hasTooManyValues } from "../json-text.js";
 import {
   type Answer,
@@ -49,6 +50,8 @@ interface Call {
 interface Observed {
   readonly method: RpcMethod;
   readonly observe: (startMs: number, failed: boolean) => void;
+  /** Its faults of ours in the log: who asks may ask for the same one as often as they like. */
+  readonly faults: RareLine;
 }
 
 /** Calls of a batch that run at the same time; bounds what one client can start at once. */
@@ -97,7 +100,9 @@ export class Dispatcher {
     this.room = new BatchRoom(options.limits.batchResponseBytes);
     const observer = this.observers();
     this.methods = new Map(
-      entries.map(([name, method]) => [name, { method, observe: observer(name) }]),
+      entries.map(([name, method]) => {
+        return [name, { method, observe: observer(name), faults: new RareLine(options.clock) }];
+      }),
     );
     this.observeUnknown = observer("unknown");
   }
@@ -235,8 +240,12 @@ export class Dispatcher {
   private describe(call: Call, error: unknown): RpcErrorObject {
     const known = toRpcError(error);
     if (known !== undefined) return known;
-    const fields = { method: call.name, code: errorCode(error), err: error };
-    this.options.log.error(fields, "JSON-RPC method failed");
+    const { name } = call;
+    // Faults are of methods that are served: others end before anything of ours can fail.
+    this.methods.get(name)?.faults.happened((times) => {
+      const fields = { method: name, times, code: errorCode(error), err: error };
+      this.options.log.error(fields, "JSON-RPC method failed");
+    });
     return INTERNAL_ERROR;
   }
 

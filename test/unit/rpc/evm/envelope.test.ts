@@ -4,6 +4,7 @@ import { describe, expect, it } from "@jest/globals";
 import { keccak256 } from "ethers";
 import { AppError } from "../../../../chain/errors.js";
 import { parseHash32 } from "../../../../chain/hex.js";
+import { createLogger } from "../../../../runtime/process/logger.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { ALICE, BOB, createTestNode, signLegacy, type TestAnswer } from "./fixture.js";
 
@@ -186,6 +187,28 @@ describe("requests", () => {
       message: "internal error",
     });
     node.calls.failure = undefined;
+  });
+
+  it("writes a line about faults of a method once in ten seconds, with their number", async () => {
+    const lines: string[] = [];
+    const destination = { write: (line: string) => void lines.push(line) };
+    const log = createLogger({ component: "test", destination });
+    const own = createTestNode({}, undefined, [], log);
+    const told = () =>
+      lines.map((line) => JSON.parse(line)).map(({ method, times }) => [method, times]);
+    const address = BOB.address;
+    const faulty = () => own.ask("eth_call", { to: address });
+    own.calls.failure = new Error("a fault");
+    for (let asked = 0; asked < 3; asked++) expect((await faulty()).error?.code).toBe(-32603);
+    // Another method's faults are another matter.
+    await own.ask("eth_estimateGas", { to: address });
+    expect(told()).toEqual([
+      ["eth_call", 1],
+      ["eth_estimateGas", 1],
+    ]);
+    own.time.nowMs += 10_000;
+    await faulty();
+    expect(told().at(-1)).toEqual(["eth_call", 3]);
   });
 });
 

@@ -61,7 +61,7 @@ import type { SenderContent, TransactionPool } from "../../../../node/mempool/po
 import { createEvmApi, type EvmApi } from "../../../../node/rpc/evm/api.js";
 import { DEFAULT_EVM_RPC_LIMITS, type EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { createLogger } from "../../../../runtime/process/logger.js";
+import { createLogger, type Logger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
 
 /** Coin base of all test blocks. */
@@ -421,6 +421,7 @@ export function createTestNode(
   limits: Partial<EvmRpcLimits> = {},
   workers?: CallWorkers,
   namespaces: readonly string[] = [],
+  log: Logger = createLogger({ component: "test", level: "silent" }),
 ) {
   const problems: unknown[] = [];
   const bus = new EventBus((error) => problems.push(error));
@@ -454,7 +455,7 @@ export function createTestNode(
     namespaces,
     limits: { ...DEFAULT_EVM_RPC_LIMITS, ...limits },
     clock: { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs },
-    log: createLogger({ component: "test", level: "silent" }),
+    log,
     metrics: createMetrics({ processMetrics: false }),
   });
   /** Sends a body and returns the answer as it is written; undefined where there is none. */
