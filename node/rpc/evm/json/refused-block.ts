@@ -35,7 +35,8 @@ function asEvmBlock({ block }: RefusedBlock): Block {
     height,
     gasLimit: 0n,
     gasUsed: 0n,
-    timestampSeconds: Math.floor(timeMs / 1_000),
+    // A time before 1970, which a header of the EVM cannot say, may be why it was refused.
+    timestampSeconds: Math.max(0, Math.floor(timeMs / 1_000)),
     moduleRoot: ZERO_HASH,
     mixHash: appHash,
   };

@@ -6,6 +6,7 @@ import { keccak256, Transaction } from "ethers";
 import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../../chain/hex.js";
 import { parseAddress } from "../../../../chain/address.js";
 import { USUAL_ACCOUNTS } from "../../../../chain/chain-accounts.js";
+import { ZERO_TIME_NS } from "../../../../chain/consensus/block-id.js";
 import { COMMIT_FLAG } from "../../../../chain/consensus/commit.js";
 import {
   decodeConsensusBlock,
@@ -232,6 +233,17 @@ describe("debug_getBadBlocks", () => {
     });
   });
 
+  it("shows one of a time before 1970 among the others", async () => {
+    // Go's zero time is what a program writes that forgot to set it.
+    const early = refused([], "its time is not that of its commit", ZERO_TIME_NS);
+    node.state.refusedBlocks = [early, refused([], "nonce too high")];
+    const bad = await node.call<Record<string, Record<string, unknown>>[]>("debug_getBadBlocks");
+    expect(bad.map(({ reason, block }) => [reason, block?.["timestamp"]])).toEqual([
+      ["its time is not that of its commit", "0x0"],
+      ["nonce too high", "0x684ee180"],
+    ]);
+  });
+
   it("keeps the last ten, the newest first, and no large ones whole", () => {
     const list = new RefusedBlocks();
     for (let count = 1; count <= 12; count++) list.add(refused([]).block, `${count}`);
@@ -269,7 +281,11 @@ describe("debug_getBadBlocks", () => {
   });
 });
 
-function refused(transactions: readonly Uint8Array[], reason = ""): RefusedBlock {
+function refused(
+  transactions: readonly Uint8Array[],
+  reason = "",
+  timeNs = 1_750_000_000_000_000_000n,
+): RefusedBlock {
   const hash = ZERO_HASH;
   const blockId = { hash, parts: { total: 1, hash } };
   const header = {
@@ -277,7 +293,7 @@ function refused(transactions: readonly Uint8Array[], reason = ""): RefusedBlock
     appVersion: 1,
     chainId: "chain_6940-1",
     height: 9,
-    timeNs: 1_750_000_000_000_000_000n,
+    timeNs,
     lastBlockId: blockId,
     lastCommitHash: hash,
     dataHash: hash,
