@@ -319,7 +319,7 @@ function makeRoom(context: ModuleContext, proposer: Address, depositAtoken: Atok
   if (proposals.waitingCount < MAX_WAITING) return;
   const least = leastOf(proposals);
   if (least === undefined || least.depositAtoken >= depositAtoken) throw noRoom();
-  dropProposal(context, least.proposal);
+  pushOut(context, least.proposal);
 }
 
 function noRoom(): MessageFailure {
@@ -344,13 +344,25 @@ function leastOf(proposals: Proposals) {
   return poor[0];
 }
 
-/** Forgets a proposal that did not get its deposits. @returns how many deposits it had */
+/** Forgets a proposal that did not get its deposits in time. @returns how many deposits it had */
 export function dropProposal(context: ModuleContext, proposal: ProposalRecord): number {
-  const { state } = context;
-  const deposits = govParams(state).burnProposalDepositPrevote
-    ? burnDeposits(context, proposal)
-    : refundDeposits(context, proposal);
-  new Proposals(state).endWaiting(proposal);
+  const { burnProposalDepositPrevote } = govParams(context.state);
+  return forget(context, proposal, burnProposalDepositPrevote ? burnDeposits : refundDeposits);
+}
+
+/** Forgets one that makes room: it has missed no time, which by the first rules cost it the same. */
+function pushOut(context: ModuleContext, proposal: ProposalRecord): void {
+  if (context.appVersion < SDK_REFUSALS_VERSION) dropProposal(context, proposal);
+  else forget(context, proposal, refundDeposits);
+}
+
+function forget(
+  context: ModuleContext,
+  proposal: ProposalRecord,
+  endDeposits: typeof refundDeposits,
+): number {
+  const deposits = endDeposits(context, proposal);
+  new Proposals(context.state).endWaiting(proposal);
   proposal.remove();
   context.emit("inactive_proposal", {
     proposal_id: proposal.id.toString(),

@@ -470,23 +470,4 @@ describe("a proposal", () => {
     expect(proposal.result).toMatchObject({ yes: 0n, no: 237n * TOKEN, veto: 0n });
     expect(new Proposals(chain.state).counting).toBeUndefined();
   });
-
-  it("gives its place up for one that brings more when all places are taken", () => {
-    const chain = newChain();
-    const spam = Array.from({ length: 500 }, (_, index) => {
-      return submit(chain, { deposit: 0n, by: accountAt(100 + Math.floor(index / 50)) });
-    });
-    expect(() => submit(chain, { deposit: 0n })).toThrow(/500 proposals/);
-    const held = chain.balance(MODULE_ACCOUNTS.gov);
-    const better = submit(chain, { deposit: TOKEN });
-    expect(better.exists).toBe(true);
-    expect(spam.filter(({ exists }) => exists).length).toBe(499);
-    expect(spam.at(-1)?.exists).toBe(false);
-    expect(new Proposals(chain.state).waitingCount).toBe(500);
-    expect(new Proposals(chain.state).waitingOf(accountAt(109))).toBe(49);
-    expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(held + TOKEN);
-    // Those that are voted on stay, and so does what has a deposit as long as something has none.
-    const open = submit(chain, { deposit: 50n * TOKEN });
-    expect([open.status, better.exists]).toEqual([PROPOSAL_STATUS.voting, true]);
-  });
 });
