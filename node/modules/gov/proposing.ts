@@ -315,18 +315,33 @@ function checkMessages(messages: readonly AnyMessage[], isRoutable: IsRoutable):
  */
 function makeRoom(context: ModuleContext, proposer: Address, depositAtoken: Atoken): void {
   const proposals = new Proposals(context.state);
-  if (proposals.waitingOf(proposer) >= MAX_WAITING_OF_PROPOSER) throw noRoom();
+  if (proposals.waitingOf(proposer) >= MAX_WAITING_OF_PROPOSER) {
+    const own = `${MAX_WAITING_OF_PROPOSER} proposals of ${accountText(proposer)} wait`;
+    throw noRoom(context, `${own} for deposits and votes, as many as may: ${WHEN_OVER}`);
+  }
   if (proposals.waitingCount < MAX_WAITING) return;
   const least = leastOf(proposals);
-  if (least === undefined || least.depositAtoken >= depositAtoken) throw noRoom();
+  if (least === undefined) {
+    const all = `${MAX_WAITING} proposals are being voted on, as many as may wait`;
+    throw noRoom(context, `${all}, and each keeps its place: ${WHEN_OVER}`);
+  }
+  if (least.depositAtoken >= depositAtoken) {
+    const all = `${MAX_WAITING} proposals wait for deposits and votes, as many as may`;
+    const more = `or with a deposit of more than ${amountText(least.depositAtoken)}`;
+    throw noRoom(context, `${all}: ${WHEN_OVER}, ${more}`);
+  }
   pushOut(context, least.proposal);
 }
 
-function noRoom(): MessageFailure {
-  const text =
+const WHEN_OVER = "try again when one is over";
+
+/** What contracts are reverted with is a rule, so that the first rules keep their one text for all. */
+function noRoom({ appVersion }: ModuleContext, text: string): MessageFailure {
+  const first =
     `${MAX_WAITING} proposals, and ${MAX_WAITING_OF_PROPOSER} of one account, may wait for ` +
     "deposits and votes at a time: try again when one has ended, or with a higher deposit";
-  return messageFailure(SDK_CODE.invalidRequest, text);
+  const isFirst = appVersion < SDK_REFUSALS_VERSION;
+  return messageFailure(SDK_CODE.invalidRequest, isFirst ? first : text);
 }
 
 /** Of those that wait for deposits the one with the least, the newest of several. */

@@ -53,6 +53,28 @@ describe("a place of a proposal", () => {
     expect(chain.burnedAtoken).toBe(60n * TOKEN);
   });
 
+  it("is refused with what helps where there is none", () => {
+    const first = /or with a higher deposit: invalid/;
+    for (const version of [FIRST_APP_VERSION, NEWEST_APP_VERSION]) {
+      const isFirst = version === FIRST_APP_VERSION;
+      const { chain, least } = crowded(10n * TOKEN, version);
+      expect(() => submit(chain, { deposit: 5n * TOKEN })).toThrow(
+        isFirst
+          ? first
+          : /500 proposals .* or with a deposit of more than 5000000000000000000atoken: /,
+      );
+      // With a place at the expense of the last one that lacks deposit only those in voting are left.
+      expect(submit(chain, { deposit: 10n * TOKEN }).status).toBe(PROPOSAL_STATUS.voting);
+      expect(least.exists).toBe(false);
+      expect(() => submit(chain, { deposit: 5_000n * TOKEN })).toThrow(
+        isFirst ? first : /500 proposals are being voted on.* try again when one is over: /,
+      );
+      expect(() => submit(chain, { deposit: TOKEN, by: accountAt(0) })).toThrow(
+        isFirst ? first : /50 proposals of addr1.* try again when one is over: /,
+      );
+    }
+  });
+
   it("cost the deposits by the first rules", () => {
     const { chain } = crowded(6n * TOKEN, FIRST_APP_VERSION);
     const had = chain.balance(BOB);
