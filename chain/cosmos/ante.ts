@@ -35,6 +35,13 @@ const MAX_MEMO = 256;
 /** Gas of a byte of the transaction (x/auth `TxSizeCostPerByte`). */
 const BYTE_GAS = 10n;
 
+/**
+ * Bytes that a simulation counts for a signature that is not there: x/auth's, a key and a signature in amino
+ * (106) and 6. What clients leave out besides, which is mode and fee, has room in them.
+ * Source: x/auth/ante/basic.go, `ConsumeTxSizeGasDecorator`.
+ */
+const MISSING_SIGNATURE_BYTES = 112n;
+
 /** Gas of its signature: what Ethereum asks for any transaction. */
 const SIGNATURE_GAS = 21_000n;
 
@@ -55,6 +62,12 @@ export interface CosmosLimits {
 /** Gas that is used before the first message. */
 export function anteGas({ raw }: Pick<CosmosTransaction, "raw">): bigint {
   return SIGNATURE_GAS + BYTE_GAS * BigInt(raw.length);
+}
+
+/** The same for a simulation, of bytes that may have no signature yet. */
+export function simulatedAnteGas(tx: Pick<CosmosTransaction, "raw" | "signature">): bigint {
+  const isSigned = tx.signature.length > 0;
+  return anteGas(tx) + (isSigned ? 0n : BYTE_GAS * MISSING_SIGNATURE_BYTES);
 }
 
 /** "5atoken,7other", as the SDK writes coins; "" for none. */

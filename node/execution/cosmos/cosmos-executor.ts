@@ -26,6 +26,7 @@ import {
   memoFault,
   outOfGas,
   sequenceFault,
+  simulatedAnteGas,
   staticCosmosFault,
   timeoutFault,
   timestampFault,
@@ -209,7 +210,8 @@ class MessageRun implements WordListener {
     private readonly transaction: CosmosBlockTransaction,
     private readonly environment: CosmosEnvironment,
   ) {
-    this.used = anteGas(transaction.tx);
+    const { isSimulated = false } = environment;
+    this.used = (isSimulated ? simulatedAnteGas : anteGas)(transaction.tx);
     this.baseNs = leastComputeNs(
       { data: transaction.tx.raw, accessList: [] },
       environment.computeWeights,

@@ -21,7 +21,8 @@ import {
 } from "cosmjs-types/cosmos/slashing/v1beta1/tx";
 import { MsgUpdateParams as StakingUpdateParams } from "cosmjs-types/cosmos/staking/v1beta1/tx";
 import { MsgCancelUpgrade, MsgSoftwareUpgrade } from "cosmjs-types/cosmos/upgrade/v1beta1/tx";
-import { TxRaw } from "cosmjs-types/cosmos/tx/v1beta1/tx";
+import { SignMode } from "cosmjs-types/cosmos/tx/signing/v1beta1/signing";
+import { Tx, TxRaw } from "cosmjs-types/cosmos/tx/v1beta1/tx";
 
 const registry = new Registry([
   ...defaultRegistryTypes,
@@ -83,6 +84,8 @@ async function signed(wallet, request) {
     value: Buffer.from(account.pubkey).toString("base64"),
   });
   const { messages, memo = "", sequence = 0, gas = 65_000, chainId, granter, mode } = request;
+  if (request.isSimulated === true)
+    return simulated(account, messages.map(withPacked), memo, sequence);
   const fee = request.fee ?? [{ denom: "atoken", amount: "1625" }];
   const timeoutHeight = BigInt(request.timeoutHeight ?? 0);
   const bodyBytes = registry.encodeTxBody({
@@ -120,4 +123,20 @@ async function signed(wallet, request) {
     raw: Buffer.from(raw).toString("hex"),
     ...(request.amino === true ? { amino: Buffer.from(aminoOf()).toString("utf8") } : {}),
   };
+}
+
+// What `SigningStargateClient.simulate` sends (@cosmjs/stargate, modules/tx/queries): no signature, fee and
+// mode, and the name of the key that all keys have there.
+function simulated(account, messages, memo, sequence) {
+  const publicKey = encodePubkey({
+    type: "tendermint/PubKeySecp256k1",
+    value: Buffer.from(account.pubkey).toString("base64"),
+  });
+  const modeInfo = { single: { mode: SignMode.SIGN_MODE_UNSPECIFIED } };
+  const tx = Tx.fromPartial({
+    authInfo: { fee: {}, signerInfos: [{ publicKey, sequence: BigInt(sequence), modeInfo }] },
+    body: { messages: messages.map((message) => registry.encodeAsAny(message)), memo },
+    signatures: [new Uint8Array()],
+  });
+  return { raw: Buffer.from(Tx.encode(tx).finish()).toString("hex") };
 }

@@ -20,6 +20,8 @@ export interface CosmJsRequest {
   readonly timeoutHeight?: number;
   /** `SignMode`; the signature is one of SIGN_MODE_DIRECT in any case. */
   readonly mode?: number;
+  /** Whether the bytes are wanted that CosmJS has simulated, which are not signed. */
+  readonly isSimulated?: boolean;
   /** Whether the amino JSON is wanted. */
   readonly amino?: boolean;
 }

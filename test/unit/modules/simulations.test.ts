@@ -10,9 +10,12 @@ import {
 import { sha256 } from "../../../chain/hashes.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import { simulateCosmos } from "../../../node/compose/simulation.js";
+import { executeCosmosTransaction } from "../../../node/execution/cosmos/cosmos-executor.js";
 import { signingInfo } from "../../../node/modules/slashing/signing.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
+import { JournaledState } from "../../../node/state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../../node/store/account-record.js";
+import type { StateReader } from "../../../node/store/state-reader.js";
 import { type CosmJsRequest, signWithCosmJs } from "../../helpers/cosmos/cosmjs.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 
@@ -38,23 +41,53 @@ function signed(options: Partial<CosmJsRequest>): CosmosTransaction {
 
 /** @param nonces of the account, and behind what of it waits in the pool */
 function simulate(tx: CosmosTransaction, { nonce, pending } = { nonce: 0n, pending: 0n }) {
-  const { code, log } = simulateCosmos(tx, {
+  const { code, log } = simulated(tx, { nonce, pending });
+  return { code, log };
+}
+
+const TIME_MS = 1_800_000_000_000;
+
+/** Where the sender has coins, and nobody else has. */
+const accountsAt = (nonce: bigint): StateReader => ({
+  account: (address) =>
+    address === sender ? { ...EMPTY_ACCOUNT, nonce, balanceAtoken: 10n ** 18n } : undefined,
+  code: () => new Uint8Array(0),
+  storage: () => new Uint8Array(0),
+});
+
+function simulated(tx: CosmosTransaction, { nonce, pending } = { nonce: 0n, pending: 0n }) {
+  return simulateCosmos(tx, {
     params,
     pool: { pendingNonce: () => pending },
-    view: { head: () => ({ height: 5, hash: ZERO_HASH, timeMs: 1_800_000_000_000 }) },
-    accounts: {
-      account: (address) =>
-        address === sender ? { ...EMPTY_ACCOUNT, nonce, balanceAtoken: 10n ** 18n } : undefined,
-      code: () => new Uint8Array(0),
-      storage: () => new Uint8Array(0),
-    },
+    view: { head: () => ({ height: 5, hash: ZERO_HASH, timeMs: TIME_MS }) },
+    accounts: accountsAt(nonce),
   });
-  return { code, log };
+}
+
+/** What a block makes of a transaction. */
+function mined(tx: CosmosTransaction) {
+  const state = new JournaledState(accountsAt(0n));
+  const place = { ...params, state, height: 6, timeMs: TIME_MS };
+  const outcome = executeCosmosTransaction({ tx, from: sender }, place);
+  return outcome.included ? outcome.result : outcome.fault;
 }
 
 describe("a simulated transaction", () => {
   it("needs no gas limit, and no fee", () => {
     expect(simulate(signed({ gas: 0, fee: [] }))).toEqual({ code: 0, log: "" });
+  });
+
+  it("uses the gas that it will need signed, though CosmJS simulates without signature and fee", () => {
+    const asked = simulated(signed({ isSimulated: true, gas: 0 }));
+    if (!("gasUsed" in asked)) throw new Error(asked.log);
+    const tx = signed({ gas: Number(asked.gasUsed) });
+    expect(mined(tx)).toMatchObject({ code: 0, log: "" });
+    // The SDK counts 112 bytes for what is missing (x/auth/ante/basic.go).
+    const unsigned = signed({ isSimulated: true }).raw.length;
+    const short = BigInt(unsigned + 112 - tx.raw.length) * 10n;
+    expect(mined(signed({ gas: 99_999 }))).toMatchObject({ gasUsed: asked.gasUsed - short });
+    // Who fills a signature in is asked for nothing more.
+    expect(simulated(tx)).toMatchObject({ code: 0, gasUsed: asked.gasUsed - short });
   });
 
   it("may come behind those that wait in the pool, as it may be sent", () => {
