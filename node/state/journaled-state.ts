@@ -47,7 +47,7 @@ export class JournaledState {
   balanceListener: BalanceListener | undefined;
   /** Set while code calls a module, which pays for the words that the module needs. */
   wordListener: WordListener | undefined;
-  /** Coins that may not leave; undefined where nobody asks, as in calls. */
+  /** Coins that may not leave; undefined where no account has a schedule, and for reads alone. */
   locks: BalanceLocks | undefined;
   private ignoresLocks = false;
 
