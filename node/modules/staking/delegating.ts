@@ -456,7 +456,8 @@ function borne(context: ModuleContext, entry: QueueEntry): QueueEntry {
 
 /**
  * A validator and its delegators lose a part of their stake.
- * @param fault.stakeAtoken its stake when it did wrong: what came later is not asked for
+ * @param fault.stakeAtoken its stake when it did wrong, of no more than which a part is burned here. What has
+ *   left since bears a part besides, and is not taken off: what came in its place is asked for, too (ADR 35)
  */
 export function slashValidator(
   context: ModuleContext,
