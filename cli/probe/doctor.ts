@@ -15,6 +15,7 @@ import { checkMeaning } from "./doctor-meaning.js";
 import { checkHeight, checkHistory, checkNodeHome, checkPeers } from "./doctor-node.js";
 import type { KitConfig } from "../home/kit-config.js";
 import { isKitHome, isNodeHome } from "../home/home.js";
+import { firstNodeOf } from "../home/network/kit-nodes.js";
 import { readNodeStatus } from "./node-status.js";
 
 /** Runs every check of a home: of a kit's, or of a node's alone. */
@@ -33,13 +34,13 @@ export async function runDoctorChecks(context: DoctorContext): Promise<readonly 
   return [...findings, ...files, ...parts, ...(await checkKitNode(context, config))];
 }
 
-/** Peers, lag and history of the kit's own node; nothing where it is silent, which is told. */
+/** Peers, lag and history of the kit's own node, of several the first; nothing where it is silent. */
 async function checkKitNode(
   { paths, env, portOffset, clock, signal }: DoctorContext,
   { endpoints: { cometRpcUrl } }: KitConfig,
 ): Promise<readonly Finding[]> {
   if (cometRpcUrl === undefined) return [];
-  const sources = { home: paths.home, env, portOffset };
+  const sources = firstNodeOf({ home: paths.home, env, portOffset });
   const app = loadConfig(sources, APP_FILE);
   const node = loadConfig(sources, CONFIG_FILE);
   try {

@@ -3,13 +3,14 @@ import { z } from "zod";
 import { blockAgeSeconds, blockAgeText } from "../../chain/consensus/block-age.js";
 import { APP_FILE, CONFIG_FILE } from "../../node/settings/config.js";
 import type { Clock } from "../../runtime/process/clock.js";
-import { type Environment, loadConfig } from "../../runtime/config/config.js";
+import { loadConfig } from "../../runtime/config/config.js";
 import { withoutAccess } from "../../runtime/config/config-toml.js";
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import { CliError } from "../errors.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import { httpRequest } from "./http-request.js";
 import { callableHost } from "../home/kit-config.js";
+import { firstNodeOf, type NodeSources } from "../home/network/kit-nodes.js";
 
 /** A node's answer, in the form that `causeway status --json` prints. */
 export interface NodeStatus {
@@ -47,27 +48,20 @@ const statusAnswer = z.object({
 });
 const peersAnswer = z.object({ result: z.object({ n_peers: decimal.transform(Number) }) });
 
-/** Whose settings are read. */
-interface SettingsSources {
-  readonly home: string;
-  readonly env: Environment;
-  readonly portOffset: number;
+/**
+ * Where the consensus RPC of a home answers, of a kit's that of its first node.
+ * @throws ConfigError, HOME_INCOMPLETE
+ */
+export function cometRpcUrl(sources: NodeSources): string {
+  return callableUrl(loadConfig(firstNodeOf(sources), CONFIG_FILE).rpc.laddr);
 }
 
 /**
- * Where the consensus RPC of a home answers.
- * @throws ConfigError
+ * Where the EVM's JSON-RPC of a home answers, of a kit's that of its first node.
+ * @throws ConfigError, HOME_INCOMPLETE
  */
-export function cometRpcUrl(sources: SettingsSources): string {
-  return callableUrl(loadConfig(sources, CONFIG_FILE).rpc.laddr);
-}
-
-/**
- * Where the EVM's JSON-RPC of a home answers.
- * @throws ConfigError
- */
-export function evmRpcUrl(sources: SettingsSources): string {
-  return callableUrl(loadConfig(sources, APP_FILE)["json-rpc"].address);
+export function evmRpcUrl(sources: NodeSources): string {
+  return callableUrl(loadConfig(firstNodeOf(sources), APP_FILE)["json-rpc"].address);
 }
 
 function callableUrl({ host, port }: ListenAddress): string {

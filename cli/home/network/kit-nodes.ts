@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Environment } from "../../../runtime/config/config.js";
 import { CliError } from "../../errors.js";
 import { readChainOrigin } from "./chain-origin.js";
-import { homePaths } from "../home.js";
+import { homePaths, isKitHome } from "../home.js";
 import { PORT_STEP } from "../ports.js";
 
 /** Most validators of a kit: they share one machine, and their ports lie 100 apart. */
@@ -79,6 +79,24 @@ export function kitNodes(home: string, wanted = 1): readonly KitNode[] {
   // Without the folder the genesis may be a foreign one, and this home one node of many.
   if (!existsSync(folder)) return plannedNodes(home, 1);
   return plannedNodes(home, countValidators(genesis));
+}
+
+/** Whose settings are read, and by how much their ports are moved. */
+export interface NodeSources {
+  readonly home: string;
+  readonly env: Environment;
+  readonly portOffset: number;
+}
+
+/**
+ * Where the settings are of the node that answers for a home: in that home, or, of a kit with a network of
+ * validators, in that of the first of them.
+ * @throws HOME_INCOMPLETE
+ */
+export function firstNodeOf({ home, env, portOffset }: NodeSources): NodeSources {
+  const [first] = isKitHome(homePaths(home)) ? kitNodes(home) : [];
+  if (first === undefined) return { home, env, portOffset };
+  return { home: first.home, env, portOffset: portOffset + first.portStep };
 }
 
 /**

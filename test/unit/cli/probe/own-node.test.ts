@@ -1,5 +1,5 @@
 /** Commands that ask the node of a home, where another home's node has its ports. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -96,6 +96,23 @@ describe("a home whose ports another home's node has", () => {
     await runCommand(home, ["query", "block", "--node", consensusUrl]);
     expect(asked.length).toBeGreaterThan(0);
   });
+});
+
+it("of a kit of several validators it is the first one, by its own settings", async () => {
+  const first = join(home, "nodes", "node0", "config");
+  mkdirSync(first, { recursive: true });
+  for (const name of ["config.toml", "app.toml"]) {
+    renameSync(join(home, "config", name), join(first, name));
+  }
+  const ask = (beganSeconds: number) => {
+    const genesis = { genesisTimeMs: beganSeconds * 1_000, validators: [{}, {}] };
+    writeFileSync(join(home, "config", "genesis.json"), JSON.stringify(genesis));
+    return runCommand(home, ["query", "block"]);
+  };
+  expect((await ask(BEGAN_SECONDS + 60)).err).toContain("another home's node answers");
+  expect(asked).toEqual([]);
+  await ask(BEGAN_SECONDS);
+  expect(asked.length).toBeGreaterThan(0);
 });
 
 it("a block ahead of the clock is told in words, as everywhere", () => {
