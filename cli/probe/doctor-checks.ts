@@ -234,7 +234,7 @@ export async function checkParts(
       ? finding(part, "pass", url === "" ? "ready; it listens on nothing" : `ready at ${url}`)
       : finding(part, isDispensable === true ? "warn" : "fail", reason, remedyOf(part, config)),
   );
-  findings.push(checkBlockAge(status));
+  findings.push(checkBlockAge(status, nodeLogOf(config.nodes)));
   const lag = status.watcherLagBlocks;
   if (lag !== undefined) {
     const severity = lag > LAG_WARN_BLOCKS ? "warn" : "pass";
@@ -332,10 +332,15 @@ export async function checkChain(context: DoctorContext, evm: EvmClient): Promis
   return finding("chain-id", "pass", `${chainId} (${home.network})`);
 }
 
-/** The age of the newest block: the core signal of a live chain. */
+/** Where the log is of the node that a kit asks: the first of its own, or somebody's where it has none. */
+export function nodeLogOf([first]: KitConfig["nodes"]): string {
+  return first === undefined ? "the log of that node" : `logs/${first.name}.log`;
+}
+
+/** The age of the newest block: the core signal of a live chain. @param log where the node's is */
 export function checkBlockAge(
   { blockAgeSeconds: ageSeconds, blockIntervalMs }: Partial<KitStatus>,
-  log = "logs/node.log",
+  log: string,
 ): Finding {
   if (ageSeconds === undefined) {
     return finding("block-age", "fail", "the node does not answer", `start it; see ${log}`);

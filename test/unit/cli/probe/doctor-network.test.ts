@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { runDoctorChecks } from "../../../../cli/probe/doctor.js";
+import { checkBlockAge, nodeLogOf } from "../../../../cli/probe/doctor-checks.js";
 import { homePaths } from "../../../../cli/home/home.js";
 import { createTestnet } from "../../../../cli/home/network/testnet.js";
 import { loadGenesis } from "../../../../node/settings/genesis.js";
@@ -114,4 +115,16 @@ it("judges the settings that the kit's first node reads", async () => {
   });
   expect(found.get("peers")).toMatchObject({ severity: "warn", value: "0, expected 3 at least" });
   expect(found.get("height-lag")).toMatchObject({ severity: "warn", value: "50 blocks" });
+});
+
+it("names the log that the first node of several has", async () => {
+  expect((await findings({ ageMs: 9_000_000 })).get("block-age")).toMatchObject({
+    severity: "fail",
+    remedy: "the chain stands still; see logs/node0.log",
+  });
+});
+
+it("names no log here of somebody else's node", () => {
+  const silent = { blockAgeSeconds: undefined, blockIntervalMs: 2_000 };
+  expect(checkBlockAge(silent, nodeLogOf([])).remedy).toBe("start it; see the log of that node");
 });
