@@ -49,6 +49,7 @@ export async function runStart(options: StartOptions): Promise<number> {
   const log = createLogger({ component: "upgrade", level: readLogLevel(options.env) ?? "info" });
   const code = await resumeHandOver(start, log);
   if (code !== undefined) return code;
+  await warnOfVariables(options);
   if (isKitHome(paths)) {
     options.warn(
       `${paths.home} is a kit's home: this starts its node alone, without the exchange side; ` +
@@ -64,6 +65,13 @@ export async function runStart(options: StartOptions): Promise<number> {
     ...offsetFlags(portOffset),
   ]);
   return new Promise<never>(() => undefined);
+}
+
+/** Of those that somebody meant for a setting, and that are none. */
+async function warnOfVariables({ env, warn }: StartOptions): Promise<void> {
+  // Loaded here: a program that hands over at once stays as small as it can.
+  const { strangeVariables, strangeVariableText } = await import("../home/strange-variables.js");
+  for (const name of strangeVariables(env)) warn(strangeVariableText(name));
 }
 
 /** What a release that goes on in the place of this one is started with: the same. */

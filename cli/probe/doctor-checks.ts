@@ -77,21 +77,22 @@ export function checkSettings(context: DoctorContext): {
   readonly findings: readonly Finding[];
   readonly config: KitConfig | undefined;
 } {
+  const { paths, env, portOffset } = context;
+  const strange = checkVariables(env);
   try {
-    const sources = { home: context.paths.home, env: context.env, portOffset: context.portOffset };
-    const config = loadKitConfig(sources);
-    const faults = homeFileFaults(context.paths);
+    const config = loadKitConfig({ home: paths.home, env, portOffset });
+    const faults = homeFileFaults(paths);
     const fine = [finding("settings", "pass", "all settings are valid")];
     const findings = faults.length === 0 ? fine : settingsFindings({ faults });
-    return { findings: [...findings, ...checkVariables(context.env)], config };
+    return { findings: [...findings, ...strange], config };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { findings: settingsFindings(error), config: undefined };
+    return { findings: [...settingsFindings(error), ...strange], config: undefined };
   }
 }
 
 /** Variables that somebody meant for a setting, and that are none. */
-function checkVariables(env: Environment): readonly Finding[] {
+export function checkVariables(env: Environment): readonly Finding[] {
   return strangeVariables(env).map((name) =>
     finding("settings", "warn", strangeVariableText(name), "rename it, or take it away"),
   );

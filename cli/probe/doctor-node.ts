@@ -10,6 +10,7 @@ import { formatListenAddress } from "../../runtime/config/config-values.js";
 import {
   checkBlockAge,
   checkJsonRpc,
+  checkVariables,
   type DoctorContext,
   type Finding,
   finding,
@@ -39,7 +40,8 @@ interface NodeSettings {
 
 /** Every check of a home that has a node and nothing else; those of files are the kit's. */
 export async function checkNodeHome(context: DoctorContext): Promise<readonly Finding[]> {
-  const { findings, settings } = readSettings(context);
+  const { findings: ofFiles, settings } = readSettings(context);
+  const findings = [...ofFiles, ...checkVariables(context.env)];
   if (settings === undefined) return findings;
   return [...findings, ...(await checkNode(context, settings))];
 }

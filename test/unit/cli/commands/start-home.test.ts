@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
+import { runStart } from "../../../../cli/commands/start.js";
 import { runCommand } from "../../../helpers/command-line.js";
 
 const folder = mkdtempSync(join(tmpdir(), "causeway-start-home-"));
@@ -27,4 +28,22 @@ describe("a folder that `causeway start` is given", () => {
       expect([code, err]).toEqual([1, expect.stringContaining("make one with `causeway init")]);
     }
   });
+});
+
+it("names a variable of its environment that is no setting, before there is a node", async () => {
+  const home = join(folder, "kit");
+  mkdirSync(join(home, "config"), { recursive: true });
+  // A kit's, so that there is a warning without the variable, too.
+  for (const name of ["genesis.json", "sidecar.toml"]) {
+    writeFileSync(join(home, "config", name), "");
+  }
+  const env = { CAUSEWAY_CONSENSUS_DOUBLE_SIGN_CHECK_HEIGHT: "10" };
+  const { signal } = new AbortController();
+  const warn = (line: string) => {
+    throw new Error(line);
+  };
+  const started = { home, portOffset: undefined, evm: undefined, skipUpgrades: [], env };
+  await expect(runStart({ ...started, signal, warn })).rejects.toThrow(
+    "The variable CAUSEWAY_CONSENSUS_DOUBLE_SIGN_CHECK_HEIGHT is no setting of Causeway",
+  );
 });

@@ -188,6 +188,19 @@ describe("the doctor of a node's home", () => {
     expect(findings[1]?.remedy).toContain("start it");
   });
 
+  it("warns of a variable that is no setting, whether the settings are valid or not", async () => {
+    const home = await writeHome();
+    for (const more of [{}, { CAUSEWAY_CONFIG_RPC_LADDR: "nowhere" }]) {
+      const findings = await check(home, { CAUSEWAY_CONSENSUS_X: "1", ...more });
+      expect(findings).toContainEqual({
+        id: "settings",
+        severity: "warn",
+        value: expect.stringContaining("CAUSEWAY_CONSENSUS_X"),
+        remedy: "rename it, or take it away",
+      });
+    }
+  });
+
   it("tells all wrong settings of both files at once, and asks no node then", async () => {
     const home = await writeHome();
     const app = join(home, "config", "app.toml");
