@@ -10,7 +10,7 @@ import { assertOneNode } from "../home/network/one-node.js";
 import { cometRpcUrl, evmRpcUrl } from "../probe/node-status.js";
 import { assertOwnNode } from "../probe/own-node.js";
 import { queryNode } from "../queries/node-query.js";
-import { digestFault } from "./fitness.js";
+import { ownRelease, prospectFault } from "./fitness.js";
 import { changeRecord, readRecord, readRecords, type StagedUpgrade } from "./records.js";
 import { readRelease } from "./release.js";
 
@@ -97,22 +97,23 @@ const OF_KITS =
   "before the height.";
 
 /**
- * What is staged and whether it is still what was staged, the plan of the chain, what this release knows.
- * @returns 1 where a staged release may not be started, or nothing knows the plan of the chain; else 0
+ * What is staged and whether it would go on, the plan of the chain, what this release knows.
+ * @returns 1 where a staged release would not be started, or nothing knows the plan of the chain; else 0
  * @throws HOME_INCOMPLETE, HOME_UNUSABLE
  */
 export async function runListUpgrades(context: CommandContext): Promise<number> {
   const { home, signal } = context;
   assertOneNode(homePaths(home));
+  const own = await ownRelease();
   const staged = await Promise.all(
     (await readRecords(home)).map(async ({ file, record }) => {
       if (record === undefined) return { file, fault: `${file} is no record of a staged release` };
-      return { file, ...record, fault: await digestFault(record, signal) };
+      return { file, ...record, fault: await prospectFault(record, own, signal) };
     }),
   );
   const chain = await chainPlan(context);
-  const missing =
-    "plan" in chain && chain.plan !== undefined ? missingFault(chain.plan, staged) : undefined;
+  const plan = "plan" in chain ? chain.plan : undefined;
+  const missing = plan === undefined ? undefined : missingFault(plan, staged);
   const isWell = missing === undefined && staged.every(({ fault }) => fault === undefined);
   if (context.json) printJson(context, { staged, chain, known: KNOWN_UPGRADES, missing });
   else {

@@ -40,6 +40,21 @@ export async function releaseFault(
 }
 
 /**
+ * Why a staged release would not go on in the place of another, before the plan is met; undefined where it
+ * would. Over an upgrade that the other one knows it gets by itself, whatever is staged: that takes over from
+ * older releases alone, and has to be what was staged.
+ * @throws the signal's reason
+ */
+export function prospectFault(
+  staged: StagedUpgrade,
+  own: OwnRelease,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const isKnown = own.upgrades.some(({ name }) => name === staged.name);
+  return isKnown ? digestFault(staged, signal) : releaseFault(staged, own, signal);
+}
+
+/**
  * Why a release is not what was staged; undefined where it is.
  * @throws the signal's reason
  */

@@ -4,6 +4,8 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { prospectFault } from "../../../../cli/upgrade/fitness.js";
+import type { StagedUpgrade } from "../../../../cli/upgrade/records.js";
 import { KNOWN_UPGRADES } from "../../../../node/settings/app-version.js";
 import { runCommand } from "../../../helpers/command-line.js";
 import { writeSmallRelease } from "../../../helpers/release-folder.js";
@@ -160,6 +162,26 @@ describe("upgrade list", () => {
       known: KNOWN_UPGRADES,
     });
     expect((await runCommand(home, ["upgrade", "list"])).out).toContain("as it was staged");
+  });
+
+  it("ends with 1 where a release would not be started at the height, whatever it runs", async () => {
+    await stage();
+    const upgrades = [{ name: "next", appVersion: 9 }];
+    fs.writeFileSync(record, JSON.stringify({ ...readRecord(), upgrades }));
+    expect(await list()).toMatchObject({
+      code: 1,
+      staged: [{ fault: expect.stringContaining("is older than this one") }],
+    });
+  });
+
+  it("does not hold a release against this one for an upgrade over which this one gets by itself", async () => {
+    await stage();
+    const staged = { ...readRecord(), name: "next" } as unknown as StagedUpgrade;
+    const own = { folder: release, upgrades: [...NEXT, { name: "later", appVersion: 10 }] };
+    const { signal } = new AbortController();
+    expect(await prospectFault(staged, own, signal)).toBeUndefined();
+    fs.appendFileSync(program(), "// changed\n");
+    expect(await prospectFault(staged, own, signal)).toContain("is not what was staged");
   });
 
   it("ends with 1 where a release is not any more what was staged, or a record is none", async () => {
