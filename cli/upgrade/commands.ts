@@ -10,6 +10,7 @@ import { assertOneNode } from "../home/network/one-node.js";
 import { cometRpcUrl, evmRpcUrl } from "../probe/node-status.js";
 import { assertOwnNode } from "../probe/own-node.js";
 import { queryNode } from "../queries/node-query.js";
+import { NOT_MADE } from "../shared-options.js";
 import { ownRelease, prospectFault } from "./fitness.js";
 import { changeRecord, readRecord, readRecords, type StagedUpgrade } from "./records.js";
 import { readRelease } from "./release.js";
@@ -98,7 +99,8 @@ const OF_KITS =
 
 /**
  * What is staged and whether it would go on, the plan of the chain, what this release knows.
- * @returns 1 where a staged release would not be started, or nothing knows the plan of the chain; else 0
+ * @returns 1 where a staged release would not be started, or nothing knows the plan of the chain; else 2
+ * where that plan is not known, or 0
  * @throws HOME_INCOMPLETE, HOME_UNUSABLE
  */
 export async function runListUpgrades(context: CommandContext): Promise<number> {
@@ -124,7 +126,8 @@ export async function runListUpgrades(context: CommandContext): Promise<number> 
     const known = KNOWN_UPGRADES.map(({ name, appVersion }) => `${name} (version ${appVersion})`);
     context.print(`This release, ${KIT_VERSION}, knows: ${known.join(", ")}.`);
   }
-  return isWell ? 0 : 1;
+  if (!isWell) return 1;
+  return "reason" in chain ? NOT_MADE : 0;
 }
 
 /**

@@ -25,7 +25,7 @@ export function addUpgradeCommands(program: Command, run: Runner): void {
   judging(addShared(upgrade.command("list")))
     .description(
       "what is staged, the plan of the chain, what this release knows; exit 1 when a staged release " +
-        "would not be started, or none knows the plan",
+        "would not be started, or none knows the plan, 2 when nobody tells the plan",
     )
     .action(run(async (context) => (await import("./commands.js")).runListUpgrades(context)));
   addShared(upgrade.command("unstage"))

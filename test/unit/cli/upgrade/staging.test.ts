@@ -1,6 +1,8 @@
 /** `causeway upgrade stage`, `list`, `unstage` and `known`: what is recorded, and what is refused with which words. */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
@@ -11,6 +13,8 @@ import { runCommand } from "../../../helpers/command-line.js";
 import { writeSmallRelease } from "../../../helpers/release-folder.js";
 
 const NEXT = [...KNOWN_UPGRADES, { name: "next", appVersion: 9 }];
+
+const closers: (() => Promise<void>)[] = [];
 
 let folder: string;
 let home: string;
@@ -27,7 +31,31 @@ beforeEach(() => {
   writeSmallRelease(release, { schemaVersion: 1, release: "9.0", upgrades: NEXT });
 });
 
-afterEach(() => fs.rmSync(folder, { recursive: true }));
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+  fs.rmSync(folder, { recursive: true });
+});
+
+/** Has a node answer for the home that tells of a plan. */
+async function serveNode(plan: { readonly name: string; readonly height: number } | undefined) {
+  // QueryCurrentPlanResponse { Plan plan = 1 }, Plan { string name = 1; int64 height = 3 }.
+  const bytes = (field: number, content: Buffer) =>
+    Buffer.concat([Buffer.from([(field << 3) | 2, content.length]), content]);
+  const value =
+    plan === undefined
+      ? Buffer.alloc(0)
+      : bytes(1, Buffer.concat([bytes(1, Buffer.from(plan.name)), Buffer.from([24, plan.height])]));
+  const response = { code: 0, log: "", value: value.toString("base64") };
+  const server = createServer((request, answer) => {
+    request.resume();
+    answer.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: { response } }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  closers.push(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  const { port } = server.address() as AddressInfo;
+  const text = `[rpc]\nladdr = "tcp://127.0.0.1:${port}"\n`;
+  fs.writeFileSync(path.join(home, "config", "config.toml"), text);
+}
 
 const stage = (...flags: readonly string[]) =>
   runCommand(home, ["upgrade", "stage", "next", "--release", release, ...flags]);
@@ -155,13 +183,23 @@ describe("upgrade list", () => {
 
   it("tells what is staged, that no node tells of a plan, and what this release knows", async () => {
     await stage();
+    // What could not be looked at is not well, and nothing was found to be wrong.
     expect(await list()).toMatchObject({
-      code: 0,
+      code: 2,
       staged: [{ name: "next", release, state: "staged" }],
       chain: { reason: expect.any(String) },
       known: KNOWN_UPGRADES,
     });
     expect((await runCommand(home, ["upgrade", "list"])).out).toContain("as it was staged");
+  });
+
+  it("ends with 0 where the plan is known and what is staged goes on, or no plan is there", async () => {
+    await serveNode(undefined);
+    expect(await list()).toMatchObject({ code: 0, staged: [], chain: {} });
+    await serveNode({ name: "next", height: 30 });
+    expect(await list()).toMatchObject({ code: 1, missing: expect.stringContaining("will halt") });
+    await stage();
+    expect(await list()).toMatchObject({ code: 0, chain: { plan: { name: "next", height: 30 } } });
   });
 
   it("ends with 1 where a release would not be started at the height, whatever it runs", async () => {
@@ -199,7 +237,7 @@ describe("upgrade list", () => {
   });
 
   it("finds nothing in a home where nothing was ever staged", async () => {
-    expect(await list()).toMatchObject({ code: 0, staged: [] });
+    expect(await list()).toMatchObject({ code: 2, staged: [] });
     expect(fs.existsSync(path.dirname(record))).toBe(false);
   });
 });
