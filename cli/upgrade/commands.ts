@@ -7,6 +7,7 @@ import { type CommandContext, printJson } from "../command-context.js";
 import { CliError, sentenceOf } from "../errors.js";
 import { homePaths, isKitHome } from "../home/home.js";
 import { assertOneNode } from "../home/network/one-node.js";
+import { skippedHeights } from "../home/skip-choice.js";
 import { cometRpcUrl, evmRpcUrl } from "../probe/node-status.js";
 import { assertOwnNode } from "../probe/own-node.js";
 import { queryNode } from "../queries/node-query.js";
@@ -104,7 +105,7 @@ const OF_KITS =
  * @throws HOME_INCOMPLETE, HOME_UNUSABLE
  */
 export async function runListUpgrades(context: CommandContext): Promise<number> {
-  const { home, signal } = context;
+  const { home, env, signal } = context;
   assertOneNode(homePaths(home));
   const own = await ownRelease();
   const staged = await Promise.all(
@@ -115,13 +116,14 @@ export async function runListUpgrades(context: CommandContext): Promise<number> 
   );
   const chain = await chainPlan(context);
   const plan = "plan" in chain ? chain.plan : undefined;
-  const missing = plan === undefined ? undefined : missingFault(plan, staged);
+  const givenUp = plan !== undefined && skippedHeights({ home, env }, []).has(plan.height);
+  const missing = plan === undefined || givenUp ? undefined : missingFault(plan, staged);
   const isWell = missing === undefined && staged.every(({ fault }) => fault === undefined);
-  if (context.json) printJson(context, { staged, chain, known: KNOWN_UPGRADES, missing });
+  if (context.json) printJson(context, { staged, chain, givenUp, known: KNOWN_UPGRADES, missing });
   else {
     for (const one of staged) context.print(stagedLine(one));
     if (staged.length === 0) context.print("Nothing is staged.");
-    context.print(planLine(chain));
+    context.print(planLine(chain, givenUp));
     if (missing !== undefined) context.print(`  ${missing}`);
     const known = KNOWN_UPGRADES.map(({ name, appVersion }) => `${name} (version ${appVersion})`);
     context.print(`This release, ${KIT_VERSION}, knows: ${known.join(", ")}.`);
@@ -228,9 +230,10 @@ function stagedLine(
   return `  ${one.name}  ${state}  ${one.release} (${one.version}), sha256 ${one.sha256}: ${fault}`;
 }
 
-function planLine(chain: ChainPlan): string {
+function planLine(chain: ChainPlan, givenUp: boolean): string {
   if ("reason" in chain) return `The plan of the chain is not known: ${chain.reason}`;
   const { plan } = chain;
   if (plan === undefined) return "The chain plans no upgrade.";
-  return `The chain plans ${plan.name} at height ${plan.height}.`;
+  const here = givenUp ? ", which the settings give up here (skip-upgrades)" : "";
+  return `The chain plans ${plan.name} at height ${plan.height}${here}.`;
 }

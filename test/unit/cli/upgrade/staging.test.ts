@@ -222,6 +222,20 @@ describe("upgrade list", () => {
     expect(await prospectFault(staged, own, signal)).toContain("is not what was staged");
   });
 
+  it("does not tell of a halt at a height that the settings give up", async () => {
+    await serveNode({ name: "next", height: 30 });
+    const app = path.join(home, "config", "app.toml");
+    fs.writeFileSync(app, 'skip-upgrades = ["29"]\n');
+    expect(await list()).toMatchObject({ code: 1, givenUp: false });
+    fs.writeFileSync(app, 'skip-upgrades = ["30"]\n');
+    const given = await list();
+    expect(given).toMatchObject({ code: 0, givenUp: true });
+    expect(given).not.toHaveProperty("missing");
+    expect((await runCommand(home, ["upgrade", "list"])).out).toContain(
+      "The chain plans next at height 30, which the settings give up here (skip-upgrades).",
+    );
+  });
+
   it("ends with 1 where a release is not any more what was staged, or a record is none", async () => {
     await stage();
     fs.appendFileSync(program(), "// changed\n");
