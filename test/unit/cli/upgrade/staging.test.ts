@@ -286,3 +286,35 @@ it("upgrade known tells what another release reads before it stages this one", a
     { schemaVersion: 1, release: expect.any(String), upgrades: KNOWN_UPGRADES },
   ]);
 });
+
+describe("the drill of docs/operations.md", () => {
+  const operations = fs.readFileSync("docs/operations.md", "utf8");
+  const [, section = ""] = operations.split("### Going on by itself");
+  const [, inNew = "", inRunning = ""] = section.split("```sh\n").map((text) => {
+    return text.split("```", 1)[0] ?? "";
+  });
+
+  it("names homes in the clone that runs the node alone, whose folder they are in", async () => {
+    expect(inNew).toContain("npm run build");
+    expect(inNew).not.toContain("--home");
+    const lines = inRunning.split("\n").filter((line) => line !== "");
+    const words = lines.map((line) => line.split(" #")[0]?.trim().split(/ +/) ?? []);
+    expect(words.map((line) => line.slice(0, 6).join(" "))).toEqual([
+      "npm run causeway -- upgrade stage",
+      "npm run causeway -- upgrade list",
+    ]);
+    await stage();
+    const values = { NAME: "next", HEX: String(readRecord()["sha256"]) };
+    fs.rmSync(record);
+    const typed = words.map((line) =>
+      line.slice(4).map((word) => {
+        if (word === "/path/of/the/release") return release;
+        return word === "NAME" || word === "HEX" ? values[word] : word;
+      }),
+    );
+    // The last home counts, as in a script that names one.
+    expect(await runCommand(home, typed[0] ?? [])).toMatchObject({ code: 0, err: "" });
+    expect(readRecord()).toMatchObject({ release, state: "staged" });
+    expect(await runCommand(home, typed[1] ?? [])).toMatchObject({ code: 2, err: "" });
+  });
+});
