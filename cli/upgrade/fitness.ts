@@ -1,21 +1,24 @@
 /** Whether a staged release may go on in the place of this program. */
-import { realpath } from "node:fs/promises";
+import { access, constants, realpath } from "node:fs/promises";
 import { KNOWN_UPGRADES, type KnownUpgrade } from "../../node/settings/app-version.js";
-import { sentenceOf } from "../errors.js";
+import { sentenceOf, systemCode } from "../errors.js";
 import { cloneFolder } from "../home/home.js";
 import type { StagedUpgrade } from "./records.js";
-import { digestOf } from "./release.js";
+import { digestOf, releaseNodeFault } from "./release.js";
 
 /** The release of this program. */
 export interface OwnRelease {
   /** Absolute, without links. */
   readonly folder: string;
   readonly upgrades: readonly KnownUpgrade[];
+  /** The program of Node that runs it, and will run what goes on in its place. */
+  readonly node: { readonly path: string; readonly version: string };
 }
 
 /** The release that this program is of. */
 export async function ownRelease(): Promise<OwnRelease> {
-  return { folder: await realpath(cloneFolder()), upgrades: KNOWN_UPGRADES };
+  const node = { path: process.execPath, version: process.versions.node };
+  return { folder: await realpath(cloneFolder()), upgrades: KNOWN_UPGRADES, node };
 }
 
 /**
@@ -36,7 +39,25 @@ export async function releaseFault(
   if (lost !== undefined) {
     return `the release in ${release} is older than this one: it does not know the upgrade "${lost.name}"`;
   }
-  return digestFault(staged, signal);
+  return (await digestFault(staged, signal)) ?? nodeFault(release, own.node);
+}
+
+/** Why the Node that would run a release will not; undefined where it will. */
+async function nodeFault(
+  release: string,
+  { path, version }: OwnRelease["node"],
+): Promise<string | undefined> {
+  try {
+    await access(path, constants.X_OK);
+  } catch (error) {
+    return `${path}, the Node that runs this, cannot be started (${systemCode(error)})`;
+  }
+  try {
+    const fault = await releaseNodeFault(release, version);
+    return fault === undefined ? undefined : `the release in ${release} ${fault}`;
+  } catch (error) {
+    return sentenceOf(error).replace(/\.$/, "");
+  }
 }
 
 /**

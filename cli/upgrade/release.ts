@@ -14,6 +14,7 @@ import { escapeUnshowable } from "../../chain/evm/foreign-text.js";
 import type { KnownUpgrade } from "../../node/settings/app-version.js";
 import type { Environment } from "../../runtime/config/config.js";
 import { CliError, systemCode } from "../errors.js";
+import { nodeFault } from "./node-range.js";
 
 /** A release as it was found. */
 export interface Release {
@@ -49,7 +50,10 @@ const knownAnswer = z.object({
   upgrades: z.array(KNOWN_UPGRADE),
 });
 
-const manifestSchema = z.object({ name: z.literal("causeway") });
+const manifestSchema = z.object({
+  name: z.literal("causeway"),
+  engines: z.object({ node: z.string().optional() }).optional(),
+});
 
 /** The script of a release that Node runs. */
 export function programOf(folder: string): string {
@@ -111,12 +115,26 @@ async function filesBelow(folder: string, prefix: string): Promise<string[]> {
   return (await Promise.all(found)).flat();
 }
 
-async function assertRelease(folder: string): Promise<void> {
+/**
+ * Why a version of Node will not do for the release in a folder, behind its name; undefined where it will.
+ * @throws RELEASE_UNFIT where there is no release
+ */
+export async function releaseNodeFault(
+  folder: string,
+  version: string,
+): Promise<string | undefined> {
   try {
-    manifestSchema.parse(JSON.parse(await readFile(join(folder, "package.json"), "utf8")));
+    const text = await readFile(join(folder, "package.json"), "utf8");
+    const { engines } = manifestSchema.parse(JSON.parse(text));
+    return engines?.node === undefined ? undefined : nodeFault(engines.node, version);
   } catch (cause) {
     throw unfit(`${folder} is no clone of Causeway`, cause);
   }
+}
+
+async function assertRelease(folder: string): Promise<void> {
+  const fault = await releaseNodeFault(folder, process.versions.node);
+  if (fault !== undefined) throw unfit(`The release in ${folder} ${fault}`);
   const needed = [
     programOf(folder),
     join(folder, "dist", ".stamp"),

@@ -10,9 +10,14 @@ const ROOT = process.cwd();
 /** What an installed and built clone has beside its program. */
 function writeClone(folder: string): void {
   fs.mkdirSync(path.join(folder, "dist", "cli"), { recursive: true });
-  const manifest = { name: "causeway", type: "module" };
-  fs.writeFileSync(path.join(folder, "package.json"), JSON.stringify(manifest));
+  writeManifest(folder);
   fs.writeFileSync(path.join(folder, "dist", ".stamp"), "of these sources");
+}
+
+/** Writes package.json of a release. @param more fields beside those that it needs */
+export function writeManifest(folder: string, more: object = {}): void {
+  const manifest = { name: "causeway", type: "module", ...more };
+  fs.writeFileSync(path.join(folder, "package.json"), JSON.stringify(manifest));
 }
 
 /** A release whose program only answers which upgrades it knows. @param answer what it prints */

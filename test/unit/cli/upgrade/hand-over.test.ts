@@ -5,10 +5,12 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { cloneFolder } from "../../../../cli/home/home.js";
 import { environmentAt, handOverAt, resumeHandOver } from "../../../../cli/upgrade/hand-over.js";
+import { ownRelease, releaseFault } from "../../../../cli/upgrade/fitness.js";
+import type { StagedUpgrade } from "../../../../cli/upgrade/records.js";
 import { digestOf } from "../../../../cli/upgrade/release.js";
 import { KNOWN_UPGRADES } from "../../../../node/settings/app-version.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
-import { writeSmallRelease } from "../../../helpers/release-folder.js";
+import { writeManifest, writeSmallRelease } from "../../../helpers/release-folder.js";
 
 const NEXT = [...KNOWN_UPGRADES, { name: "next", appVersion: 9 }];
 const PLAN = { name: "next", height: 12, hasSignedHere: true };
@@ -86,6 +88,27 @@ describe("a node that meets the plan", () => {
 
   it("stays as it is where nothing is staged, without a word", async () => {
     expect([await met(), lines]).toEqual([[], []]);
+  });
+
+  it("stays halted and logs why where the release needs another Node than the one that runs this", async () => {
+    await record();
+    writeManifest(release, { engines: { node: ">=99" } });
+    expect(await met()).toEqual([]);
+    expect(lines.join("")).toContain("needs Node >=99, and this is ");
+    expect(stored()).toMatchObject({ state: "staged" });
+    writeManifest(release, { engines: { node: "^18 || >=20" } });
+    expect(await met()).toEqual(["upgrade next at height 12: switched"]);
+  });
+
+  it("stays halted where the Node that runs this was taken away", async () => {
+    await record();
+    const own = await ownRelease();
+    const gone = { ...own, node: { ...own.node, path: path.join(folder, "node") } };
+    const staged = stored() as unknown as StagedUpgrade;
+    expect(await releaseFault(staged, own, signal)).toBeUndefined();
+    expect(await releaseFault(staged, gone, signal)).toBe(
+      `${gone.node.path}, the Node that runs this, cannot be started (ENOENT)`,
+    );
   });
 
   it.each([

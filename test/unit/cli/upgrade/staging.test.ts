@@ -6,11 +6,11 @@ import type { AddressInfo } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { prospectFault } from "../../../../cli/upgrade/fitness.js";
+import { ownRelease, prospectFault } from "../../../../cli/upgrade/fitness.js";
 import type { StagedUpgrade } from "../../../../cli/upgrade/records.js";
 import { KNOWN_UPGRADES } from "../../../../node/settings/app-version.js";
 import { runCommand } from "../../../helpers/command-line.js";
-import { writeSmallRelease } from "../../../helpers/release-folder.js";
+import { writeManifest, writeSmallRelease } from "../../../helpers/release-folder.js";
 
 const NEXT = [...KNOWN_UPGRADES, { name: "next", appVersion: 9 }];
 
@@ -118,6 +118,16 @@ describe("upgrade stage", () => {
     expect([code, err]).toEqual([1, expect.stringContaining(words)]);
   });
 
+  it("refuses a release that needs another Node, before it is tried", async () => {
+    writeManifest(release, { engines: { node: ">=99.1" } });
+    fs.writeFileSync(program(), "a syntax error");
+    const { code, err } = await stage();
+    expect([code, err]).toEqual([
+      1,
+      `The release in ${release} needs Node >=99.1, and this is ${process.versions.node}.`,
+    ]);
+  });
+
   it("refuses a release that is older than the command, and one with a link in its program", async () => {
     fs.writeFileSync(program(), `console.error("error: unknown command"); process.exit(1);`);
     const older = await stage();
@@ -215,7 +225,8 @@ describe("upgrade list", () => {
   it("does not hold a release against this one for an upgrade over which this one gets by itself", async () => {
     await stage();
     const staged = { ...readRecord(), name: "next" } as unknown as StagedUpgrade;
-    const own = { folder: release, upgrades: [...NEXT, { name: "later", appVersion: 10 }] };
+    const upgrades = [...NEXT, { name: "later", appVersion: 10 }];
+    const own = { ...(await ownRelease()), upgrades };
     const { signal } = new AbortController();
     expect(await prospectFault(staged, own, signal)).toBeUndefined();
     fs.appendFileSync(program(), "// changed\n");
