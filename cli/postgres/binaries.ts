@@ -16,7 +16,8 @@ import { createRequire } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
 import { z } from "zod";
 import { errorCode } from "../../chain/errors.js";
-import { type PostgresAccount, canEnter, canPass, canReadTree } from "./account.js";
+import { canEnter, canPass, canReadTree } from "../../runtime/files/permissions.js";
+import type { PostgresAccount } from "./account.js";
 import { EmbeddedPostgresError, folderError } from "./errors.js";
 
 /** Folder of root's copies and clusters outside the homes; named by the contract. */

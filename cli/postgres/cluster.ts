@@ -22,8 +22,9 @@ import {
   postgresPasswordPath,
 } from "../../runtime/config/service-urls.js";
 import { syncFolderSync } from "../../runtime/files/folder.js";
+import { canEnter } from "../../runtime/files/permissions.js";
 import { retry } from "../../runtime/process/task.js";
-import { type PostgresAccount, accountFor, canEnter, giveTree } from "./account.js";
+import { type PostgresAccount, accountFor, giveTree } from "./account.js";
 import { openSharedFolder, type PostgresBinaries } from "./binaries.js";
 import { claimCluster, sharedPlaceOf } from "./cluster-owner.js";
 import { EmbeddedPostgresError, folderError, folderErrorFromOutput } from "./errors.js";
