@@ -1,8 +1,10 @@
 /** `causeway upgrade ...`: releases that are to go on at the height of a planned upgrade. */
+import { dirname } from "node:path";
 import { z } from "zod";
 import { KIT_VERSION } from "../../chain/version.js";
 import { KNOWN_UPGRADES } from "../../node/settings/app-version.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
+import { heirOf } from "../../runtime/files/owner.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { CliError, sentenceOf } from "../errors.js";
 import { homePaths, isKitHome } from "../home/home.js";
@@ -13,8 +15,14 @@ import { assertOwnNode } from "../probe/own-node.js";
 import { queryNode } from "../queries/node-query.js";
 import { NOT_MADE } from "../shared-options.js";
 import { ownRelease, prospectFault } from "./fitness.js";
-import { changeRecord, readRecord, readRecords, type StagedUpgrade } from "./records.js";
-import { readRelease } from "./release.js";
+import {
+  changeRecord,
+  readRecord,
+  readRecords,
+  recordFile,
+  type StagedUpgrade,
+} from "./records.js";
+import { isOpenTo, readRelease } from "./release.js";
 
 /** Flags of `upgrade stage`. */
 export interface StageOptions {
@@ -70,6 +78,7 @@ export async function runStageUpgrade(
       `it knows: ${known}.`;
     throw new CliError("RELEASE_UNFIT", message);
   }
+  assertOpen(home, release.folder);
   const { version, upgrades } = release;
   const wanted = { name, release: release.folder, version, upgrades, sha256: release.sha256 };
   const record = await changeRecord({ home, name, signal }, (present) => {
@@ -167,6 +176,19 @@ export function runKnownUpgrades(context: CommandContext): number {
     }
   }
   return 0;
+}
+
+/**
+ * Root reads everything, and the node, at the height, what its user may.
+ * @throws RELEASE_UNFIT
+ */
+function assertOpen(home: string, folder: string): void {
+  const user = heirOf(dirname(recordFile(home, "")));
+  if (user === undefined || isOpenTo(folder, user)) return;
+  const message =
+    `The release in ${folder} is not open to the user of ${home} (${user.uid}), which the node runs as: open ` +
+    "it and the folders above it to that user, or stage it as that user.";
+  throw new CliError("RELEASE_UNFIT", message);
 }
 
 function isSame(

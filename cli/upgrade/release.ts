@@ -13,6 +13,8 @@ import { z } from "zod";
 import { escapeUnshowable } from "../../chain/evm/foreign-text.js";
 import type { KnownUpgrade } from "../../node/settings/app-version.js";
 import type { Environment } from "../../runtime/config/config.js";
+import type { Owner } from "../../runtime/files/owner.js";
+import { canEnter, canRead } from "../../runtime/files/permissions.js";
 import { CliError, systemCode } from "../errors.js";
 import { nodeFault } from "./node-range.js";
 
@@ -130,6 +132,12 @@ export async function releaseNodeFault(
   } catch (cause) {
     throw unfit(`${folder} is no clone of Causeway`, cause);
   }
+}
+
+/** True when the user may read what of the release in a folder is run, its packages among it. */
+export function isOpenTo(folder: string, user: Owner): boolean {
+  const needed = ["package.json", "dist", "node_modules"];
+  return canEnter(folder, user) && needed.every((name) => canRead(join(folder, name), user));
 }
 
 async function assertRelease(folder: string): Promise<void> {

@@ -10,6 +10,7 @@ import { ownRelease, prospectFault } from "../../../../cli/upgrade/fitness.js";
 import type { StagedUpgrade } from "../../../../cli/upgrade/records.js";
 import { KNOWN_UPGRADES } from "../../../../node/settings/app-version.js";
 import { runCommand } from "../../../helpers/command-line.js";
+import { itForRoot } from "../../../helpers/for-root.js";
 import { writeManifest, writeSmallRelease } from "../../../helpers/release-folder.js";
 
 const NEXT = [...KNOWN_UPGRADES, { name: "next", appVersion: 9 }];
@@ -139,6 +140,41 @@ describe("upgrade stage", () => {
     fs.symlinkSync(os.tmpdir(), path.join(release, "dist", "more"));
     expect((await stage()).err).toContain("more is neither a file nor a folder");
   });
+
+  itForRoot()(
+    "refuses, typed as root, what the user of the home could not read at the height",
+    async () => {
+      fs.chmodSync(folder, 0o755);
+      const packages = path.join(release, "node_modules", "level");
+      fs.mkdirSync(packages);
+      fs.chownSync(home, 1_000, 1_000);
+      for (const [what, mode] of [
+        [folder, 0o700],
+        [program(), 0o600],
+        [path.join(release, "dist"), 0o711],
+        [packages, 0o700],
+      ] as const) {
+        const before = fs.statSync(what).mode;
+        fs.chmodSync(what, mode);
+        const { code, err } = await stage();
+        expect([what, code, err]).toEqual([
+          what,
+          1,
+          `The release in ${release} is not open to the user of ${home} (1000), which the node runs as: open ` +
+            "it and the folders above it to that user, or stage it as that user.",
+        ]);
+        expect(fs.existsSync(record)).toBe(false);
+        fs.chmodSync(what, before);
+      }
+      expect((await stage()).code).toBe(0);
+      expect(fs.statSync(record).uid).toBe(1_000);
+      // Of root's own home root reads it.
+      fs.chownSync(home, 0, 0);
+      fs.rmSync(path.dirname(record), { recursive: true });
+      fs.chmodSync(program(), 0o600);
+      expect((await stage()).code).toBe(0);
+    },
+  );
 
   it("leaves what is staged unless it is told to replace it; the same again changes nothing", async () => {
     await stage();
