@@ -17,7 +17,8 @@ import { homeLost, lockHome } from "../home/home-lock.js";
 import { assertOneNode } from "../home/network/one-node.js";
 import { withEvm } from "../home/evm-choice.js";
 import { skippedHeights, withSkips } from "../home/skip-choice.js";
-import { handOverAt, type MetPlan, type NodeStart, resumeHandOver } from "../upgrade/hand-over.js";
+import { handOverAt, type NodeStart, resumeHandOver } from "../upgrade/hand-over.js";
+import type { MetPlan } from "../upgrade/next-environment.js";
 
 /** What the command line says. */
 export interface StartOptions {

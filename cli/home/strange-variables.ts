@@ -2,6 +2,7 @@
 import { type Environment, environmentName } from "../../runtime/config/config.js";
 import { kubernetesVariables } from "../../runtime/config/kubernetes-variables.js";
 import { LOG_LEVEL_VARIABLE } from "../../runtime/config/log-level.js";
+import { FORMER_CHECK } from "../upgrade/next-environment.js";
 import { KIT_CONFIG_NAMES } from "./kit-config.js";
 
 /** Those that no settings file has. */
@@ -10,6 +11,7 @@ const KNOWN = new Set([
   LOG_LEVEL_VARIABLE,
   "CAUSEWAY_SUPERVISED",
   "CAUSEWAY_FAILPOINT",
+  FORMER_CHECK,
 ]);
 
 /** What programs of the clone's own tests are told; not a mistake where they start a kit. */

@@ -3,24 +3,16 @@
  * not know it ends its node and has the staged release go on; started again later, it has that go on at once.
  * Where nothing is staged nothing happens.
  */
-import { CONFIG_FILE } from "../../node/settings/config.js";
 import { KNOWN_UPGRADES } from "../../node/settings/app-version.js";
-import { type Environment, environmentName } from "../../runtime/config/config.js";
+import type { Environment } from "../../runtime/config/config.js";
 import type { ProcessContext } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { runSuccessor } from "../../runtime/process/successor.js";
 import { sentenceOf } from "../errors.js";
 import { ownRelease, releaseFault } from "./fitness.js";
+import { environmentAt, type MetPlan } from "./next-environment.js";
 import { programOf } from "./release.js";
 import { changeRecord, readRecord, readRecords, type StagedUpgrade } from "./records.js";
-
-/** A planned upgrade that was met. */
-export interface MetPlan {
-  readonly name: string;
-  readonly height: number;
-  /** The node has taken part: the key's signatures in the last blocks are its own. */
-  readonly hasSignedHere: boolean;
-}
 
 /** How the node of a home was started. */
 export interface NodeStart {
@@ -34,10 +26,6 @@ export interface NodeStart {
   /** One line for people. */
   readonly warn: (line: string) => void;
 }
-
-const NO_DOUBLE_SIGN_CHECK = {
-  [environmentName(CONFIG_FILE.name, "consensus.double_sign_check_height")]: "0",
-};
 
 /**
  * Has the release go on that took over from a program like this one. The store is not opened before.
@@ -114,15 +102,6 @@ export async function handOverAt(
     const reason = sentenceOf(error);
     log.error({ name, height, reason }, "the staged release is not started: still halted");
   }
-}
-
-/**
- * What a release is started with at the height. Where this very node has signed the last blocks they say
- * nothing of another process, and on a chain that waits none come without its own signatures. One that only
- * followed, as a copy of a validator's home does, has to look.
- */
-export function environmentAt({ hasSignedHere }: MetPlan, env: Environment): Environment {
-  return hasSignedHere ? { ...env, ...NO_DOUBLE_SIGN_CHECK } : env;
 }
 
 function fieldsOf({ name, height, release, version, sha256 }: StagedUpgrade) {

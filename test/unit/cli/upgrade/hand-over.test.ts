@@ -4,9 +4,11 @@ import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { cloneFolder } from "../../../../cli/home/home.js";
-import { environmentAt, handOverAt, resumeHandOver } from "../../../../cli/upgrade/hand-over.js";
+import { strangeVariables } from "../../../../cli/home/strange-variables.js";
+import { handOverAt, resumeHandOver } from "../../../../cli/upgrade/hand-over.js";
 import { ownRelease, releaseFault } from "../../../../cli/upgrade/fitness.js";
 import type { StagedUpgrade } from "../../../../cli/upgrade/records.js";
+import { environmentAt } from "../../../../cli/upgrade/next-environment.js";
 import { digestOf } from "../../../../cli/upgrade/release.js";
 import { KNOWN_UPGRADES } from "../../../../node/settings/app-version.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
@@ -80,10 +82,27 @@ describe("a node that meets the plan", () => {
   it("has the release look for the key's signatures elsewhere unless it has made them itself", () => {
     const env = { CAUSEWAY_CONFIG_CONSENSUS_DOUBLE_SIGN_CHECK_HEIGHT: "10", HOME: "/home/a" };
     expect(environmentAt({ ...PLAN, hasSignedHere: false }, env)).toEqual(env);
-    expect(environmentAt(PLAN, env)).toEqual({
+    expect(environmentAt(PLAN, env)).toMatchObject({
       CAUSEWAY_CONFIG_CONSENSUS_DOUBLE_SIGN_CHECK_HEIGHT: "0",
       HOME: "/home/a",
     });
+  });
+
+  it.each([{ CAUSEWAY_CONFIG_CONSENSUS_DOUBLE_SIGN_CHECK_HEIGHT: "10" }, {}])(
+    "leaves that look out for one start alone: the release after the next has it as %p says",
+    (check) => {
+      const env = { ...check, HOME: "/home/a" };
+      const next = environmentAt(PLAN, env);
+      expect(environmentAt({ ...PLAN, hasSignedHere: false }, next)).toEqual(env);
+      // However often it was left out before.
+      const third = environmentAt(PLAN, environmentAt(PLAN, next));
+      expect(third).toEqual(next);
+      expect(environmentAt({ ...PLAN, hasSignedHere: false }, third)).toEqual(env);
+    },
+  );
+
+  it("gives the release no variable that it would be warned of", () => {
+    expect(strangeVariables(environmentAt(PLAN, {}))).toEqual([]);
   });
 
   it("stays as it is where nothing is staged, without a word", async () => {
