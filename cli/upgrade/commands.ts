@@ -186,8 +186,8 @@ function assertOpen(home: string, folder: string): void {
   const user = heirOf(dirname(recordFile(home, "")));
   if (user === undefined || isOpenTo(folder, user)) return;
   const message =
-    `The release in ${folder} is not open to the user of ${home} (${user.uid}), which the node runs as: open ` +
-    "it and the folders above it to that user, or stage it as that user.";
+    `The release in ${folder} is not open to the user of ${home} (${user.uid}), which the node runs as: ` +
+    "open it and the folders above it to that user, or stage it as that user.";
   throw new CliError("RELEASE_UNFIT", message);
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a user other than this process' may do with files, by their modes: asked by root, who may do everything
- * itself. Further groups of that user and access lists are not looked at.
+ * What a user other than this process' may do with files, by their modes: root asks, who may do everything.
+ * Further groups of that user and access lists are not looked at.
  */
 import { readdirSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
