@@ -1,7 +1,7 @@
 /** Books against chain on a schedule: what was found is kept, counted and, where it matters, told. */
 import { toChecksumAddress } from "../chain/address.js";
 import type { Height } from "../chain/hex.js";
-import { bisectBreaks, type Divergence, divergenceText } from "../ledger/books/break-bisection.js";
+import { type Divergence, divergenceText, explainBreaks } from "../ledger/books/break-causes.js";
 import { missingBlockText, otherBlockText } from "../ledger/books/compared-block.js";
 import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
 import {
@@ -98,8 +98,9 @@ function warnUncompared(log: ReconcileLoopParts["log"], reason: string): void {
 }
 
 /**
- * One comparison, and what it found written down; nothing is where there was no block to compare at, or where
- * `isHaltedFarBelow`.
+ * One comparison, and what it found written down: a break that is new before it is looked into, which takes
+ * as long as the books are large, and once more with where it begins and by what. Nothing is written down
+ * where there was no block to compare at, or where `isHaltedFarBelow`.
  * @returns whether it was: otherwise the age of the last run grows, on which alarms are set
  */
 export async function reconcileOnce(
@@ -125,10 +126,19 @@ export async function reconcileOnce(
     );
     return false;
   }
-  const divergences = clean ? [] : await bisectBreaks(database, chain, report);
-  const findings = clean ? [] : findingTexts(report, divergences);
-  await recordRun(database, { height, clean, findings, assets: reconciledAssets(report) });
-  if (!clean) log.error({ height, findings }, "ledger and chain do not match");
+  const keep = async (findings: readonly string[]) => {
+    await recordRun(database, { height, clean, findings, assets: reconciledAssets(report) });
+    if (!clean) log.error({ height, findings }, "ledger and chain do not match");
+  };
+  if (clean) {
+    await keep([]);
+    return true;
+  }
+  const found = findingTexts(report, []);
+  const told = new Set((await lastRun(database))?.findings);
+  if (!found.every((text) => told.has(text))) await keep(found);
+  const { divergences } = await explainBreaks(database, chain, report);
+  await keep(findingTexts(report, divergences));
   return true;
 }
 

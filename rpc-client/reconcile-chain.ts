@@ -12,6 +12,11 @@ interface BalanceQuery {
   readonly height: Height;
 }
 
+interface HeightRange {
+  readonly from: Height;
+  readonly to: Height;
+}
+
 /** The node as the reconciliation's port. */
 export function createReconcileChain(
   node: Pick<
@@ -50,33 +55,30 @@ export function createReconcileChain(
             },
       );
     },
-    async *movements(address: Address, upToHeight: Height) {
-      let from: number | undefined = 0;
-      while (from !== undefined && from <= upToHeight) {
-        const range = { from, to: upToHeight };
-        const page = await node.accountJournal(address, range, { signal });
-        for (const entry of page.entries) {
-          if (!entry.change.effective || entry.deltaAtoken === 0n) continue;
-          const { height, deltaAtoken: deltaUnits } = entry;
-          yield { height, deltaUnits, txHash: entry.transactionHash ?? entry.blockHash };
-        }
+    async *movements(address: Address, { from: first, to }: HeightRange) {
+      let from: number | undefined = first;
+      while (from !== undefined && from <= to) {
+        const page = await node.accountJournal(address, { from, to }, { signal });
+        const movements = page.entries.flatMap((entry) => {
+          const { change, height, deltaAtoken: deltaUnits } = entry;
+          if (!change.effective || deltaUnits === 0n) return [];
+          return [{ height, deltaUnits, txHash: entry.transactionHash ?? entry.blockHash }];
+        });
         from = page.next;
+        yield { upTo: from === undefined ? to : from - 1, movements };
       }
     },
-    async *tokenMovements(
-      contract: Address,
-      account: Address,
-      range: { readonly from: Height; readonly to: Height },
-    ) {
+    async *tokenMovements(contract: Address, account: Address, range: HeightRange) {
       for (let from = range.from; from <= range.to; from += LOG_BLOCKS) {
-        const to = Math.min(from + LOG_BLOCKS - 1, range.to);
+        const upTo = Math.min(from + LOG_BLOCKS - 1, range.to);
         const wanted = { signal, contracts: [contract], account };
-        for (const log of await node.transferLogs({ from, to }, wanted)) {
-          const { height, txHash, value = 0n } = log;
+        const logs = await node.transferLogs({ from, to: upTo }, wanted);
+        const movements = logs.flatMap(({ from: payer, to, height, txHash, value = 0n }) => {
           // A transfer to itself moved nothing.
-          if (log.from === log.to || value === 0n) continue;
-          yield { height, txHash, deltaUnits: log.to === account ? value : -value };
-        }
+          if (payer === to || value === 0n) return [];
+          return [{ height, txHash, deltaUnits: to === account ? value : -value }];
+        });
+        yield { upTo, movements };
       }
     },
   };

@@ -2,6 +2,7 @@
 import { toChecksumAddress } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
 import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
+import { divergenceText, type ExplainedReport } from "../../ledger/books/break-causes.js";
 import { otherBlockText } from "../../ledger/books/compared-block.js";
 import {
   type AccountLine,
@@ -35,7 +36,7 @@ function withAtoken(value: unknown): unknown {
   );
 }
 
-/** The lines of a report that compared: one per account, what is in flight, every break with its cause. */
+/** The lines of a report that compared: one per account, what is in flight, every break. */
 export function renderReport(report: ReconcileReport, behindBlocks: number): readonly string[] {
   const { height, blockHash } = report;
   const otherBlock = otherBlockText(report);
@@ -124,6 +125,26 @@ function renderBreak(account: string, found: AddressBreak, unit: string): string
   return [
     `BREAK ${account} ${toChecksumAddress(found.address)}: chain ${found.chainUnits} ${unit}, ` +
       `ledger ${found.ledgerUnits} ${unit}, difference ${found.differenceUnits} ${unit}`,
+  ];
+}
+
+/** The lines about breaks that were looked into: since when each is there, and the transactions behind it. */
+export function renderExplained({ report, divergences }: ExplainedReport): readonly string[] {
+  const assets: readonly AssetPart[] = [{ ...report, asset: NATIVE_ASSET }, ...report.tokens];
+  return divergences.flatMap((divergence) => {
+    const { asset, account, address } = divergence;
+    const found = assets
+      .find((part) => part.asset === asset)
+      ?.lines.find((line) => line.account === account)
+      ?.breaks.find((one) => one.address === address);
+    const causes = found === undefined ? [] : renderCauses(found, unitOf(asset));
+    return [divergenceText(divergence), ...causes];
+  });
+}
+
+function renderCauses(found: AddressBreak, unit: string): string[] {
+  const { lookedUpTo } = found;
+  return [
     ...found.causes.map(
       (cause) =>
         `  ${cause.txHash} ` +
@@ -134,6 +155,9 @@ function renderBreak(account: string, found: AddressBreak, unit: string): string
       ? []
       : [`  the node does not tell its transactions: ${found.unexplained}`]),
     ...(found.moreCauses > 0 ? [`  and ${found.moreCauses} more transactions`] : []),
+    ...(lookedUpTo === undefined
+      ? []
+      : [`  and more transactions than are looked through: those behind block ${lookedUpTo}`]),
   ];
 }
 

@@ -1,5 +1,5 @@
 /** `causeway reconcile`: the ledger against the chain at one height, tolerance 0. */
-import { bisectBreaks, divergenceText } from "../../ledger/books/break-bisection.js";
+import { explainBreaks } from "../../ledger/books/break-causes.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { reconcile } from "../../ledger/books/reconcile.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
@@ -9,7 +9,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { sleep } from "../../runtime/process/task.js";
 import { CliError } from "../errors.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
-import { encodeReport, renderReport } from "./reconcile-report.js";
+import { encodeReport, renderExplained, renderReport } from "./reconcile-report.js";
 
 /** Exit code of a clean reconciliation. */
 const EXIT_CLEAN = 0;
@@ -39,12 +39,15 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
       const message = `Nothing was compared: ${report.uncompared}.`;
       throw new CliError("NOTHING_COMPARED", message, { retriable: true });
     }
-    const divergences = report.clean ? [] : await bisectBreaks(opened.database, chain, report);
+    const explain = async () =>
+      report.clean ? { report, divergences: [] } : explainBreaks(opened.database, chain, report);
     if (command.json) {
-      command.print(toJson({ ...encodeReport(report), behindBlocks, divergences }));
+      const { report: explained, divergences } = await explain();
+      command.print(toJson({ ...encodeReport(explained), behindBlocks, divergences }));
     } else {
+      // What is broken first: looking into it takes as long as the books are large.
       for (const line of renderReport(report, behindBlocks)) command.print(line);
-      for (const found of divergences) command.print(divergenceText(found));
+      for (const line of renderExplained(await explain())) command.print(line);
     }
     return report.clean ? EXIT_CLEAN : EXIT_BREAK;
   });

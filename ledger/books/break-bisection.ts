@@ -3,7 +3,7 @@
  * it there is a block after which it was not there. Found by bisection over the chain's balances of
  * the past, in some twenty questions, whatever lies in between.
  */
-import { type Address, toChecksumAddress } from "../../chain/address.js";
+import type { Address } from "../../chain/address.js";
 import { present } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -15,32 +15,41 @@ import { listWallets } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES, NATIVE_ASSET } from "../journal/accounts.js";
 import {
   type AddressBreak,
-  type BreakCause,
   faultOfChain,
+  type MinedPlace,
   type ReconcileChain,
   type ReconcileReport,
   type TokenReport,
 } from "./reconcile.js";
 import { accountsOfWallet, ADDRESS_ENTRIES } from "./reconcile-books.js";
+import { lastCleanHeight } from "./reconcile-runs.js";
 
 /** Where one address' break begins. */
-export interface Divergence {
+export interface BreakPlace {
   readonly asset: string;
+  /** The token's; undefined of coins. */
+  readonly contract: Address | undefined;
   readonly account: string;
-  readonly address: AddressBreak["address"];
+  readonly found: AddressBreak;
   /** The first block after which they differ; undefined when they did before the first watched one. */
   readonly height: Height | undefined;
-  /** Transactions of that block whose effects differ. */
-  readonly causes: readonly BreakCause[];
   /** Why the node does not tell where. */
   readonly untold?: string;
+  /** Accounts of a wallet; undefined of a deposit address. */
+  readonly accounts: readonly string[] | undefined;
+  /** Of a wallet: its payments that are mined and not settled. */
+  readonly mined: readonly MinedMovement[];
+  /** First block whose movements are booked one by one. */
+  readonly fromHeight: Height;
 }
 
-/** Addresses that are looked into; behind one break many follow. */
-const MAX_BISECTED = 20;
+/** What a payment that is mined and not settled moved. */
+export interface MinedMovement extends MinedPlace {
+  readonly units: bigint;
+}
 
-/** Blocks of payments on their way that are passed over before the search ends. */
-const MAX_PASSED = 16;
+/** Addresses that are looked into: as many as a report lists of one asset; behind one break many follow. */
+const MAX_BISECTED = 40;
 
 /**
  * Parts of a range of blocks that one look at the books adds up. Of a wallet it is a look at all that it ever
@@ -56,16 +65,19 @@ type BrokenReport = Pick<ReconcileReport, "height" | "lines"> & {
   readonly tokens?: readonly Pick<TokenReport, "asset" | "contract" | "lines">[];
 };
 
-/** Looks into the breaks of a report, in its order: those of coins, then of tokens. */
+/**
+ * Looks into the breaks of a report, in its order: those of coins, then of tokens. Of each it is some
+ * twenty balances and a few sums of the books.
+ */
 export async function bisectBreaks(
   sql: Sql,
   chain: PastBalances,
   report: BrokenReport,
-): Promise<readonly Divergence[]> {
+): Promise<readonly BreakPlace[]> {
   const coins = { asset: NATIVE_ASSET, contract: undefined, lines: report.lines };
   const breaks = [coins, ...(report.tokens ?? [])].flatMap(({ asset, contract, lines }) =>
-    lines.flatMap(({ account, breaks: found }) =>
-      found.map((one) => ({ asset, contract, account, found: one })),
+    lines.flatMap(({ account, inFlight, breaks: found }) =>
+      found.map((one) => ({ asset, contract, account, inFlight, found: one })),
     ),
   );
   const looked = breaks.slice(0, MAX_BISECTED);
@@ -73,10 +85,15 @@ export async function bisectBreaks(
     sql,
     looked.map(({ found }) => found.address),
   );
-  const divergences: Divergence[] = [];
-  for (const { asset, contract, account, found } of looked) {
-    const { address, causes } = found;
-    const accounts = account === DEPOSIT_ADDRESSES ? undefined : starts.accountsOf(address);
+  const cleanHeight = await lastCleanHeight(sql, report.height);
+  const places: BreakPlace[] = [];
+  for (const { asset, contract, account, inFlight, found } of looked) {
+    const { address } = found;
+    const isDeposit = account === DEPOSIT_ADDRESSES;
+    const accounts = isDeposit ? undefined : starts.accountsOf(address);
+    const mined = inFlight.flatMap((item) =>
+      item.mined === undefined ? [] : [{ ...item.mined, units: item.amountUnits }],
+    );
     const sides: Sides = {
       async chainAt(height) {
         const asked = [{ address, height }];
@@ -87,25 +104,30 @@ export async function bisectBreaks(
         // As in the report: a token that does not tell has nothing of ours.
         return contract === undefined ? present(balance, "balance of an account") : (balance ?? 0n);
       },
-      booked: (from, high) => bookedFrom(sql, { asset, accounts, address, from, high }),
+      booked: (from, high) => bookedFrom(sql, { asset, accounts, address, mined, from, high }),
     };
-    const low = starts.lowOf({ asset, account, address });
-    const where = { asset, account, address };
+    const fromHeight = starts.fromOf({ asset, account, address });
+    const range = { low: Math.max(0, fromHeight - 1), high: report.height };
+    const known = { asset, contract, account, found, accounts, mined, fromHeight };
     try {
-      const height = await firstCause(sides, { low, high: report.height }, causes);
-      const there = causes.filter((cause) => placeOf(cause) === height);
-      divergences.push({ ...where, height, causes: height === undefined ? [] : there });
+      const expectedUnits = found.ledgerUnits;
+      const height = await beginningOf(sides, range, { cleanHeight, expectedUnits });
+      places.push({ ...known, height });
     } catch (error) {
-      divergences.push({ ...where, height: undefined, causes: [], untold: faultOfChain(error) });
+      places.push({ ...known, height: undefined, untold: faultOfChain(error) });
     }
   }
-  return divergences;
+  return places;
 }
 
 /** Where a search begins, and what it adds up. */
 interface Starts {
-  /** Last block before single movements are booked. */
-  lowOf(of: Pick<Divergence, "asset" | "account" | "address">): Height;
+  /** First block whose movements are booked one by one. */
+  fromOf(of: {
+    readonly asset: string;
+    readonly account: string;
+    readonly address: Address;
+  }): Height;
   /** Accounts of a wallet. */
   accountsOf(wallet: Address): readonly string[];
 }
@@ -118,39 +140,31 @@ async function readStarts(sql: Sql, addresses: readonly Address[]): Promise<Star
   const fromOfToken = new Map(
     (await readTokenAssets(sql)).map(({ symbol, fromHeight }) => [symbol, fromHeight]),
   );
-  const rows = await sql.query<{ address: string; from_height: string }>(
+  const rows = await sql.query<{ address: string; from_height: string; backfilled: boolean }>(
     `${WITH_LOSSES}
-     SELECT d.address, (${WATCHED_FROM})::text AS from_height
+     SELECT d.address, (${WATCHED_FROM})::text AS from_height, d.backfilled
        FROM deposit_address d WHERE d.address = ANY ($1::text[])`,
     [addresses],
   );
   const fromOfAddress = new Map(
-    rows.map((row) => [storedAddress(row.address), storedHeight(row.from_height)]),
+    rows.map(({ address, from_height: fromHeight, backfilled }) => [
+      storedAddress(address),
+      { fromHeight: storedHeight(fromHeight), backfilled },
+    ]),
   );
   return {
-    lowOf({ asset, account, address }) {
+    fromOf({ asset, account, address }) {
       const fromToken = fromOfToken.get(asset) ?? 0;
       if (account === DEPOSIT_ADDRESSES) {
-        // Past coins are booked one by one, past tokens as one sum.
-        const from = asset === NATIVE_ASSET ? 0 : (fromOfAddress.get(address) ?? 0);
-        return Math.max(0, Math.max(fromToken, from) - 1);
+        const { fromHeight = 0, backfilled = false } = fromOfAddress.get(address) ?? {};
+        // Past coins are booked one by one once they are looked for, past tokens as one sum.
+        const isPastBooked = asset === NATIVE_ASSET && backfilled;
+        return Math.max(fromToken, isPastBooked ? 0 : fromHeight);
       }
-      const from = Math.max(watchedFrom, fromToken, fromOfWallet.get(address) ?? 0);
-      return Math.max(0, from - 1);
+      return Math.max(watchedFrom, fromToken, fromOfWallet.get(address) ?? 0);
     },
     accountsOf: (wallet) => accountsOfWallet(wallet, wallet === wallets[0]?.address),
   };
-}
-
-/** One sentence for people. */
-export function divergenceText({ asset, address, height, causes, untold }: Divergence): string {
-  const name = toChecksumAddress(address);
-  const who = asset === NATIVE_ASSET ? name : `${name} (${asset})`;
-  if (untold !== undefined)
-    return `${who}: the node does not tell since when it differs: ${untold}`;
-  if (height === undefined) return `${who} differed before the first block that is watched.`;
-  const named = causes.map(({ txHash }) => txHash).join(", ");
-  return `${who} differs since block ${height}${named === "" ? "" : `: ${named}`}`;
 }
 
 /** What the books have moved since the block that a search began behind, this one included. */
@@ -166,51 +180,46 @@ interface Sides {
   readonly booked: (from: Moved, high: Height) => Promise<readonly Moved[]>;
 }
 
-interface HeightRange {
+interface SearchRange {
   readonly low: Height;
   readonly high: Height;
 }
 
-/** Block in which a cause makes both sides differ: the chain's, or the one that the books say. */
-function placeOf({ height, bookedHeight }: BreakCause): Height | undefined {
-  return height ?? bookedHeight;
-}
-
 /**
- * The block of the first cause. What is on its way differs, too, and is explained elsewhere: a block
- * without one of the causes is passed over, and the search goes on behind it. Where more of them lie before
- * it than are passed over, the causes themselves say where.
+ * Behind the last clean comparison, where both sides still match there: what is booked later may be of an
+ * older block. A node that has deleted older states tells that much.
  */
-async function firstCause(
+async function beginningOf(
   sides: Sides,
-  { low, high }: HeightRange,
-  causes: readonly BreakCause[],
+  range: SearchRange,
+  known: { readonly cleanHeight: Height | undefined; readonly expectedUnits: bigint },
 ): Promise<Height | undefined> {
-  let from = low;
-  for (let passed = 0; passed < MAX_PASSED; passed += 1) {
-    const found = await firstDifference(sides, { low: from, high });
-    if (found === undefined) break;
-    if (causes.length === 0 || causes.some((cause) => placeOf(cause) === found)) return found;
-    from = found;
+  const { cleanHeight: low, expectedUnits } = known;
+  if (low !== undefined && low > range.low) {
+    const height = await firstDifference(sides, { low, high: range.high }, expectedUnits);
+    if (height !== undefined) return height;
   }
-  const places = causes.flatMap((cause) => placeOf(cause) ?? []).filter((place) => place > low);
-  return places.toSorted((one, other) => one - other)[0];
+  return firstDifference(sides, range);
 }
 
 /**
  * A block before which both sides moved alike since `low` and after which they did not: the first
  * one, where what differs once differs ever after.
+ * @param expectedUnits what the books have at `high`: then there is none where both differ at `low` already
  */
 async function firstDifference(
   { chainAt, booked }: Sides,
-  { low, high }: HeightRange,
+  { low, high }: SearchRange,
+  expectedUnits?: bigint,
 ): Promise<Height | undefined> {
   if (high <= low) return undefined;
   const base = await chainAt(low);
   const differs = async ({ height, units }: Moved) => (await chainAt(height)) - base !== units;
   let even: Moved = { height: low, units: 0n };
   let places = await booked(even, high);
-  if (!(await differs(at(places, places.length - 1)))) return undefined;
+  const last = at(places, places.length - 1);
+  if (expectedUnits !== undefined && base + last.units !== expectedUnits) return undefined;
+  if (!(await differs(last))) return undefined;
   for (;;) {
     const found = await firstPlace(places, differs);
     const uneven = at(places, found);
@@ -245,18 +254,25 @@ async function bookedFrom(
     /** A wallet's; undefined for a deposit address. */
     readonly accounts: readonly string[] | undefined;
     readonly address: string;
+    readonly mined: readonly MinedMovement[];
     readonly from: Moved;
     readonly high: Height;
   },
 ): Promise<readonly Moved[]> {
-  const { asset, accounts, address, from, high } = asked;
+  const { asset, accounts, address, mined, from, high } = asked;
   const low = from.height;
   const step = Math.ceil((high - low) / PARTS);
   const range = [asset, low, high, step];
   const rows =
     accounts === undefined
       ? await sql.query<PartRow>(BOOKED_OF_DEPOSITS, [DEPOSIT_ADDRESSES, ...range, address])
-      : await sql.query<PartRow>(BOOKED_OF_WALLET, [accounts, ...range]);
+      : await sql.query<PartRow>(BOOKED_OF_WALLET, [
+          accounts,
+          ...range,
+          mined.map(({ txHash }) => txHash),
+          mined.map(({ height }) => height),
+          mined.map(({ units }) => units.toString()),
+        ]);
   const unitsOf = new Map(rows.map(({ part, units }) => [part, storedAtoken(units)]));
   const places: Moved[] = [];
   for (let { height, units } = from; height < high; ) {
@@ -277,11 +293,18 @@ const inParts = (movements: string) => `
   SELECT ((height - $3::bigint - 1) / $5::bigint)::integer AS part, sum(units)::text AS units
     FROM (${movements}) AS movement WHERE height > $3 AND height <= $4 GROUP BY part`;
 
+/** What is mined counts as booked; what was settled since the report was made is. */
 const BOOKED_OF_WALLET = inParts(`
   SELECT e.effective_height AS height,
          CASE WHEN p.debit = ANY ($1::text[]) THEN p.amount_units ELSE -p.amount_units END AS units
     FROM posting p JOIN journal_entry e ON e.id = p.journal_id
-   WHERE (p.debit = ANY ($1::text[]) OR p.credit = ANY ($1::text[])) AND p.asset = $2`);
+   WHERE (p.debit = ANY ($1::text[]) OR p.credit = ANY ($1::text[])) AND p.asset = $2
+  UNION ALL
+  SELECT mined.height, mined.units
+    FROM unnest($6::text[], $7::bigint[], $8::numeric[]) AS mined (hash, height, units)
+    JOIN withdrawal_attempt attempt ON attempt.hash = mined.hash
+    JOIN nonce_slot slot ON slot.id = attempt.slot_id
+   WHERE slot.outcome IS NULL`);
 
 const BOOKED_OF_DEPOSITS = inParts(`
   SELECT height, amount_units AS units FROM deposit

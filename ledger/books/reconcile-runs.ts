@@ -137,6 +137,16 @@ export async function lastRun(sql: Sql): Promise<LastRun | undefined> {
   return { ...toRun(run), ageMs: Number(ageMs) };
 }
 
+/** Block of the last comparison below a height in which all matched; undefined before the first. */
+export async function lastCleanHeight(sql: Sql, below: Height): Promise<Height | undefined> {
+  const [row] = await sql.query<{ height: string }>(
+    `SELECT height::text AS height FROM reconcile_run
+      WHERE clean AND height < $1 ORDER BY id DESC LIMIT 1`,
+    [below],
+  );
+  return row === undefined ? undefined : storedHeight(row.height);
+}
+
 type RunRow = Omit<ReconcileRun, "id" | "height"> & Record<"id" | "height", string>;
 
 const RUN_COLUMNS = "id, at, height, clean, findings, assets";

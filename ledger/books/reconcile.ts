@@ -1,7 +1,7 @@
 /**
  * Reconciliation: the chain's balances at one height against the books, tolerance 0. What is on
- * its way is explained exactly from chain data; what is not explained is a break, with the
- * transactions behind it.
+ * its way is explained exactly from chain data; what is not explained is a break. Which transactions
+ * are behind it is looked for once it is told (`break-causes.ts`).
  */
 import { AppError, errorMessage, MissingAnswer, present } from "../../chain/errors.js";
 import type { Address } from "../../chain/address.js";
@@ -14,7 +14,6 @@ import type { LoggedTransfer } from "../requests/payment-terms.js";
 import { listWallets } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES } from "../journal/accounts.js";
 import {
-  bookedByTransaction,
   type AssetBooks,
   type BookedWallet,
   type Books,
@@ -22,7 +21,6 @@ import {
   type InternalBreak,
   MAX_LISTED,
   readBooks,
-  type ReconciledAddress,
   type UnsettledAttempt,
   type ListWallets,
 } from "./reconcile-books.js";
@@ -49,14 +47,16 @@ export interface ReconcileChain {
     hashes: readonly Hash32[],
     upToHeight: Height,
   ): Promise<readonly (MinedCost | undefined)[]>;
-  /** Effective balance changes of an address up to a height, in chain order. */
-  movements(address: Address, upToHeight: Height): AsyncIterable<ChainMovement>;
-  /** Logged transfers of a token from and to an address, in chain order. */
-  tokenMovements(
-    contract: Address,
-    address: Address,
-    range: { readonly from: Height; readonly to: Height },
-  ): AsyncIterable<ChainMovement>;
+  /** Effective balance changes of an address, a part for each answer of the node, in chain order. */
+  movements(address: Address, range: HeightRange): AsyncIterable<ChainPart>;
+  /** The same of a token, by the transfers from and to the address that its contract logged. */
+  tokenMovements(contract: Address, address: Address, range: HeightRange): AsyncIterable<ChainPart>;
+}
+
+/** Blocks from the first to the last one, both of them included. */
+export interface HeightRange {
+  readonly from: Height;
+  readonly to: Height;
 }
 
 /** A mined transaction's cost to its sender. */
@@ -76,11 +76,26 @@ export interface ChainMovement {
   readonly deltaUnits: bigint;
 }
 
+/** What an address moved in some blocks. */
+export interface ChainPart {
+  /** The last of these blocks. */
+  readonly upTo: Height;
+  readonly movements: readonly ChainMovement[];
+}
+
 /** Something on its way, explained exactly. */
 export interface InFlightItem {
   readonly what: string;
   /** Signed: what the chain has more than the ledger's account because of it. */
   readonly amountUnits: bigint;
+  /** Of a payment of this wallet that is mined and not settled: its transaction. */
+  readonly mined?: MinedPlace;
+}
+
+/** Where a transaction was mined. */
+export interface MinedPlace {
+  readonly txHash: Hash32;
+  readonly height: Height;
 }
 
 /** A transaction whose effect on the chain and in the books differ. */
@@ -101,9 +116,12 @@ export interface AddressBreak {
   readonly chainUnits: bigint;
   /** chain - ledger. */
   readonly differenceUnits: bigint;
+  /** In the order of their blocks; none before they were looked for. */
   readonly causes: readonly BreakCause[];
   /** Causes beyond those listed. */
   readonly moreCauses: number;
+  /** Last block that was looked through for causes, where there are more movements behind it. */
+  readonly lookedUpTo?: Height;
   /** Why the node does not tell the causes; it is a break all the same. */
   readonly unexplained?: string;
 }
@@ -178,12 +196,12 @@ export async function reconcile(
   const tokens: TokenReport[] = [];
   for (const token of books.tokens) {
     const { asset, contract, availableUnits, heldUnits, decided, internalBreaks } = token;
-    const sides = { database, books: token, addresses, height, chain: tokenSide(chain, contract) };
+    const sides = { books: token, addresses, height, chain: tokenSide(chain, contract) };
     const lines = uncompared === undefined ? await linesOf(sides) : [];
     const totals = { availableUnits, heldUnits, decided };
     tokens.push({ asset, contract, lines, internalBreaks, ...totals });
   }
-  const sides = { database, books: books.native, addresses, height, chain: nativeSide(chain) };
+  const sides = { books: books.native, addresses, height, chain: nativeSide(chain) };
   const lines = uncompared === undefined ? await linesOf(sides) : [];
   const { incident } = books;
   const { availableUnits, heldUnits, decided, internalBreaks } = books.native;
@@ -221,10 +239,6 @@ interface AssetSide {
   ): Promise<readonly bigint[]>;
   /** What a mined attempt took of the asset from the wallet. */
   taken(cost: MinedCost, attempt: UnsettledAttempt): bigint;
-  movements(
-    address: Address,
-    range: { readonly from: Height; readonly to: Height },
-  ): AsyncIterable<ChainMovement>;
   readonly minedCosts: ReconcileChain["minedCosts"];
 }
 
@@ -232,7 +246,6 @@ function nativeSide(chain: ReconcileChain): AssetSide {
   return {
     balances: (queries) => chain.balances(queries),
     taken: (cost, attempt) => cost.feeAtoken + (cost.isSuccess ? attempt.amountUnits : 0n),
-    movements: (address, { to }) => chain.movements(address, to),
     minedCosts: (hashes, upToHeight) => chain.minedCosts(hashes, upToHeight),
   };
 }
@@ -250,13 +263,11 @@ function tokenSide(chain: ReconcileChain, contract: Address): AssetSide {
       transfers
         .filter((one) => one.contract === contract && one.from === wallet && one.to !== wallet)
         .reduce((sum, { units }) => sum + units, 0n),
-    movements: (address, range) => chain.tokenMovements(contract, address, range),
     minedCosts: (hashes, upToHeight) => chain.minedCosts(hashes, upToHeight),
   };
 }
 
 interface Sides {
-  readonly database: SqlDatabase;
   readonly chain: AssetSide;
   readonly books: AssetBooks;
   /** All deposit addresses. */
@@ -279,12 +290,8 @@ async function walletLines(sides: Sides): Promise<AccountLine[]> {
   const lines: AccountLine[] = [];
   for (const [index, booked] of books.wallets.entries()) {
     const chainUnits = present(balances[index], "balance of a hot wallet");
-    const account: ReconciledAddress = {
-      address: booked.wallet.address,
-      role: index === 0 ? "first-wallet" : "wallet",
-    };
-    const mined = unsettled.filter(({ wallet }) => wallet === account.address);
-    lines.push(await walletLine(sides, { account, booked, mined, chainUnits }));
+    const mined = unsettled.filter(({ wallet }) => wallet === booked.wallet.address);
+    lines.push(await walletLine(sides, { booked, mined, chainUnits }));
   }
   return lines;
 }
@@ -292,13 +299,12 @@ async function walletLines(sides: Sides): Promise<AccountLine[]> {
 async function walletLine(
   sides: Sides,
   found: {
-    readonly account: ReconciledAddress;
     readonly booked: BookedWallet;
     readonly mined: readonly MinedUnsettled[];
     readonly chainUnits: bigint;
   },
 ): Promise<AccountLine> {
-  const { account, booked, mined, chainUnits } = found;
+  const { booked, mined, chainUnits } = found;
   const { wallet } = booked;
   const items: InFlightItem[] = mined.map(({ item }) => item);
   // What a wallet held of a token before the token itself counted is booked with the token.
@@ -310,16 +316,12 @@ async function walletLine(
   const line = accountLine(booked.account, booked.balanceUnits, items, chainUnits);
   if (line.differenceUnits === 0n) return line;
   const expectedUnits = line.chainUnits - line.differenceUnits;
-  const fromHeight = Math.max(sides.books.fromHeight, wallet.fromHeight);
-  const byTransaction = new Map(mined.map(({ hash, item }) => [hash, item.amountUnits]));
-  const amounts = { expectedUnits, chainUnits, byTransaction, fromHeight };
-  return { ...line, breaks: [await explainBreak(sides, account, amounts)] };
+  return { ...line, breaks: [breakOf(wallet.address, { expectedUnits, chainUnits })] };
 }
 
 /** A withdrawal's transaction that is mined and not booked yet. */
 interface MinedUnsettled {
   readonly wallet: Address;
-  readonly hash: Hash32;
   readonly item: InFlightItem;
 }
 
@@ -336,7 +338,8 @@ async function minedButUnsettled({ chain, books, height }: Sides): Promise<Mined
     const amountUnits = -chain.taken(cost, attempt);
     if (amountUnits === 0n) return [];
     const what = `withdrawal ${withdrawalId} mined in block ${cost.height}, not settled yet`;
-    return [{ wallet, hash, item: { what, amountUnits } }];
+    const mined = { txHash: hash, height: cost.height };
+    return [{ wallet, item: { what, amountUnits, mined } }];
   });
 }
 
@@ -369,20 +372,13 @@ async function depositLine(sides: Sides): Promise<AccountLine> {
   );
   const chainUnits = balances.reduce((sum, balance) => sum + balance, 0n);
   const line = accountLine(DEPOSIT_ADDRESSES, books.depositAddressesUnits, items, chainUnits);
-  const uneven = addresses.flatMap((entry, index) => {
-    const { address } = entry;
+  const uneven = addresses.flatMap(({ address }, index) => {
     const expectedUnits = (books.unitsOf.get(address) ?? 0n) + (pastOf.get(address) ?? 0n);
     const balance = present(balances[index], "balance of a deposit address");
-    return balance === expectedUnits ? [] : [{ entry, expectedUnits, chainUnits: balance }];
+    if (balance === expectedUnits) return [];
+    return [breakOf(address, { expectedUnits, chainUnits: balance })];
   });
-  const breaks: AddressBreak[] = [];
-  for (const { entry, ...amounts } of uneven.slice(0, MAX_LISTED)) {
-    const account: ReconciledAddress = { address: entry.address, role: "deposit-address" };
-    // Before the backfill the past is in no book, and it is not what is missing.
-    const fromHeight = entry.backfilled ? 0 : entry.fromHeight;
-    const byTransaction = new Map<Hash32, bigint>();
-    breaks.push(await explainBreak(sides, account, { ...amounts, byTransaction, fromHeight }));
-  }
+  const breaks = uneven.slice(0, MAX_LISTED);
   return { ...line, breaks, moreBreaks: uneven.length - breaks.length };
 }
 
@@ -419,33 +415,13 @@ async function askBalances(
   return balances;
 }
 
-/** What is known of a break of an address before its causes are looked for. */
-interface FoundBreak {
-  readonly expectedUnits: bigint;
-  readonly chainUnits: bigint;
-  /** In-flight effects that count as booked. */
-  readonly byTransaction: ReadonlyMap<Hash32, bigint>;
-  readonly fromHeight?: Height;
-}
-
-async function explainBreak(
-  sides: Sides,
-  account: ReconciledAddress,
-  found: FoundBreak,
-): Promise<AddressBreak> {
-  const known = {
-    address: account.address,
-    ledgerUnits: found.expectedUnits,
-    chainUnits: found.chainUnits,
-    differenceUnits: found.chainUnits - found.expectedUnits,
-  };
-  try {
-    const causes = await findCauses(sides, account, found);
-    const moreCauses = Math.max(0, causes.length - MAX_LISTED);
-    return { ...known, causes: causes.slice(0, MAX_LISTED), moreCauses };
-  } catch (error) {
-    return { ...known, causes: [], moreCauses: 0, unexplained: faultOfChain(error) };
-  }
+function breakOf(
+  address: Address,
+  { expectedUnits, chainUnits }: Record<"expectedUnits" | "chainUnits", bigint>,
+): AddressBreak {
+  const differenceUnits = chainUnits - expectedUnits;
+  const unsought = { causes: [], moreCauses: 0 };
+  return { address, ledgerUnits: expectedUnits, chainUnits, differenceUnits, ...unsought };
 }
 
 /**
@@ -457,40 +433,4 @@ export function faultOfChain(error: unknown): string {
   const isOurs = [SqlError, LedgerError, MissingAnswer].some((kind) => error instanceof kind);
   if (isOurs || !(error instanceof AppError)) throw error;
   return errorMessage(error);
-}
-
-/** Finds the transactions whose effect differs between the chain and the books. */
-async function findCauses(
-  { database, chain, books, height }: Sides,
-  account: ReconciledAddress,
-  found: FoundBreak,
-): Promise<readonly BreakCause[]> {
-  const { asset } = books;
-  const booked = new Map<Hash32, { readonly units: bigint; readonly height?: Height }>(
-    await bookedByTransaction(database, { ...account, asset }, height),
-  );
-  for (const [hash, units] of found.byTransaction) {
-    // Settled between the snapshot and now: the books have it already.
-    if (!booked.has(hash)) booked.set(hash, { units });
-  }
-  const onChain = new Map<Hash32, { height: Height; deltaUnits: bigint }>();
-  const range = { from: Math.max(books.fromHeight, found.fromHeight ?? 0), to: height };
-  for await (const movement of chain.movements(account.address, range)) {
-    if (movement.height < (found.fromHeight ?? 0)) continue;
-    const sum = onChain.get(movement.txHash)?.deltaUnits ?? 0n;
-    const deltaUnits = sum + movement.deltaUnits;
-    onChain.set(movement.txHash, { height: movement.height, deltaUnits });
-  }
-  const causes: BreakCause[] = [];
-  for (const [txHash, { height: at, deltaUnits }] of onChain) {
-    const ledgerUnits = booked.get(txHash)?.units ?? 0n;
-    if (deltaUnits === ledgerUnits) continue;
-    causes.push({ txHash, height: at, chainUnits: deltaUnits, ledgerUnits });
-  }
-  for (const [txHash, { units: ledgerUnits, height: bookedHeight }] of booked) {
-    if (onChain.has(txHash) || ledgerUnits === 0n) continue;
-    const place = bookedHeight === undefined ? {} : { bookedHeight };
-    causes.push({ txHash, height: undefined, ...place, chainUnits: 0n, ledgerUnits });
-  }
-  return causes;
 }

@@ -1,8 +1,8 @@
-/** Where a break begins, by the books' side of it, and behind many payments that are on their way. */
+/** Where a break begins, by the books' side of it. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
-import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
+import { divergenceText, explainBreaks } from "../../../ledger/books/break-causes.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import {
   DEPOSIT_ADDRESSES,
@@ -55,30 +55,9 @@ it("is the block of an entry whose transaction is not on the chain", async () =>
   const chain = createReconcileChain(bench.node, signal);
   const report = await reconcile(database, chain);
   expect(report.clean).toBe(false);
-  const found = await bisectBreaks(database, chain, report);
-  expect(found.map(divergenceText)).toEqual([
+  const { divergences } = await explainBreaks(database, chain, report);
+  expect(divergences.map(divergenceText)).toEqual([
     `${toChecksumAddress(HOT)} differs since block 20: ${forged("aa")}`,
     `${toChecksumAddress(deposit)} differs since block 20: ${forged("ac")}`,
   ]);
-});
-
-it("is the block of its cause, however many payments are on their way before it", async () => {
-  const { database } = bench.ledger;
-  const cause = { txHash: forged("ad"), height: 30, chainUnits: -9n, ledgerUnits: 0n };
-  const amounts = { ledgerUnits: 0n, chainUnits: -9n, differenceUnits: -9n };
-  const line = { account: walletAccount(HOT), inFlight: [], moreBreaks: 0, ...amounts };
-  const broken = { address: HOT, causes: [cause], moreCauses: 0, ...amounts };
-  // The books' entries of the test before are part of both sides; one payment in each block to 25.
-  const booked = (height: number) => (height >= 30 ? 10n : height >= 20 ? 5n : 0n);
-  const chainAt = (height: number) =>
-    1_000n + booked(height) - BigInt(Math.min(height, 25)) - (height >= 30 ? 9n : 0n);
-  const found = await bisectBreaks(
-    database,
-    {
-      balances: async (asked) => asked.map(({ height }) => chainAt(height)),
-      tokenBalances: async () => [],
-    },
-    { height: 40, lines: [{ ...line, breaks: [broken] }] },
-  );
-  expect(found).toMatchObject([{ address: HOT, height: 30, causes: [{ txHash: forged("ad") }] }]);
 });

@@ -7,7 +7,7 @@ import {
   registerReconcileFigures,
   runReconcileLoop,
 } from "../../../deposit-watcher/reconcile-loop.js";
-import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
+import { divergenceText, explainBreaks } from "../../../ledger/books/break-causes.js";
 import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/journal/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
@@ -18,7 +18,7 @@ import {
   reconciledAssets,
   recordRun,
 } from "../../../ledger/books/reconcile-runs.js";
-import { renderReport } from "../../../cli/ledger/reconcile-report.js";
+import { renderExplained, renderReport } from "../../../cli/ledger/reconcile-report.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
@@ -232,25 +232,20 @@ describe("a break", () => {
     await bench.caughtUp();
     const report = await reconcile(bench.ledger.database, chain());
     asked = 0;
-    const found = await bisectBreaks(bench.ledger.database, chain(), report);
-    expect(found).toMatchObject([
+    const explained = await explainBreaks(bench.ledger.database, chain(), report);
+    expect(explained.divergences).toMatchObject([
       { account: walletAccount(HOT), address: HOT, height, causes: [{ txHash: theft.hash }] },
     ]);
-    expect(found.map(divergenceText)).toEqual([
+    expect(explained.divergences.map(divergenceText)).toEqual([
       `${toChecksumAddress(HOT)} differs since block ${height}: ${theft.hash}`,
     ]);
     // The whole chain is some 120 blocks: seven halvings, and both ends.
     expect(asked).toBeLessThanOrEqual(10);
-    // What is on its way is explained elsewhere: the search goes on behind it.
-    const known = report.lines.map((line) => ({
-      ...line,
-      breaks: line.breaks.map((one) => ({
-        ...one,
-        causes: one.causes.filter(({ txHash }) => txHash !== theft.hash),
-      })),
-    }));
-    const behind = await bisectBreaks(bench.ledger.database, chain(), { ...report, lines: known });
-    expect(behind).toMatchObject([{ height: later.height, causes: [{ txHash: second.hash }] }]);
+    // What came later is behind it, too.
+    expect(explained.report.lines[0]?.breaks[0]?.causes).toMatchObject([
+      { txHash: theft.hash, height },
+      { txHash: second.hash, height: later.height },
+    ]);
   });
 
   it("of a deposit address is followed, too, and all of it is kept and counted", async () => {
@@ -294,33 +289,26 @@ describe("a break", () => {
         "eth_getBalance: pruned history unavailable",
     );
     const { database } = bench.ledger;
-    const report = await reconcile(database, createReconcileChain(node, signal));
-    expect(renderReport(report, 0)).toContain(
+    const broken = createReconcileChain(node, signal);
+    const report = await reconcile(database, broken);
+    expect(renderExplained(await explainBreaks(database, broken, report))).toContain(
       "  the node does not tell its transactions: causeway_getAccountJournal: pruned history unavailable",
     );
     // What is wrong with the books themselves passes.
-    const broken = { ...createReconcileChain(node, signal), balances: () => Promise.resolve([]) };
-    await expect(reconcile(database, broken)).rejects.toThrow();
+    const wrong = { ...broken, balances: () => Promise.resolve([]) };
+    await expect(reconcile(database, wrong)).rejects.toThrow();
   });
 
   it("from before the first watched block is said to be that", async () => {
-    const line = {
-      account: walletAccount(HOT),
-      breaks: [
-        {
-          address: STRANGER,
-          ledgerAtoken: 1n,
-          chainAtoken: 0n,
-          differenceAtoken: -1n,
-          causes: [],
-          moreCauses: 0,
-        },
-      ],
-    };
-    const report = { height: 0, lines: [line] } as unknown as Parameters<typeof bisectBreaks>[2];
-    const found = await bisectBreaks(bench.ledger.database, chain(), report);
-    expect(found).toMatchObject([{ height: undefined, causes: [] }]);
-    expect(found.map(divergenceText).join("")).toMatch(/before the first block/);
+    const lowest = { ...reportOf(1), height: 0, tokens: [] };
+    const amounts = { ledgerUnits: 1n, chainUnits: 0n, differenceUnits: -1n };
+    const unsought = { causes: [], moreCauses: 0 };
+    const line = { account: walletAccount(HOT), inFlight: [], moreBreaks: 0, ...amounts };
+    const lines = [{ ...line, breaks: [{ address: STRANGER, ...amounts, ...unsought }] }];
+    const { database } = bench.ledger;
+    const { divergences } = await explainBreaks(database, chain(), { ...lowest, lines });
+    expect(divergences).toMatchObject([{ height: undefined, causes: [] }]);
+    expect(divergences.map(divergenceText).join("")).toMatch(/before the first block/);
   });
 });
 

@@ -5,6 +5,7 @@ import { beginWatch, type WatchStart } from "../../../deposit-watcher/watch-star
 import { registerTokens } from "../../../ledger/assets/asset-registry.js";
 import { HOT_WALLET, NATIVE_ASSET, SUSPENSE } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
+import { explainBreaks } from "../../../ledger/books/break-causes.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
@@ -41,7 +42,8 @@ const cursorHeight = async () => (await readCursor(bench.ledger.database)).heigh
 
 async function report() {
   const chain = createReconcileChain(bench.node, new AbortController().signal);
-  return reconcile(bench.ledger.database, chain);
+  const found = await reconcile(bench.ledger.database, chain);
+  return (await explainBreaks(bench.ledger.database, chain, found)).report;
 }
 
 describe("a ledger that has seen no block", () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { renderReport } from "../../../cli/ledger/reconcile-report.js";
+import { renderExplained, renderReport } from "../../../cli/ledger/reconcile-report.js";
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import {
@@ -12,6 +12,7 @@ import {
   walletAccount,
 } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
+import { type ExplainedReport, explainBreaks } from "../../../ledger/books/break-causes.js";
 import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";
 import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
@@ -36,7 +37,13 @@ const { signal } = new AbortController();
 const alice = parseCustomerId("alice");
 
 async function run(): Promise<ReconcileReport> {
-  return reconcile(bench.ledger.owner, createReconcileChain(bench.node, signal));
+  return (await explain()).report;
+}
+
+async function explain(): Promise<ExplainedReport> {
+  const chain = createReconcileChain(bench.node, signal);
+  const report = await reconcile(bench.ledger.owner, chain);
+  return explainBreaks(bench.ledger.owner, chain, report);
 }
 
 /** Credits alice with 1,000 and lets nothing wait. */
@@ -305,7 +312,8 @@ describe("reconcile", () => {
     const { height } = bench.chain.mine([paid, theft]);
     await bench.caughtUp();
     await settle("w1", 100n, paid.hash, height);
-    const report = await run();
+    const explained = await explain();
+    const { report } = explained;
     expect(report.clean).toBe(false);
     expect(report.lines[0]).toMatchObject({
       differenceUnits: -5n,
@@ -316,7 +324,7 @@ describe("reconcile", () => {
         },
       ],
     });
-    const text = renderReport(report, 0).join("\n");
+    const text = [...renderReport(report, 0), ...renderExplained(explained)].join("\n");
     expect(text).toContain(theft.hash);
     expect(text).toContain("difference -5 atoken");
     expect(text).not.toContain(paid.hash);

@@ -182,7 +182,7 @@ describe("the account of the only hot wallet", () => {
     const amounts = { ledgerUnits: 0n, chainUnits: -7n, differenceUnits: -7n };
     const found = { address: FIRST, causes: [], moreCauses: 0, ...amounts };
     const line = { account: walletAccount(FIRST), inFlight: [], moreBreaks: 0, ...amounts };
-    const divergences = await bisectBreaks(
+    const places = await bisectBreaks(
       ledger,
       {
         balances: async (asked) => asked.map(({ height }) => chainAt(height)),
@@ -190,6 +190,6 @@ describe("the account of the only hot wallet", () => {
       },
       { height: 10, lines: [{ ...line, breaks: [found] }] },
     );
-    expect(divergences).toMatchObject([{ asset, address: FIRST, height: 9 }]);
+    expect(places).toMatchObject([{ asset, found: { address: FIRST }, height: 9 }]);
   });
 });

@@ -7,7 +7,7 @@ import type { Hex } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import type { Address } from "../../../chain/address.js";
 import { walletAccount } from "../../../ledger/journal/accounts.js";
-import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
+import { divergenceText, explainBreaks } from "../../../ledger/books/break-causes.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
@@ -185,7 +185,7 @@ it("follows tokens that somebody took of the later wallet to their block", async
   const report = await bench.reconcile();
   expect(report.clean).toBe(false);
   const chain = createReconcileChain(bench.node, signal);
-  const found = await bisectBreaks(bench.ledger.owner, chain, report);
+  const { divergences: found } = await explainBreaks(bench.ledger.owner, chain, report);
   const place = { address: SECOND, height, causes: [{ txHash: hash }] };
   expect(found).toMatchObject([
     { asset: "TOKEN", ...place },
