@@ -1,5 +1,6 @@
 /** Values of the command line that several audits take. */
 import { existsSync } from "node:fs";
+import { type Address, parseAnyAddress, parseStrictAddress } from "../../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
 import { type Genesis, loadGenesis } from "../../node/settings/genesis.js";
 import { homePaths } from "../home/home.js";
@@ -23,6 +24,15 @@ export function readUrlOption(name: string, text: string): string {
 export function readHashOption(name: string, text: string): Hash32 {
   try {
     return parseHash32(text);
+  } catch {
+    throw badOption(name, text);
+  }
+}
+
+/** An address in either form. Throws BAD_OPTION. */
+export function readAddressOption(name: string, text: string): Address {
+  try {
+    return parseAnyAddress(text, { parseHex: parseStrictAddress });
   } catch {
     throw badOption(name, text);
   }

@@ -1,18 +1,13 @@
 /** `causeway audit balance` and `causeway verify balance`: a balance with its proof, made and checked. */
 import { resolve } from "node:path";
-import {
-  type Address,
-  parseAnyAddress,
-  parseStrictAddress,
-  toChecksumAddress,
-} from "../../chain/address.js";
+import { toChecksumAddress } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
 import { encodeBundle, MAX_BUNDLE_BYTES, parseBundle } from "../audit/balance/bundle.js";
 import { collectBundle } from "../audit/balance/collect.js";
 import { readProofFile, withProofSource } from "../audit/balance/proof-source.js";
 import { type ProvenBalance, verifyBundle } from "../audit/balance/verify.js";
 import { AUDIT_EXIT, AuditError } from "../audit/errors.js";
-import { badOption, readGenesisOption } from "../audit/options.js";
+import { readAddressOption, readGenesisOption } from "../audit/options.js";
 import type { AuditBalanceOptions, VerifyBalanceOptions } from "../audit/words.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
@@ -73,7 +68,7 @@ async function writeProof(
   context: CommandContext,
   options: AuditBalanceOptions & { readonly address: string },
 ): Promise<{ readonly file: string; readonly proven: ProvenBalance }> {
-  const address = readAddress(options.address);
+  const address = readAddressOption("<address>", options.address);
   const text = await withProofSource(context, options, async (source) => {
     return encodeBundle(await collectBundle({ ...source, address }));
   });
@@ -87,14 +82,6 @@ async function writeProof(
     throw new AuditError("BAD_OPTION", `${file} is there already: choose another with --out.`);
   }
   return { file, proven };
-}
-
-function readAddress(text: string): Address {
-  try {
-    return parseAnyAddress(text, { parseHex: parseStrictAddress });
-  } catch {
-    throw badOption("<address>", text);
-  }
 }
 
 function toWire({ balanceAtoken, nonce, signedAt, ...rest }: ProvenBalance) {

@@ -84,6 +84,10 @@ function addReserveAudits(
       "--keystore <file...>",
       "keys of further wallets and of cold storage, each with its .passphrase beside it",
     )
+    .option(
+      "--leave-out <address...>",
+      "wallets that sign nothing, as those of an HSM: nothing that they hold is proven",
+    )
     .option("--node <url>", "JSON-RPC of the node (else the home's)")
     .option("--consensus <url>", "consensus RPC of the node (else the home's)")
     .option("--genesis <file>", "genesis of the chain (else the home's)")

@@ -20,7 +20,7 @@ import {
   withProofSource,
 } from "../balance/proof-source.js";
 import { AUDIT_EXIT, AuditError } from "../errors.js";
-import { badOption, readGenesisOption } from "../options.js";
+import { badOption, readAddressOption, readGenesisOption } from "../options.js";
 import {
   encodeLiability,
   MAX_LIABILITY_BYTES,
@@ -43,6 +43,8 @@ export interface ReservesOptions extends ProofSourceOptions {
   readonly nonce?: string;
   /** Further wallets' keystores; the passphrase of each lies beside it (`passphraseBeside`). */
   readonly keystore?: readonly string[];
+  /** Wallets that sign nothing and are not in the proof. */
+  readonly leaveOut?: readonly string[];
 }
 
 /** Flags of `verify reserves` and `verify liability`, as typed. */
@@ -69,7 +71,8 @@ export async function runAuditReserves(
     const file = resolve(options.out);
     assertFree(file);
     const genesis = readGenesisOption(options.genesis, context.home);
-    const keys = readKeys(context.home, options.keystore ?? []);
+    const leaveOut = (options.leaveOut ?? []).map((text) => readAddressOption("--leave-out", text));
+    const keys = { ...readKeys(context.home, options.keystore ?? []), leaveOut };
     const made = await withLedgerAlone(context, ({ database }) =>
       withProofSource(context, options, async (source) => {
         const { books, unbooked } = await readSettledBooks({ database, ...source }, source);
@@ -91,15 +94,20 @@ export async function runAuditReserves(
     const places = { out: file, customers: options.customers };
     const onProgress = progress("files are written");
     await writeReserves(made, places, { signal: context.signal, onProgress });
-    const { leftOut, coldLeftOut, retiredLeftOut, emptyLeftOut, unbooked } = made;
+    const { leftOut, emptyLeftOut, unbooked } = made;
+    const { coldLeftOut, retiredLeftOut, unsignedLeftOut } = made;
     const customers = made.liabilities.length;
-    const shown = { leftOut, coldLeftOut, retiredLeftOut, emptyLeftOut, unbooked };
+    const wallets = { coldLeftOut, retiredLeftOut, unsignedLeftOut };
+    const shown = { leftOut, ...wallets, emptyLeftOut, unbooked };
     show(context, proven, { file, customers, ...shown });
     for (const line of unbookedLines(unbooked)) warn(`audit: ${line}`);
     for (const token of leftOut) warn(`audit: ${leftOutText(token)}`);
     for (const address of coldLeftOut) warn(`audit: ${unsignedText(address, "cold storage")}`);
     for (const address of retiredLeftOut) {
       warn(`audit: ${unsignedText(address, "a wallet that was retired since")}`);
+    }
+    for (const address of unsignedLeftOut) {
+      warn(`audit: ${toChecksumAddress(address)} is left out: what it holds is not in the proof.`);
     }
     return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
   });
@@ -239,11 +247,12 @@ function show(
     readonly leftOut?: readonly LeftOut[];
     readonly coldLeftOut?: readonly Address[];
     readonly retiredLeftOut?: readonly Address[];
+    readonly unsignedLeftOut?: readonly Address[];
     readonly emptyLeftOut?: number;
     readonly unbooked?: readonly UnbookedPayment[];
   },
 ): void {
-  const { leftOut, coldLeftOut, retiredLeftOut, ...more } = made;
+  const { leftOut, coldLeftOut, retiredLeftOut, unsignedLeftOut, ...more } = made;
   const { block, isCovered, otherLiabilities } = proven;
   if (context.json) {
     printJson(context, {
@@ -256,6 +265,9 @@ function show(
       ...(retiredLeftOut === undefined
         ? {}
         : { retiredLeftOut: retiredLeftOut.map(toChecksumAddress) }),
+      ...(unsignedLeftOut === undefined
+        ? {}
+        : { unsignedLeftOut: unsignedLeftOut.map(toChecksumAddress) }),
       height: block.height,
       blockHash: block.blockHash,
       accounts: proven.accounts,

@@ -4,6 +4,7 @@ import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { signPersonalMessage } from "../../../chain/signing/personal-message.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
+import { present } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import type { LiabilityBooks } from "../../../ledger/books/liabilities.js";
@@ -42,6 +43,8 @@ export interface MadeReserves {
   readonly coldLeftOut: readonly Address[];
   /** Wallets that were retired since and whose keys are elsewhere: what they held is not in the proof. */
   readonly retiredLeftOut: readonly Address[];
+  /** Wallets that somebody left out: what they hold is not in the proof. */
+  readonly unsignedLeftOut: readonly Address[];
   /** Deposit addresses that hold nothing in the block: there is nothing to prove of them. */
   readonly emptyLeftOut: number;
 }
@@ -67,6 +70,8 @@ export interface ReservesParts {
   readonly keys: readonly WalletKey[];
   /** Keys that somebody has named, each of which has to sign. */
   readonly named?: readonly WalletKey[];
+  /** Wallets and cold storage that are not in the proof, as no keystore holds their keys. */
+  readonly leaveOut?: readonly Address[];
   readonly nonce: string;
   /** Told of so many accounts whose proofs are there. */
   readonly onProgress?: ((done: number, of: number) => void) | undefined;
@@ -74,18 +79,20 @@ export interface ReservesParts {
 
 /**
  * Collects the proofs, builds the trees and signs.
- * @throws BAD_OPTION where a hot wallet's key is missing, or one that was named is of no account;
- * OTHER_CHAIN where the books are not about the node's chain; BAD_RANGE where the node has not their
- * last block; what `collectProofs` throws
+ * @throws BAD_OPTION where a hot wallet's key is missing, or nobody signs, or a key that is named or a
+ * wallet that is left out is of no account; OTHER_CHAIN where the books are not about the node's chain;
+ * BAD_RANGE where the node has not their last block; what `collectProofs` throws
  */
 export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> {
   const { source, books, named = [], nonce } = parts;
   const { ledgerId, height } = books;
   assertKnown(named, books);
   const keys = [...parts.keys, ...named];
+  const unsignedLeftOut = assertSigners({ ...parts, keys });
   await assertSameChain(source, books);
   const block = await collectBlock({ ...source, height });
   const { addresses, coldLeftOut, retiredLeftOut } = await provable({ ...parts, keys }, height);
+  if (!addresses.some(signsItself)) throw new AuditError("BAD_OPTION", NOBODY_SIGNS);
   const { accounts, nodes } = await collectAccounts(parts, block, addresses);
   const blockHash = keccak256Hex(block.header);
   const { trees, leftOut } = treesOf(books);
@@ -101,10 +108,10 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
     liabilities: liabilitiesRoot(roots),
   });
   const signatures = accounts.filter(signsItself).map(({ address }) => {
-    const key = keys.find((one) => one.address === address);
-    if (key === undefined) {
-      throw new AuditError("BAD_OPTION", `The key of ${address} is needed: see --keystore.`);
-    }
+    const key = present(
+      keys.find((one) => one.address === address),
+      "key of a wallet",
+    );
     return { address, signature: signPersonalMessage(text, key.privateKey) };
   });
   const head = { ledgerId, height, blockHash, roots };
@@ -120,6 +127,7 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
     leftOut,
     coldLeftOut,
     retiredLeftOut,
+    unsignedLeftOut,
     emptyLeftOut: addresses.length - accounts.length,
   };
 }
@@ -129,7 +137,7 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
  * with coins in an older block it counts where its key is here. Cold storage whose key is elsewhere does not.
  */
 async function provable(
-  { source, books, keys, named = [] }: ReservesParts,
+  { source, books, keys, named = [], leaveOut = [] }: ReservesParts,
   height: Height,
 ): Promise<
   Pick<MadeReserves, "coldLeftOut" | "retiredLeftOut"> & {
@@ -138,9 +146,10 @@ async function provable(
 > {
   const isOf = (some: readonly WalletKey[], { address }: ReserveAccount) =>
     some.some((one) => one.address === address);
-  const retired = books.addresses.filter(({ isRetired }) => isRetired === true);
+  const own = books.addresses.filter(({ address }) => !leaveOut.includes(address));
+  const retired = own.filter(({ isRetired }) => isRetired === true);
   const holding = new Set(await withCoins(source, height, retired));
-  const asked = books.addresses.filter(
+  const asked = own.filter(
     (account) => account.isRetired !== true || holding.has(account) || isOf(named, account),
   );
   const left = asked.filter(
@@ -224,6 +233,45 @@ function assertKnown(named: readonly WalletKey[], { addresses }: ReservesParts["
     `The key of ${toChecksumAddress(stranger.address)} signs nothing: this ledger knows it neither ` +
     "as a wallet that is not retired nor as cold storage.";
   throw new AuditError("BAD_OPTION", message);
+}
+
+const NOBODY_SIGNS =
+  "No wallet that is left has its key here: nobody would sign, and nothing would be proven. A key that " +
+  "lies in an HSM or with Web3Signer signs no proof of reserves.";
+
+/**
+ * Every wallet that is not retired signs, unless somebody leaves it out: it is known before the first of a
+ * million accounts is asked for.
+ * @returns what is left out
+ */
+function assertSigners(parts: ReservesParts): readonly Address[] {
+  const { books, keys, named = [], leaveOut = [] } = parts;
+  const own = books.addresses.filter(signsItself);
+  const stranger = leaveOut.find((one) => !own.some(({ address }) => address === one));
+  if (stranger !== undefined) {
+    const message = `${toChecksumAddress(stranger)} is neither a wallet of this ledger nor cold storage.`;
+    throw new AuditError("BAD_OPTION", message);
+  }
+  const both = named.find(({ address }) => leaveOut.includes(address));
+  if (both !== undefined) {
+    const message = `${toChecksumAddress(both.address)} is left out, and its keystore is named.`;
+    throw new AuditError("BAD_OPTION", message);
+  }
+  const missing = own.filter(
+    ({ address, role, isRetired }) =>
+      role === "hot-wallet" &&
+      isRetired !== true &&
+      !leaveOut.includes(address) &&
+      !keys.some((key) => key.address === address),
+  );
+  if (missing.length > 0) {
+    const names = missing.map(({ address }) => toChecksumAddress(address)).join(", ");
+    const message =
+      `No key is here of ${names}: name its keystore with --keystore FILE, or leave it out with ` +
+      "--leave-out ADDRESS, and nothing that it holds is proven.";
+    throw new AuditError("BAD_OPTION", message);
+  }
+  return [...new Set(leaveOut)];
 }
 
 /** Books of another chain, or of a fork, have another block where they stand. */

@@ -1,7 +1,7 @@
 /** Proofs of reserves where more is held or owed than in one wallet's books: each test adds to the last. */
 import { Wallet } from "ethers";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { leftOutText } from "../../../cli/audit/reserves/commands.js";
 import {
   customerAccount,
@@ -55,6 +55,50 @@ describe("deposit addresses whose coins have been swept", () => {
     );
     expect(emptyLeftOut).toBe(0);
     expect(await stage.verify(contents)).toMatchObject({ accounts: 3, wallets: 2 });
+  });
+});
+
+describe("a hot wallet whose key is not here", () => {
+  const elsewhere = parseAddress(`0x${"7e".repeat(20)}`);
+  const others = [{ address: elsewhere, role: "hot-wallet" as const }];
+  const make = (leaveOut: readonly Address[], signers = keys, accounts = others) =>
+    stage.make(signers, accounts, {}, [], undefined, leaveOut);
+
+  it("is named before anything is collected", async () => {
+    await expect(make([])).rejects.toMatchObject({
+      code: "BAD_OPTION",
+      message: expect.stringContaining(toChecksumAddress(elsewhere)),
+    });
+    expect(stage.provenCount).toBe(0);
+  });
+
+  it("is left out by name where a person says so: nothing of it is proven", async () => {
+    const whole = await stage.make();
+    const { contents, unsignedLeftOut } = await make([elsewhere]);
+    expect(unsignedLeftOut).toEqual([elsewhere]);
+    expect(contents.accounts).toEqual(whole.contents.accounts);
+    expect(await stage.verify(contents)).toMatchObject({ accounts: 2, wallets: 1 });
+    // One whose key is here signs nothing, either, and its coins are not counted.
+    const key = { address: elsewhere, privateKey: Buffer.from("22".repeat(32), "hex") };
+    const left = await make([HOT], [key]);
+    expect(left.unsignedLeftOut).toEqual([HOT]);
+    const { reservesAtoken } = await stage.verify(whole.contents);
+    expect(left.contents.accounts.map(({ address }) => address)).not.toContain(HOT);
+    expect(reservesAtoken).toBeGreaterThan(PAID);
+  });
+
+  it("is of this ledger, and some other signs", async () => {
+    for (const address of [DEPOSITS, parseAddress(`0x${"7f".repeat(20)}`)]) {
+      await expect(make([address], keys, [])).rejects.toMatchObject({
+        code: "BAD_OPTION",
+        message: expect.stringContaining(toChecksumAddress(address)),
+      });
+    }
+    await expect(make([HOT], keys, [])).rejects.toMatchObject({
+      code: "BAD_OPTION",
+      message: expect.stringContaining("nobody"),
+    });
+    expect(stage.provenCount).toBe(0);
   });
 });
 
@@ -139,7 +183,7 @@ describe("of several wallets", () => {
     await drainWallet(stage.ledger.owner, third, word);
     const empty = { balanceAtoken: 0n, tokens: [], height: 0, dustAtoken: 0n, force: false };
     await retireWallet(stage.ledger.owner, third, { ...word, ...empty });
-    await expect(stage.make()).rejects.toThrow(second);
+    await expect(stage.make()).rejects.toThrow(toChecksumAddress(second));
     const secondKey = { address: second, privateKey: Buffer.from("22".repeat(32), "hex") };
     const { contents } = await stage.make([...keys, secondKey]);
     const proven = await stage.verify(contents);

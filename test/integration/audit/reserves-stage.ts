@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Wallet } from "ethers";
-import { parseAddress } from "../../../chain/address.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
 import { type MadeReserves, makeReserves } from "../../../cli/audit/reserves/make-reserves.js";
@@ -91,6 +91,7 @@ export class ReservesStage {
     changes: Partial<LiabilityBooks> = {},
     named: readonly WalletKey[] = [],
     onProgress?: (done: number, of: number) => void,
+    leaveOut: readonly Address[] = [],
   ): Promise<MadeReserves> {
     const read = await readLiabilities(this.ledger.owner, { height: HEIGHT });
     const books = { ...read, addresses: [...read.addresses, ...others], ...changes };
@@ -106,7 +107,8 @@ export class ReservesStage {
       },
     };
     const source = { node: counting, headers, genesis: this.genesis, height: HEIGHT, signal };
-    return makeReserves({ source, books, keys: signers, named, nonce: "auditor 7", onProgress });
+    const signing = { keys: signers, named, leaveOut };
+    return makeReserves({ source, books, ...signing, nonce: "auditor 7", onProgress });
   }
 
   /** What the file of a proof shows. */
