@@ -9,7 +9,8 @@ import type { Hash32, Height } from "../../chain/hex.js";
  * GENESIS_UNREACHABLE: no header of the node is signed by the validators of the genesis;
  * NOT_JUDGED: a block calls what the second execution does not have;
  * OTHER_CHAIN: the books' last block is not the node's;
- * BUNDLE_UNREADABLE: a file is no balance proof; NOT_PROVEN: it is one and does not hold.
+ * BUNDLE_UNREADABLE: a file is no balance proof; NOT_PROVEN: it is one and does not hold;
+ * TOO_LARGE: it tells of more than this program's memory holds.
  */
 export type AuditErrorCode =
   | "BAD_OPTION"
@@ -20,7 +21,8 @@ export type AuditErrorCode =
   | "GENESIS_UNREACHABLE"
   | "OTHER_CHAIN"
   | "BUNDLE_UNREADABLE"
-  | "NOT_PROVEN";
+  | "NOT_PROVEN"
+  | "TOO_LARGE";
 
 /** Exit codes: all agrees, something differs, the audit could not be made. */
 export const AUDIT_EXIT = { clean: 0, difference: 1, cannotRun: 2 } as const;

@@ -18,7 +18,8 @@ import {
 import type { ExportLine } from "./export-file.js";
 import { KeySet } from "./key-set.js";
 import { PersonsCheck } from "./verify-persons.js";
-import { RequestersCheck } from "./verify-requesters.js";
+import { RecordRoom, recordsThatFit, SameTexts, ToldRows } from "./told-rows.js";
+import { RequestersCheck, type ToldRequester } from "./verify-requesters.js";
 
 /** What an export came to. */
 export interface LedgerVerdict {
@@ -68,6 +69,24 @@ type Row = Extract<ExportLine, { readonly type: "link" }>["row"];
 type DepositLine = Extract<ExportLine, { readonly type: "deposit" }>;
 type WithdrawalLine = Extract<ExportLine, { readonly type: "withdrawal" }>;
 
+/** What an export tells of one deposit. */
+interface ToldDeposit {
+  /** By the last event about it; undefined before there is one. */
+  lastType: string | undefined;
+  lastCustomerId: string | undefined;
+  /** By its line; undefined before that is read. */
+  status: string | undefined;
+  customerId: string | undefined;
+}
+
+/** What it tells of one withdrawal. */
+interface ToldWithdrawal extends ToldRequester {
+  /** The type of the last event about it. */
+  lastType: string | undefined;
+  /** By its line; undefined before that is read. */
+  status: string | undefined;
+}
+
 /** What a line says of a row, with a link or without. */
 interface RowLine {
   readonly kind: LinkKind;
@@ -78,12 +97,15 @@ interface RowLine {
 /**
  * Checks all lines.
  * @param knownHead a link's hash that somebody wrote down earlier; it must be one of the chain's
+ * @param mostRecords deposits and withdrawals that are kept until the end is read, with the names in them
+ * @throws TOO_LARGE where there are more
  */
 export async function verifyLedger(
   lines: AsyncIterable<ExportLine>,
   knownHead?: string,
+  mostRecords = recordsThatFit(),
 ): Promise<LedgerVerdict> {
-  const check = new LedgerCheck(knownHead);
+  const check = new LedgerCheck(knownHead, new RecordRoom(mostRecords));
   for await (const line of lines) check.take(line);
   return check.verdict();
 }
@@ -115,16 +137,14 @@ class LedgerCheck {
   };
   readonly #accounts = new Map<string, bigint>();
   readonly #kept = new Map<string, bigint>();
-  /** What the last event about each deposit says. */
-  readonly #told = new Map<string, { readonly type: string; readonly customerId: string }>();
-  /** What the export says of each deposit. */
-  readonly #owned = new Map<string, Pick<DepositLine, "customerId" | "status">>();
-  /** The type of the last event about each withdrawal. */
-  readonly #stepped = new Map<string, string>();
-  /** What the export says of each withdrawal. */
-  readonly #states = new Map<string, string>();
+  readonly #texts: SameTexts;
+  readonly #deposits: ToldRows<ToldDeposit>;
+  readonly #withdrawals: ToldRows<ToldWithdrawal>;
+  /** Deposits and withdrawals that have a line. */
+  #owned = 0;
+  #stated = 0;
   readonly #persons = new PersonsCheck((text) => this.#fault(text));
-  readonly #requesters = new RequestersCheck((text) => this.#fault(text));
+  readonly #requesters: RequestersCheck;
   readonly #keys = new Map<LinkKind, KeySet>();
   #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
   #before = { n: 0, hash: "" };
@@ -133,8 +153,21 @@ class LedgerCheck {
   #balances = 0;
   #waiting = 0;
 
-  constructor(private readonly knownHead: string | undefined) {
+  constructor(
+    private readonly knownHead: string | undefined,
+    private readonly room: RecordRoom,
+  ) {
     this.#isKnownHeadSeen = knownHead === undefined;
+    this.#texts = new SameTexts(room);
+    const untold = { lastType: undefined, status: undefined };
+    this.#deposits = new ToldRows(room, () => {
+      return { ...untold, lastCustomerId: undefined, customerId: undefined };
+    });
+    this.#withdrawals = new ToldRows(room, () => {
+      return { ...untold, decidedBy: undefined, requestedBy: undefined };
+    });
+    const kept = { withdrawals: this.#withdrawals, texts: this.#texts, room };
+    this.#requesters = new RequestersCheck(kept, (text) => this.#fault(text));
   }
 
   take(line: ExportLine): void {
@@ -226,21 +259,27 @@ class LedgerCheck {
       this.#fault(`the balance of ${customerId} in ${asset} is there twice`);
     }
     for (const [account, units] of sums) {
+      this.room.take();
       if (units < 0n) this.#fault(`the balance of ${account} in ${asset} is below zero`);
       this.#kept.set(`${asset} ${account}`, units);
     }
   }
 
   #takeDeposit({ depositId, customerId, status }: DepositLine): void {
-    if (this.#owned.has(depositId)) this.#fault(`deposit ${depositId} is there twice`);
-    this.#owned.set(depositId, { customerId, status });
+    const record = this.#deposits.of(depositId);
+    if (record.status === undefined) this.#owned += 1;
+    else this.#fault(`deposit ${depositId} is there twice`);
+    record.status = this.#texts.one(status);
+    record.customerId = this.#texts.one(customerId);
   }
 
   #takeWithdrawal(line: WithdrawalLine): void {
     const { withdrawalId, status } = line;
     this.#requesters.takeWithdrawal(line);
-    if (this.#states.has(withdrawalId)) this.#fault(`withdrawal ${withdrawalId} is there twice`);
-    this.#states.set(withdrawalId, status);
+    const record = this.#withdrawals.of(withdrawalId);
+    if (record.status === undefined) this.#stated += 1;
+    else this.#fault(`withdrawal ${withdrawalId} is there twice`);
+    record.status = this.#texts.one(status);
   }
 
   /**
@@ -255,20 +294,16 @@ class LedgerCheck {
       typeof text !== "string"
     )
       return;
-    try {
-      const data: unknown = JSON.parse(text);
-      const read = (field: string): unknown => Reflect.get(Object(data), field);
-      const [depositId, customerId] = [read("depositId"), read("customerId")];
-      const withdrawalId = read("withdrawalId");
-      if (type.startsWith("withdrawal.")) {
-        if (typeof withdrawalId === "string") this.#stepped.set(withdrawalId, type);
-        return;
-      }
-      if (typeof depositId === "string" && typeof customerId === "string") {
-        this.#told.set(depositId, { type, customerId });
-      }
-    } catch {
-      return;
+    const read = fieldsOf(text);
+    const [depositId, customerId] = [read("depositId"), read("customerId")];
+    const withdrawalId = read("withdrawalId");
+    if (type.startsWith("withdrawal.")) {
+      if (typeof withdrawalId !== "string") return;
+      this.#withdrawals.of(withdrawalId).lastType = this.#texts.one(type);
+    } else if (typeof depositId === "string" && typeof customerId === "string") {
+      const record = this.#deposits.of(depositId);
+      record.lastType = this.#texts.one(type);
+      record.lastCustomerId = this.#texts.one(customerId);
     }
   }
 
@@ -311,13 +346,15 @@ class LedgerCheck {
   }
 
   #move(account: string, units: bigint): void {
-    this.#accounts.set(account, (this.#accounts.get(account) ?? 0n) + units);
+    const before = this.#accounts.get(account);
+    if (before === undefined) this.room.take();
+    this.#accounts.set(account, (before ?? 0n) + units);
   }
 
   /** Of every deposit that has a row the export says whose it is. */
   #checkDeposits(): void {
     const wanted = this.#ledger?.deposits;
-    const [rows, owned] = [this.#rows.deposit, this.#owned.size];
+    const [rows, owned] = [this.#rows.deposit, this.#owned];
     const { withdrawals, wallets } = this.#ledger ?? {};
     if (wanted === undefined && owned > 0) {
       this.#fault("the export says of deposits whose they are, and not of how many");
@@ -327,27 +364,25 @@ class LedgerCheck {
     if (wanted !== undefined && (wanted !== owned || wanted !== rows)) {
       this.#fault(`of ${rows} deposits the export says of ${owned} whose they are`);
     }
-    for (const [depositId, { customerId, status }] of this.#owned) {
-      this.#checkDeposit({ depositId, customerId, status });
+    for (const [depositId, told] of this.#deposits) {
+      if (told.status !== undefined) this.#checkDeposit(depositId, told);
     }
   }
 
   /** By the last event of all: a line that stands before it says nothing else. */
-  #checkDeposit({ depositId, customerId, status }: Omit<DepositLine, "type">): void {
-    const told = this.#told.get(depositId);
-    if (told === undefined) {
+  #checkDeposit(depositId: string, told: ToldDeposit): void {
+    const { lastType, lastCustomerId, status, customerId } = told;
+    if (lastType === undefined) {
       this.#fault(`deposit ${depositId} is told by no event`);
       return;
     }
-    if (told.customerId !== customerId) {
-      this.#fault(
-        `deposit ${depositId} is ${customerId}'s, and was ${told.customerId}'s when told`,
-      );
+    if (lastCustomerId !== customerId) {
+      this.#fault(`deposit ${depositId} is ${customerId}'s, and was ${lastCustomerId}'s when told`);
     }
     // Former releases told of a token that stood still, and not of what had been detected of it.
-    const isHeldSince = status === "held" && told.type === "deposit.detected";
-    if (told.type === `deposit.${status}` || isHeldSince) return;
-    this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${told.type}`);
+    const isHeldSince = status === "held" && lastType === "deposit.detected";
+    if (lastType === `deposit.${status}` || isHeldSince) return;
+    this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${lastType}`);
   }
 
   /** Exports of former releases told less, and had nothing of what came later. */
@@ -359,7 +394,7 @@ class LedgerCheck {
   /** Of every withdrawal that has a row the export says what became of it, as its last event does. */
   #checkWithdrawals(): void {
     const wanted = this.#ledger?.withdrawals;
-    const [rows, stated] = [this.#rows.withdrawal, this.#states.size];
+    const [rows, stated] = [this.#rows.withdrawal, this.#stated];
     if (wanted === undefined && stated > 0) {
       this.#fault("the export says what became of withdrawals, and not of how many");
     } else if (wanted === undefined) {
@@ -368,9 +403,8 @@ class LedgerCheck {
     if (wanted !== undefined && (wanted !== stated || wanted !== rows)) {
       this.#fault(`of ${rows} withdrawals the export says of ${stated} what became of them`);
     }
-    for (const [withdrawalId, status] of this.#states) {
-      const told = this.#stepped.get(withdrawalId);
-      if (told === `withdrawal.${status}`) continue;
+    for (const [withdrawalId, { status, lastType: told }] of this.#withdrawals) {
+      if (status === undefined || told === `withdrawal.${status}`) continue;
       const last =
         told === undefined ? "no event tells of it" : `the last that was told is ${told}`;
       this.#fault(`withdrawal ${withdrawalId} is ${status}, and ${last}`);
@@ -402,6 +436,16 @@ class LedgerCheck {
 
   #fault(text: string): void {
     if (this.#faults.length < MAX_FAULTS) this.#faults.push(text);
+  }
+}
+
+/** Fields of an event's data; of what cannot be read there are none. */
+function fieldsOf(text: string): (field: string) => unknown {
+  try {
+    const data: unknown = JSON.parse(text);
+    return (field) => Reflect.get(Object(data), field);
+  } catch {
+    return () => undefined;
   }
 }
 

@@ -4,11 +4,27 @@
  */
 import type { CanonicalValue, LinkKind } from "../../../ledger/tamper/link-rules.js";
 import type { ExportLine } from "./export-file.js";
+import type { RecordRoom, SameTexts, ToldRows } from "./told-rows.js";
 
 type WithdrawalLine = Extract<ExportLine, { readonly type: "withdrawal" }>;
 
 /** The key that asked; null where the API that was asked knew none. */
 type Requester = string | null;
+
+/** What an export tells of who asked for one withdrawal. */
+export interface ToldRequester {
+  /** By the decision that took it; undefined where a former release did, whose decisions do not say it. */
+  decidedBy: Requester | undefined;
+  /** By the withdrawal's own word; undefined in exports of former releases. */
+  requestedBy: Requester | undefined;
+}
+
+/** Where this is kept, with what else is told of withdrawals. */
+interface Kept {
+  readonly withdrawals: ToldRows<ToldRequester>;
+  readonly texts: SameTexts;
+  readonly room: RecordRoom;
+}
 
 /** Places of a policy decision's fields (`linked-rows.ts`). */
 const DECISION = { withdrawal: 1, stage: 3, rules: 5 } as const;
@@ -18,26 +34,27 @@ const APPROVAL = { withdrawal: 1, keyId: 2, decision: 3 } as const;
 
 /** Gathers the lines and rows of one export; what does not hold is said to `fault`. */
 export class RequestersCheck {
-  /** By withdrawal; without those that were taken by former releases, whose decisions do not say it. */
-  readonly #decided = new Map<string, Requester>();
-  /** What the export says of each withdrawal; undefined in exports of former releases. */
-  readonly #told = new Map<string, Requester | undefined>();
   readonly #approvals: (readonly [withdrawalId: string, keyId: string])[] = [];
 
-  constructor(private readonly fault: (text: string) => void) {}
+  constructor(
+    private readonly kept: Kept,
+    private readonly fault: (text: string) => void,
+  ) {}
 
-  /** A row that is linked, or waits for its link. */
+  /** A row that is linked, or waits for its link. @throws TOO_LARGE */
   hear(kind: LinkKind, row: readonly CanonicalValue[]): void {
     const at = (place: number) => textOf(row[place]);
     if (kind === "approval" && at(APPROVAL.decision) === "approve") {
+      this.kept.room.take();
       this.#approvals.push([at(APPROVAL.withdrawal), at(APPROVAL.keyId)]);
     }
     if (kind !== "decision" || at(DECISION.stage) !== "accept") return;
     const requester = requesterOf(at(DECISION.rules));
     if (requester === undefined) return;
     const id = at(DECISION.withdrawal);
-    const first = this.#decided.get(id);
-    if (first === undefined) this.#decided.set(id, requester);
+    const record = this.kept.withdrawals.of(id);
+    const { decidedBy: first } = record;
+    if (first === undefined) record.decidedBy = this.#one(requester);
     else if (first !== requester) {
       this.fault(
         `withdrawal ${id} was taken as asked for by ${quoted(first)} and by ${quoted(requester)}`,
@@ -45,13 +62,18 @@ export class RequestersCheck {
     }
   }
 
+  /** @throws TOO_LARGE */
   takeWithdrawal({ withdrawalId, requestedBy }: WithdrawalLine): void {
-    this.#told.set(withdrawalId, requestedBy);
+    this.kept.withdrawals.of(withdrawalId).requestedBy = this.#one(requestedBy);
+  }
+
+  #one(requester: Requester | undefined): Requester | undefined {
+    return typeof requester === "string" ? this.kept.texts.one(requester) : requester;
   }
 
   check(): void {
-    for (const [id, requester] of this.#decided) {
-      const told = this.#told.get(id);
+    for (const [id, { decidedBy: requester, requestedBy: told }] of this.kept.withdrawals) {
+      if (requester === undefined) continue;
       const decision = "the decision that took it";
       if (told === undefined) {
         this.fault(`the export does not say who asked for withdrawal ${id}, and ${decision} does`);
@@ -61,7 +83,7 @@ export class RequestersCheck {
       }
     }
     for (const [id, keyId] of this.#approvals) {
-      if (this.#decided.get(id) !== keyId) continue;
+      if (this.kept.withdrawals.get(id)?.decidedBy !== keyId) continue;
       this.fault(`withdrawal ${id} was approved by ${quoted(keyId)}, who asked for it`);
     }
   }

@@ -252,3 +252,33 @@ it("says what rows without a link stand on", async () => {
     /1: the exporter's word alone says that they are new/,
   );
 });
+
+describe("an export of more than memory holds", () => {
+  const EACH = 20;
+  const numbers = Array.from({ length: EACH }, (_, index) => index + 1);
+  const rows = numbers.flatMap((n): Row[] => [
+    event(2 * n - 1, "deposit.detected", { depositId: `${n}-0-0`, customerId: "alice" }),
+    event(2 * n, "withdrawal.accepted", { withdrawalId: `wd_${n}`, customerId: "alice" }),
+  ]);
+  const lines = linesOf(rows, { deposits: 0, withdrawals: 0, wallets: 0, decisions: 0 }, []);
+  const check = (most: number) =>
+    verifyLedger(
+      (async function* () {
+        yield* lines;
+      })(),
+      undefined,
+      most,
+    );
+
+  it("ends with a word for it, and what to do", async () => {
+    await expect(check(2 * EACH)).rejects.toMatchObject({
+      code: "TOO_LARGE",
+      message: expect.stringContaining("--max-old-space-size"),
+    });
+  });
+
+  it("is checked where it does, each row by one record and each name once", async () => {
+    // The customer's name, and the two types of events.
+    expect((await check(2 * EACH + 3)).faults).toEqual([]);
+  });
+});
