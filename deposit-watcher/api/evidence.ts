@@ -12,6 +12,7 @@ import {
   unmovedBeside,
 } from "../../ledger/deposits/deposit-evidence.js";
 import type { StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
+import { keysOfGas } from "../../ledger/treasury/moves.js";
 import type { DataOperation, DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
@@ -69,7 +70,9 @@ export async function collectEvidence(
   deposit: StoredDeposit,
   options: { readonly signal: AbortSignal },
 ): Promise<DepositEvidence> {
-  const entries = await entriesOfDeposit(parts.database, deposit.id);
+  const { database } = parts;
+  const gas = await keysOfGas(database, deposit.id);
+  const entries = await entriesOfDeposit(database, deposit.id, gas);
   try {
     const chain = await askChain(parts, deposit, options);
     return { entries, chain, chainFault: undefined };

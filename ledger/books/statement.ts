@@ -193,7 +193,9 @@ async function readMovements(
         GROUP BY e.id, p.asset ORDER BY e.id LIMIT ${MAX_MOVEMENTS + 1}
      )
      SELECT e.id, moved.asset, e.posted_at, e.kind, e.idem_key, e.effective_height,
-            moved.available::text, moved.held::text, d.id AS deposit_id, w.id AS withdrawal_id,
+            moved.available::text, moved.held::text,
+            coalesce(d.id, o.terms->>'depositId') AS deposit_id,
+            coalesce(w.id, o.terms->>'withdrawalId') AS withdrawal_id,
             coalesce(d.tx_hash, s.mined_hash, ${memoHash("e")}) AS tx_hash, l.n, l.hash
        FROM moved JOIN journal_entry e USING (id)
        LEFT JOIN deposit d
@@ -203,6 +205,9 @@ async function readMovements(
        LEFT JOIN withdrawal w ON e.idem_key LIKE 'withdrawal:%' AND w.id = split_part(e.idem_key, ':', 2)
        LEFT JOIN nonce_slot s ON s.withdrawal_id = w.id AND e.idem_key LIKE '%:end'
          AND s.outcome IN ('paid', 'reverted', 'cancelled')
+       -- A correction's, by the decision that it is of.
+       LEFT JOIN operator_decision o ON o.kind = 'adjustment' AND o.status = 'done'
+         AND e.idem_key LIKE 'adjustment:%' AND o.key = substr(e.idem_key, length('adjustment:') + 1)
        LEFT JOIN chain_link l ON l.kind = 'entry' AND l.row_key = e.id
       ORDER BY e.posted_at, e.id, moved.asset`,
     [customerAccount(customerId), heldAccount(customerId), from, to],

@@ -1,7 +1,7 @@
 /** What the ledger itself has on a deposit: the rows of a transaction, and the entries of a deposit. */
 import { keysOfDeposit } from "./mined-again.js";
 import type { StoredDeposit } from "./deposit-queries.js";
-import { surplusKey } from "./suspense.js";
+import { keysOfTakings, surplusKey } from "./suspense.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAtoken, storedHeight } from "../stored-values.js";
@@ -28,10 +28,15 @@ const MAX_ENTRIES = 100;
 const MAX_DEPOSITS = 100;
 
 /**
- * Journal entries about a deposit, oldest first: its booking, a release from suspense to a customer,
- * its reversal; none before it is credited or set aside.
+ * Journal entries about a deposit, oldest first: its booking; its release from suspense to a customer, or
+ * what persons took of it by its name; its reversal; none before it is credited or set aside.
+ * @param further keys of entries that later rooms know of
  */
-export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly PostedEntry[]> {
+export async function entriesOfDeposit(
+  sql: Sql,
+  id: string,
+  further: readonly string[] = [],
+): Promise<readonly PostedEntry[]> {
   const rows = await sql.query<{
     kind: string;
     idem_key: string;
@@ -45,9 +50,11 @@ export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly P
                FROM posting WHERE journal_id = entry.id) AS postings
        FROM journal_entry entry
       WHERE entry.idem_key IN (SELECT 'suspense-release:' || $1::text
-                                UNION ALL SELECT key FROM (${keysOfDeposit("$1::text")}) AS keys)
+                                UNION ALL SELECT key FROM (${keysOfDeposit("$1::text")}) AS keys
+                                UNION ALL SELECT key FROM (${keysOfTakings("$1::text")}) AS taken
+                                UNION ALL SELECT unnest($2::text[]))
       ORDER BY entry.id LIMIT ${MAX_ENTRIES}`,
-    [id],
+    [id, further],
   );
   return rows.map((row) => ({
     kind: row.kind,

@@ -26,18 +26,27 @@ export function inSuspense(asset: string): string {
   return `(${sum("credit")} - ${sum("debit")})`;
 }
 
+/** Decisions `t` about a deposit `d`; see `TAKEN_BY_NAME`. */
+const TAKINGS = `operator_decision t JOIN deposit n ON n.id = t.terms->>'depositId'
+   WHERE t.kind = 'adjustment' AND t.status = 'done'
+     AND (n.id = d.id
+          OR n.status = 'reversed' AND n.rewind < d.rewind AND ${isSamePayment("n", "d")}
+             AND ${placeAmongSame("n")} = ${placeAmongSame("d")})`;
+
 /**
  * SQL: units of a deposit `d` in suspense that persons have taken by its name, for whomever; of others
  * nobody has said whose coins they were. What was taken before a chain lost the payment counts, too, when
  * it is mined again under another name; the payment may bring less than that then.
  */
 export const TAKEN_BY_NAME = `coalesce((
-  SELECT sum((t.terms->>'amountAtoken')::numeric)
-    FROM operator_decision t JOIN deposit n ON n.id = t.terms->>'depositId'
-   WHERE t.kind = 'adjustment' AND t.status = 'done'
-     AND (n.id = d.id
-          OR n.status = 'reversed' AND n.rewind < d.rewind AND ${isSamePayment("n", "d")}
-             AND ${placeAmongSame("n")} = ${placeAmongSame("d")})), 0)`;
+  SELECT sum((t.terms->>'amountAtoken')::numeric) FROM ${TAKINGS}), 0)`;
+
+/** SQL: keys of the entries by which that was taken. @param id an expression */
+export function keysOfTakings(id: string): string {
+  return `SELECT taking.key FROM deposit d
+    CROSS JOIN LATERAL (SELECT 'adjustment:' || t.key AS key FROM ${TAKINGS}) AS taking
+    WHERE d.id = ${id}`;
+}
 
 /** See `TAKEN_BY_NAME`. */
 export async function takenByName(sql: Sql, depositId: string): Promise<bigint> {

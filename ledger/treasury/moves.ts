@@ -326,6 +326,19 @@ export const IS_GAS = `EXISTS (
     JOIN nonce_slot s ON s.withdrawal_id = m.withdrawal_id AND s.outcome = 'paid'
    WHERE ${isGasOf("m", "s.mined_hash")})`;
 
+/** Keys of the entries that took a deposit out of suspense as such gas; none where it lies there. */
+export async function keysOfGas(sql: Sql, depositId: string): Promise<readonly string[]> {
+  const rows = await sql.query<{ key: string }>(
+    `SELECT 'treasury-move:' || m.id || ':end' AS key
+       FROM deposit d
+       JOIN treasury_move m ON m.destination = d.address
+       JOIN nonce_slot s ON s.withdrawal_id = m.withdrawal_id AND s.outcome = 'paid'
+      WHERE d.id = $1 AND d.status = 'suspense' AND ${isGasOf("m", "s.mined_hash")}`,
+    [depositId],
+  );
+  return rows.map(({ key }) => key);
+}
+
 /** Without gas that suspense does not hold any more: a person has booked it elsewhere. */
 async function withinSuspense(tx: Sql, rows: readonly EndedRow[]): Promise<readonly EndedRow[]> {
   if (!rows.some(isLateGas)) return rows;

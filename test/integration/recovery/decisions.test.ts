@@ -1,6 +1,9 @@
 /** What persons decide about the books: booked once, with reason and evidence, by two where asked. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { readStatement } from "../../../ledger/books/statement.js";
+import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import { derivation, Desk, destination, STRANGER, TOKEN, WALLET } from "./desk.js";
 
@@ -444,6 +447,34 @@ describe("decisions about the books", () => {
          FROM journal_entry e WHERE e.idem_key = 'adjustment:all'`,
     );
     expect(taken).toEqual([{ memo: expect.stringMatching(/^0x[0-9a-f]{64}$/), height: 1 }]);
+  });
+
+  it("stand in the evidence of the deposit that they name, and in the customer's statement", async () => {
+    const [one, two] = await twoInSuspense(3n * TOKEN, 4n * TOKEN);
+    const give = (key: string, id: string, customer: string, amountAtoken: bigint) => {
+      const sides = ["--debit", "liability:suspense", "--credit", `liability:customer:${customer}`];
+      const what = ["--key", key, "--deposit", id, "--amount-atoken", `${amountAtoken}`];
+      return desk.causeway("ledger", "adjust", ...what, ...sides, ...REASON);
+    };
+    await give("part", one, "bob", TOKEN);
+    await give("all", two, "bob", 4n * TOKEN);
+    const left = async (id: string) => {
+      const entries = await entriesOfDeposit(desk.database, id);
+      const effects = entries.flatMap(({ postings }) =>
+        postings.map(({ debit, credit, amountUnits }) => {
+          const came = credit === "liability:suspense" ? amountUnits : 0n;
+          return debit === "liability:suspense" ? came - amountUnits : came;
+        }),
+      );
+      return effects.reduce((sum, units) => sum + units, 0n);
+    };
+    expect([await left(one), await left(two)]).toEqual([2n * TOKEN, 0n]);
+    const period = { from: new Date(0), to: new Date("2100-01-01T00:00:00Z") };
+    const { signal } = new AbortController();
+    const bob = parseCustomerId("bob");
+    const { assets } = await readStatement(desk.database, bob, period, { signal });
+    const named = assets.flatMap(({ movements }) => movements.map(({ evidence }) => evidence));
+    expect(named.map(({ depositId }) => depositId)).toEqual([one, two]);
   });
 
   it("name a deposit only where coins are taken from suspense", async () => {

@@ -9,11 +9,15 @@ import { keccak256Hex } from "../../../chain/hashes.js";
 import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { ADJUSTMENT, NATIVE_ASSET, SUSPENSE } from "../../../ledger/journal/accounts.js";
 import { postJournal } from "../../../ledger/journal/journal.js";
+import {
+  depositIdsOfTransaction,
+  entriesOfDeposit,
+} from "../../../ledger/deposits/deposit-evidence.js";
 import { assertInSuspense } from "../../../ledger/deposits/suspense.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../ledger/recovery/rewind.js";
-import { openMove } from "../../../ledger/treasury/moves.js";
+import { keysOfGas, openMove } from "../../../ledger/treasury/moves.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
@@ -107,6 +111,10 @@ it("ends when a person says so after the watcher had it in suspense", async () =
   await desk.causeway("ledger", "link-payment", hash, "--withdrawal", id, ...word);
   await expectArrived();
   expect(await desk.endMoves()).toBe(0);
+  // The deposit is in suspense by its status, and what took it out stands in its evidence.
+  const [late = ""] = await depositIdsOfTransaction(desk.database, hash);
+  const told = await entriesOfDeposit(desk.database, late, await keysOfGas(desk.database, late));
+  expect(told.map(({ kind }) => kind)).toEqual(["deposit.suspense", "treasury.late"]);
 });
 
 it("ends when a person says so before the watcher comes to it", async () => {

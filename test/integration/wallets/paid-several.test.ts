@@ -4,6 +4,8 @@
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
+import { readStatement } from "../../../ledger/books/statement.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { Desk, destination, TOKEN, WALLET } from "../recovery/desk.js";
 
@@ -232,6 +234,15 @@ it("is booked by a recovery, and freezes each request that it may have paid", as
     expect(await desk.availableAtoken("alice")).toBe(before);
   }
   expect(await desk.availableAtoken("alice")).toBe(4n * TOKEN);
+  const period = { from: new Date(0), to: new Date("2100-01-01T00:00:00Z") };
+  const { signal } = new AbortController();
+  const statement = await readStatement(desk.database, parseCustomerId("alice"), period, {
+    signal,
+  });
+  const taken = statement.assets.flatMap(({ movements }) =>
+    movements.filter(({ kind }) => kind === "ledger.adjustment"),
+  );
+  expect(taken.map(({ evidence }) => evidence.withdrawalId)).toEqual([first, second]);
   // Its client repeats it once more: the payment is there until somebody writes it off.
   const again = await desk.request({ ...FIRST, key: "again" });
   await desk.work(4);
