@@ -16,6 +16,7 @@ import type { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { explainBreaks } from "../../../ledger/books/break-causes.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
@@ -355,7 +356,8 @@ export class TokenBench {
   /** Ledger against chain, as the command does it. */
   async reconcile() {
     const chain = createReconcileChain(this.node, this.#stop.signal);
-    return reconcile(this.ledger.owner, chain);
+    const report = await reconcile(this.ledger.owner, chain);
+    return (await explainBreaks(this.ledger.owner, chain, report)).report;
   }
 
   async stopWatching(): Promise<void> {
