@@ -335,7 +335,14 @@ function createServer(parts: {
         onCancelled: wake,
       }),
       ...createWalletRoutes(database),
-      ...createPolicyRoutes({ database, policy, chainId, switchFile, clock: systemClock }),
+      ...createPolicyRoutes({
+        database,
+        policy,
+        chainId,
+        switchFile,
+        clock: systemClock,
+        log: context.log,
+      }),
       ...createTreasuryRoutes(database),
     ],
     access: new KeyRing({

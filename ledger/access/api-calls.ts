@@ -33,10 +33,14 @@ export type CallRecord = "written" | "repeated" | "key-ended";
  */
 const CALLS_LOCK = 8_083_000_038n;
 
+/** Wait for it: who writes keeps it for some milliseconds; any session of the database may for ever. */
+const LOCK_WAIT_MS = 5_000;
+
 /**
  * Writes calls down, in order, in one statement: those of keys that are revoked or have expired are not.
  * Numbers are drawn behind the lock, so that they appear in the order of commits.
  * @param nowMs wall clock, milliseconds
+ * @throws DATABASE_UNAVAILABLE where somebody keeps the lock
  */
 export async function recordCalls(
   sql: Sql,
@@ -45,7 +49,9 @@ export async function recordCalls(
 ): Promise<readonly CallRecord[]> {
   const column = <T>(read: (call: RecordedCall) => T) => calls.map(read);
   const rows = await sql.query<{ signed_digest: string | null; ended: string | null }>(
-    `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($11::bigint)
+    `WITH bound AS MATERIALIZED (SELECT set_config('lock_timeout', $12, true) AS ms
+     ), turn AS MATERIALIZED (
+       SELECT pg_advisory_xact_lock($11::bigint) FROM bound WHERE ms IS NOT NULL
      ), ended AS (
        SELECT id FROM api_key
         WHERE id = ANY ($2::text[]) AND (revoked_at IS NOT NULL OR expires_at <= $10::timestamptz)
@@ -75,6 +81,7 @@ export async function recordCalls(
       column(({ reason }) => reason ?? null),
       new Date(nowMs).toISOString(),
       CALLS_LOCK,
+      String(LOCK_WAIT_MS),
     ],
   );
   const ended = new Set(rows.map((row) => row.ended));

@@ -1,6 +1,7 @@
 /**
  * The keys that open an API: the one of the home's file, which may do everything, and those of the
- * ledger. A key that was made counts at once; one that was revoked stops within `KEY_LIFE_MS`.
+ * ledger. A key that was made counts at once; one that was revoked stops within `KEY_LIFE_MS`, but for what
+ * can only stop, which it may while the ledger cannot be asked.
  */
 import { LRUCache } from "lru-cache";
 import {
@@ -16,11 +17,15 @@ import { signatureReplayed } from "../../runtime/http/signed-request.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { isLockKept } from "../../runtime/sql/sql-errors.js";
 import { type CallRecord, recordCalls } from "./api-calls.js";
 import { type ApiKey, apiKeyDigest, findApiKeys, type KnownApiKey } from "./api-keys.js";
 
 /** How long a key of the ledger is believed without asking again. */
 export const KEY_LIFE_MS = 1_000;
+
+/** How long ago a key must have been good at most to stop payments while the ledger cannot be asked. */
+export const RECALL_MS = 3_600_000;
 
 /** Name of the home's own key in records. */
 const FILE_KEY_ID = "api.key";
@@ -77,6 +82,8 @@ export class KeyRing implements HttpAccess {
     this.#records = new Batcher({
       run: (calls) => recordCalls(database, { service, nowMs: this.nowMs() }, calls),
       maxBatchItems: MAX_BATCH,
+      // Who waits behind a lock that is kept has waited for it, too.
+      endsWaiting: isLockKept,
     });
   }
 
@@ -84,10 +91,24 @@ export class KeyRing implements HttpAccess {
   async identify(bearerKey: string | undefined): Promise<Caller> {
     if (bearerKey === undefined) throw noValidKey();
     if (hasDigest(bearerKey, this.#fileDigest)) return { keyId: FILE_KEY_ID, scopes: "all" };
-    const key = await this.#find(bearerKey);
+    const caller = this.#callerOf(await this.#find(bearerKey));
+    if (caller === undefined) throw noValidKey();
+    return caller;
+  }
+
+  /** @throws requestError 429 */
+  recall(bearerKey: string | undefined): Caller | undefined {
+    const known = bearerKey === undefined ? undefined : this.#known.get(apiKeyDigest(bearerKey));
+    if (known === undefined) return undefined;
+    const ageMs = this.#parts.clock.monotonicMs() - known.askedMs;
+    return ageMs < RECALL_MS ? this.#callerOf(known.key) : undefined;
+  }
+
+  /** Who has a key that has not expired, of whose calls one is spent. @throws requestError 429 */
+  #callerOf(key: KnownApiKey | undefined): Caller | undefined {
     const nowMs = this.#parts.clock.nowMs();
     if (key === undefined || (key.expiresAt !== undefined && key.expiresAt.getTime() <= nowMs)) {
-      throw noValidKey();
+      return undefined;
     }
     this.#spend(key);
     return { keyId: key.id, scopes: new Set<string>(key.scopes), verifier: key.verifier };

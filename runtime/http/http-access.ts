@@ -5,6 +5,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { oneLine, shorten } from "../../chain/evm/foreign-text.js";
+import { withTimeout } from "../process/task.js";
 import { HttpError, requestError } from "./http-errors.js";
 import {
   checkSignature,
@@ -40,6 +41,13 @@ export interface RecordedCall {
   readonly reason: string | undefined;
 }
 
+/** A call that is written down while it is handled: it can only stop. */
+export interface UnwrittenCall {
+  readonly call: RecordedCall;
+  /** Has it written down; as `HttpAccess.record`. */
+  readonly write: () => Promise<void>;
+}
+
 /** The gate in front of an API. */
 export interface HttpAccess {
   /**
@@ -47,6 +55,11 @@ export interface HttpAccess {
    * @throws requestError 401 for no valid key, 429 for too many calls in a second; faults of where keys lie
    */
   identify(bearerKey: string | undefined): Promise<Caller>;
+  /**
+   * The caller as he was known a while ago, without asking where keys lie; undefined for one who was not.
+   * @throws requestError 429
+   */
+  recall(bearerKey: string | undefined): Caller | undefined;
   /**
    * Resolves when the call is written down; a call that cannot be is not handled.
    * @throws requestError 401 for a signed call that was written down before, and where the key has ended
@@ -85,6 +98,11 @@ export interface GatedRoute {
   readonly path: string;
   /** What the caller's key must be good for. */
   readonly scope?: string;
+  /**
+   * What a call of it does can only stop: it is let in by a key that was good a while ago where keys cannot
+   * be asked for, and handled before it is written down, which its handler has done.
+   */
+  readonly stopsOnly?: boolean;
 }
 
 /** What the gate sees of a request. */
@@ -130,6 +148,9 @@ export function callerName({ keyId }: Caller, headers: IncomingHttpHeaders): str
 /** The same, once its body is there. */
 export interface ReadRequest extends GatedRequest, SignedParts {}
 
+/** Time for the answer whether a key is good, where one that only stops may be taken without it. */
+const IDENTIFY_MS = 2_000;
+
 /** Methods that change nothing, so that nothing is written down. */
 const READING = new Set(["get", "head"]);
 
@@ -154,11 +175,29 @@ export class HttpGate {
    * @throws requestError 401, 403, 429; faults of where keys lie
    */
   async admit({ method, path, headers }: GatedRequest): Promise<Caller> {
-    const caller = await this.access.identify(bearerKeyOf(headers.authorization));
     const wanted = method === "HEAD" ? "get" : method.toLowerCase();
     const route = this.routes.find((one) => one.method === wanted && one.pattern.test(path));
+    const bearerKey = bearerKeyOf(headers.authorization);
+    const caller =
+      route?.stopsOnly === true
+        ? await this.#identifyToStop(bearerKey)
+        : await this.access.identify(bearerKey);
     checkScope(caller, route?.scope);
     return caller;
+  }
+
+  /** As `identify`; where keys cannot be asked for, or no answer comes, who was known a while ago is. */
+  async #identifyToStop(bearerKey: string | undefined): Promise<Caller> {
+    const { signal } = new AbortController();
+    const what = "the look for a key";
+    try {
+      const asked = () => this.access.identify(bearerKey);
+      return await withTimeout(asked, { timeoutMs: IDENTIFY_MS, signal, what });
+    } catch (error) {
+      const known = error instanceof HttpError ? undefined : this.access.recall(bearerKey);
+      if (known === undefined) throw error;
+      return known;
+    }
   }
 
   /**
@@ -183,15 +222,20 @@ export class HttpGate {
   /**
    * Before the handler of a route runs: asks for the scope again, now that the route is certain,
    * and has the call written down if it may change something.
+   * @returns the call, where its handler is to have it written down
    * @throws requestError 403, 401 for a signed request that was let through before; faults of where
    * calls are written down
    */
-  async enter(route: GatedRoute, caller: Caller, request: ReadRequest): Promise<void> {
+  async enter(
+    route: GatedRoute,
+    caller: Caller,
+    request: ReadRequest,
+  ): Promise<UnwrittenCall | undefined> {
     checkScope(caller, route.scope);
-    if (READING.has(route.method)) return;
+    if (READING.has(route.method)) return undefined;
     const idempotencyKey = request.headers["idempotency-key"];
     const { headers } = request;
-    await this.access.record({
+    const call = {
       keyId: caller.keyId,
       method: request.method,
       path: request.path,
@@ -200,7 +244,11 @@ export class HttpGate {
       signedDigest: caller.verifier === undefined ? undefined : signedDigest(caller.keyId, request),
       actor: recordedText(headers, "causeway-actor", MAX_ACTOR_LENGTH),
       reason: recordedText(headers, "causeway-reason", MAX_REASON_LENGTH),
-    });
+    };
+    const write = () => this.access.record(call);
+    if (route.stopsOnly === true) return { call, write };
+    await write();
+    return undefined;
   }
 }
 

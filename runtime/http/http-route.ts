@@ -1,6 +1,6 @@
 /** What a server of an API is made of: paths with their handlers, and what those are given. */
 import type { IncomingHttpHeaders } from "node:http";
-import type { Caller } from "./http-access.js";
+import type { Caller, UnwrittenCall } from "./http-access.js";
 import type { HttpReply } from "./http-reply.js";
 
 /** A validated request as handlers see it. */
@@ -18,6 +18,8 @@ export interface HttpRequest {
   readonly rawBody: Uint8Array;
   /** Who asks; undefined where the API is open. */
   readonly caller?: Caller | undefined;
+  /** Of a route that only stops: the call, for the handler to have written down. */
+  readonly unwritten?: UnwrittenCall | undefined;
   /** The other end of the connection; undefined when it is gone. */
   readonly remoteAddress?: string | undefined;
   /** Fires when the client goes away or the server is forced to stop. */
@@ -36,6 +38,8 @@ export interface HttpRoute {
   readonly direct?: boolean;
   /** What the caller's key must be good for; undefined only where the API is open. */
   readonly scope?: string;
+  /** What a call of it does can only stop, and waits for no record of it: see `GatedRoute`. */
+  readonly stopsOnly?: boolean;
   /** Throws what is wrong with the headers; asked before the validator, which may tell of one fault alone. */
   readonly checkHead?: (headers: IncomingHttpHeaders) => void;
   readonly handler: (request: HttpRequest) => Promise<HttpReply>;

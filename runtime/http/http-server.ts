@@ -319,13 +319,14 @@ class OpenApiServer implements HttpServer {
     const { rawBody, caller, leaving } = state;
     // The lane takes no queries.
     const told = { method: "POST", path, headers, rawBody };
-    if (caller !== undefined) await this.#gate?.enter(route, caller, { ...told, target: path });
+    const unwritten = caller && (await this.#gate?.enter(route, caller, { ...told, target: path }));
     const reply = await route.handler({
       ...told,
       params: {},
       query: {},
       body,
       caller,
+      unwritten,
       remoteAddress: response.req.socket.remoteAddress,
       get signal() {
         return leaving.signal;
@@ -420,15 +421,15 @@ class OpenApiServer implements HttpServer {
     checkNumbers(request);
     const { rawBody, caller, leaving } = this.#stateOf(request);
     const known = { method: request.method, path: request.path, headers: request.headers, rawBody };
-    if (caller !== undefined) {
-      await this.#gate?.enter(route, caller, { ...known, target: request.originalUrl });
-    }
+    const target = request.originalUrl;
+    const unwritten = caller && (await this.#gate?.enter(route, caller, { ...known, target }));
     const reply = await route.handler({
       ...known,
       params: request.params as Readonly<Record<string, string>>,
       query: request.query,
       body: request.body,
       caller,
+      unwritten,
       remoteAddress: request.socket.remoteAddress,
       get signal() {
         return leaving.signal;

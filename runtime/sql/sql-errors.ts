@@ -93,6 +93,14 @@ export function isReadOnly(error: unknown): error is SqlError {
   return error instanceof SqlError && error.details["sqlState"] === READ_ONLY;
 }
 
+/** PostgreSQL's `lock_not_available`: also where a wait for one took too long. */
+const LOCK_KEPT = "55P03";
+
+/** Whether a statement failed because somebody else keeps a lock that it needs. */
+export function isLockKept(error: unknown): error is SqlError {
+  return error instanceof SqlError && error.details["sqlState"] === LOCK_KEPT;
+}
+
 /** Wraps any fault of a statement or connection; an `AppError` is given back as it is. */
 export function toSqlError(error: unknown): AppError {
   if (error instanceof AppError) {
@@ -164,7 +172,7 @@ function classify(sqlState: string, message: string): SqlErrorCode {
     case "25P03":
     case "25P04":
     case "57014":
-    case "55P03":
+    case LOCK_KEPT:
     case "40003":
     case READ_ONLY:
       return "DATABASE_UNAVAILABLE";

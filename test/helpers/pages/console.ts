@@ -369,6 +369,7 @@ export class ConsoleStage {
           chainId: FAKE_CHAIN_ID,
           switchFile: killSwitchPath(home),
           clock: systemClock,
+          log: silentLog,
         }),
       ],
       access: ring(worker, "withdrawal-api"),

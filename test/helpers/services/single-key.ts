@@ -14,6 +14,7 @@ export function singleKeyAccess(key: string): HttpAccess {
       if (bearerKey === undefined || !hasDigest(bearerKey, digest)) throw noValidKey();
       return { keyId: "single", scopes: "all" };
     },
+    recall: () => undefined,
     record: () => Promise.resolve(),
     // No key of this gate signs anything.
     nowMs: () => 0,

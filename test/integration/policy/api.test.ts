@@ -60,7 +60,14 @@ beforeAll(async () => {
         shownNonces,
         onCancelled: () => undefined,
       }),
-      ...createPolicyRoutes({ database, policy, chainId: FAKE_CHAIN_ID, switchFile: "", clock }),
+      ...createPolicyRoutes({
+        database,
+        policy,
+        chainId: FAKE_CHAIN_ID,
+        switchFile: "",
+        clock,
+        log: silentLog,
+      }),
     ],
     access: new KeyRing({
       database: house.database,

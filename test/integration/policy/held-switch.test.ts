@@ -23,7 +23,7 @@ import { ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js"
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { House } from "../../helpers/exchange/house.js";
 import { createGate } from "../../helpers/gate.js";
-import { registerTestWallets, standing } from "../../helpers/services/ledger.js";
+import { registerTestWallets, silentLog, standing } from "../../helpers/services/ledger.js";
 import { PATIENCE_MS, until } from "../../helpers/until.js";
 import { makeHome, typedIn } from "./typed-home.js";
 
@@ -92,6 +92,7 @@ async function raise(switchFile: string, level: string, reason: string, database
     chainId: FAKE_CHAIN_ID,
     switchFile,
     clock: house.clock,
+    log: silentLog,
   }).find(({ method, path }) => method === "post" && path === "/v1/kill-switch");
   const caller = { keyId: "ann", name: "of ann", scopes: [] };
   const asked = { body: { level, reason }, caller, headers: {}, params: {}, query: {} } as never;

@@ -333,6 +333,7 @@ describe("causeway killswitch", () => {
       chainId: FAKE_CHAIN_ID,
       switchFile: file,
       clock: house.clock,
+      log: silentLog,
     }).find(({ method, path }) => method === "post" && path === "/v1/kill-switch");
     const body = { level: "stop-sign", reason: "drill" };
     const caller = { keyId: "k", name: "ann", scopes: [] };
@@ -445,6 +446,7 @@ describe("causeway killswitch", () => {
       chainId: FAKE_CHAIN_ID,
       switchFile: file,
       clock: house.clock,
+      log: silentLog,
     }).find(({ method, path }) => method === "post" && path === "/v1/kill-switch");
     const body = { level: "stop-new", reason: "a key has leaked" };
     const caller = { keyId: "ann", name: "of ann", scopes: [] };

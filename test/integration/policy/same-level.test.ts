@@ -7,6 +7,7 @@ import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-work
 import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { House } from "../../helpers/exchange/house.js";
+import { silentLog } from "../../helpers/services/ledger.js";
 
 let house: House;
 let home: string;
@@ -29,6 +30,7 @@ it("says why it is at its level now, in the worker as in the ledger", async () =
     chainId: FAKE_CHAIN_ID,
     switchFile: file,
     clock: house.clock,
+    log: silentLog,
   }).find(({ method, path }) => method === "post" && path === "/v1/kill-switch");
   const caller = { keyId: "k", name: "ann", scopes: [] };
   for (const reason of ["a drill", "a key has leaked"]) {

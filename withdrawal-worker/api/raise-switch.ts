@@ -1,0 +1,202 @@
+/**
+ * The kill switch over the API, which only raises it: this home first, then the record of the call and the
+ * ledger, as far as they can be told.
+ */
+import { AppError, errorMessage, present } from "../../chain/errors.js";
+import { LedgerError } from "../../ledger/errors.js";
+import { readKillSwitch, setKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
+import {
+  exchangeKillSwitchFile,
+  lookAtKillSwitchFile,
+  writeKillSwitchFile,
+} from "../../ledger/kill-switch/kill-switch-file.js";
+import {
+  isKillSwitchLevel,
+  isSameSwitch,
+  type KillSwitchState,
+  stricter,
+} from "../../ledger/kill-switch/kill-switch-level.js";
+import { callerName } from "../../runtime/http/http-access.js";
+import { HttpError, requestError } from "../../runtime/http/http-errors.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRequest } from "../../runtime/http/http-route.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { withTimeout } from "../../runtime/process/task.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { ApiError } from "../errors.js";
+import { fileSwitch } from "../kill-switch.js";
+import { invalidField, readReason } from "./fields.js";
+
+/** What these routes need. */
+export interface SwitchParts {
+  readonly database: SqlDatabase;
+  /** The home's kill switch. */
+  readonly switchFile: string;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** Looks at a file that others keep writing: each write is a person's word, of which so many never meet. */
+const MAX_LOOKS = 10;
+
+/** Longest name of who set the switch, as in the ledger's table. */
+const MAX_BY_LENGTH = 100;
+
+/** Time for the ledger, in which it may wait for a lock: whoever stops payments is told in some seconds. */
+const LEDGER_PATIENCE_MS = 7_000;
+
+/** What `GET /v1/kill-switch` shows. @throws database faults */
+export async function showSwitch({
+  database,
+  switchFile,
+}: Pick<SwitchParts, "database" | "switchFile">) {
+  const home = fileSwitch(switchFile);
+  const ledger = await readKillSwitch(database);
+  return { level: stricter(home, ledger).level, home: encode(home), ledger: encode(ledger) };
+}
+
+function encode({ level, reason, by, at }: KillSwitchState) {
+  return { level, reason, by, at: at ?? null };
+}
+
+/**
+ * Stops more than is stopped. This home first, which needs nobody; then the call is written down and the
+ * ledger told, where they can be, and whoever asked is told what was done. The ledger is told also where it
+ * takes no record of the call: the switch's own row names who set it. Payments go on by a person's word at
+ * the command line alone: whoever has a key, or a browser of somebody who has one, can only stop.
+ * @throws ApiError 409 SWITCH_LOWERED, 422 INVALID_FIELD, 503 UNAVAILABLE; the refusals of who writes calls down
+ */
+export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Promise<HttpReply> {
+  const caller = present(request.caller, "caller of a gated route");
+  const by = callerName(caller, request.headers).slice(0, MAX_BY_LENGTH);
+  const level: unknown = Reflect.get(Object(request.body), "level");
+  if (!isKillSwitchLevel(level) || level === "none") {
+    throw invalidField("level", "expected stop-new, stop-sign or stop-broadcast");
+  }
+  const at = new Date(parts.clock.nowMs()).toISOString();
+  const wanted = { level, reason: readReason(request.body), by, at };
+  const { switchFile } = parts;
+  const first = await stopHome(switchFile, wanted);
+  const deadlineMs = performance.now() + LEDGER_PATIENCE_MS;
+  const unwritten = await faultOf(
+    () => request.unwritten?.write() ?? Promise.resolve(),
+    deadlineMs,
+  );
+  if (unwritten !== undefined) {
+    const { call } = present(request.unwritten, "a call that could not be written down");
+    parts.log.warn({ call, wanted, reason: errorMessage(unwritten) }, "a stop is not on record");
+  }
+  if (unwritten instanceof HttpError) throw refusal(unwritten, fileSwitch(switchFile));
+  const untold = await faultOf(
+    () => setKillSwitch(parts.database, wanted, { neverLower: true }),
+    deadlineMs,
+  );
+  if (untold instanceof LedgerError && untold.code === "SWITCH_LOWERED") {
+    const raised = `; this home's own file is at ${level} as of now`;
+    const told = `${untold.message}: a person lowers it with \`causeway killswitch set\` or \`lift\``;
+    const isRaised = first.state === wanted;
+    throw new ApiError(409, "SWITCH_LOWERED", isRaised ? `${told}${raised}` : told);
+  }
+  // Whatever is wrong with the ledger: who wants it stopped has it stopped here.
+  if (untold !== undefined) {
+    const told = await stopHome(switchFile, wanted);
+    throw untoldLedger(told, untold, unwritten !== undefined);
+  }
+  const homeFault = await raiseHome(parts, wanted);
+  if (unwritten === undefined) return { body: { ...(await showSwitch(parts)), homeFault } };
+  const who = homeFault === null ? "this home and the ledger are" : "the ledger is";
+  const told = `${who} at ${level}; the call could not be written down: see the log`;
+  throw new ApiError(503, "UNAVAILABLE", told, withFault(homeFault), unwritten);
+}
+
+/** Why something failed, or has not ended by then; undefined where it is done. */
+async function faultOf(work: () => Promise<unknown>, deadlineMs: number): Promise<unknown> {
+  const timeoutMs = Math.max(0, deadlineMs - performance.now());
+  try {
+    // Who asked may be gone: that ends nothing.
+    const { signal } = new AbortController();
+    await withTimeout(work, { timeoutMs, signal, what: "the ledger" });
+    return undefined;
+  } catch (error) {
+    return error ?? new Error("a fault that says nothing");
+  }
+}
+
+/** What became of the home. */
+interface HomeState {
+  /** What it obeys. */
+  readonly state: KillSwitchState;
+  /** Whether that stops as much as was wanted. */
+  readonly isStopped: boolean;
+  /** Why the file is not what it should be; null where it is. */
+  readonly homeFault: string | null;
+}
+
+/**
+ * The home's file alone, where it becomes stricter: that is never wrong, whatever the ledger says. What
+ * somebody sets meanwhile is looked at anew.
+ */
+async function stopHome(switchFile: string, wanted: KillSwitchState): Promise<HomeState> {
+  let homeFault = "others write its file at the same moment";
+  for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
+    const looked = lookAtKillSwitchFile(switchFile);
+    const state = stricter(fileSwitch(switchFile), wanted);
+    if (state !== wanted) return { state, isStopped: true, homeFault: null };
+    try {
+      if (await exchangeKillSwitchFile(switchFile, looked, wanted)) {
+        return { state, isStopped: true, homeFault: null };
+      }
+    } catch (error) {
+      homeFault = errorMessage(error);
+      break;
+    }
+  }
+  const state = fileSwitch(switchFile);
+  return { state, isStopped: stricter(state, wanted) === state, homeFault };
+}
+
+function untoldLedger(
+  { state, isStopped, homeFault }: HomeState,
+  cause: unknown,
+  isUnwritten: boolean,
+): ApiError {
+  const next = cause instanceof AppError && cause.retriable ? "set it again" : "see the log";
+  const record = isUnwritten ? "; the call could not be written down" : "";
+  const told = isStopped
+    ? `this home is at ${state.level} and obeys; the ledger could not be told: ${next}${record}`
+    : "neither the ledger nor this home could be told: nothing more is stopped";
+  return new ApiError(503, "UNAVAILABLE", told, withFault(homeFault), cause);
+}
+
+const withFault = (homeFault: string | null) => (homeFault === null ? {} : { homeFault });
+
+/** The refusal of a call whose key has ended by now, or that was let through before. */
+function refusal(error: HttpError, { level }: KillSwitchState): HttpError {
+  if (level === "none") return error;
+  const told = `${error.message}; this home is at ${level} all the same`;
+  return requestError(error.status, told, { details: error.details, cause: error });
+}
+
+/**
+ * The home's file, as high as the ledger and with the reason of now: a level that was told it meanwhile may
+ * have had its file replaced by this one's. @returns why it cannot be written; null where it can
+ */
+async function raiseHome(
+  { database, switchFile }: SwitchParts,
+  wanted: KillSwitchState,
+): Promise<string | null> {
+  const home = fileSwitch(switchFile);
+  let state = wanted;
+  let isDue = stricter(state, home) === state && !isSameSwitch(state, home);
+  while (isDue) {
+    try {
+      await writeKillSwitchFile(switchFile, state);
+    } catch (error) {
+      return errorMessage(error);
+    }
+    state = await readKillSwitch(database);
+    isDue = stricter(fileSwitch(switchFile), state) === state;
+  }
+  return null;
+}
