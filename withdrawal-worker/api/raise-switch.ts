@@ -2,6 +2,7 @@
  * The kill switch over the API, which only raises it: this home first, then the record of the call and the
  * ledger, as far as they can be told.
  */
+import { existsSync } from "node:fs";
 import { AppError, errorMessage, present } from "../../chain/errors.js";
 import { LedgerError } from "../../ledger/errors.js";
 import { readKillSwitch, setKillSwitch } from "../../ledger/kill-switch/kill-switch.js";
@@ -65,7 +66,7 @@ function encode({ level, reason, by, at }: KillSwitchState) {
  * ledger told, where they can be, and whoever asked is told what was done. The ledger is told also where it
  * takes no record of the call: the switch's own row names who set it. Payments go on by a person's word at
  * the command line alone: whoever has a key, or a browser of somebody who has one, can only stop.
- * @throws ApiError 409 SWITCH_LOWERED, 422 INVALID_FIELD, 503 UNAVAILABLE; the refusals of who writes calls down
+ * @throws ApiError 409 SWITCH_LOWERED, 422 INVALID_FIELD, 503 UNAVAILABLE; refusals of who writes calls down
  */
 export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Promise<HttpReply> {
   const caller = present(request.caller, "caller of a gated route");
@@ -77,7 +78,7 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
   const at = new Date(parts.clock.nowMs()).toISOString();
   const wanted = { level, reason: readReason(request.body), by, at };
   const { switchFile } = parts;
-  const first = await stopHome(switchFile, wanted);
+  const first = await stopHome(switchFile, wanted, { evenAbsent: false });
   const deadlineMs = performance.now() + LEDGER_PATIENCE_MS;
   const unwritten = await faultOf(
     () => request.unwritten?.write() ?? Promise.resolve(),
@@ -100,7 +101,7 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
   }
   // Whatever is wrong with the ledger: who wants it stopped has it stopped here.
   if (untold !== undefined) {
-    const told = await stopHome(switchFile, wanted);
+    const told = await stopHome(switchFile, wanted, { evenAbsent: true });
     throw untoldLedger(told, untold, unwritten !== undefined);
   }
   const homeFault = await raiseHome(parts, wanted);
@@ -136,16 +137,24 @@ interface HomeState {
 /**
  * The home's file alone, where it becomes stricter: that is never wrong, whatever the ledger says. What
  * somebody sets meanwhile is looked at anew.
+ * @param evenAbsent writes a file that is not there, too. That stops everything, as whoever `lift`s or sets
+ * it leaves it for a moment; where it stays away the next start would make it as the ledger says
  */
-async function stopHome(switchFile: string, wanted: KillSwitchState): Promise<HomeState> {
+async function stopHome(
+  switchFile: string,
+  wanted: KillSwitchState,
+  { evenAbsent }: { readonly evenAbsent: boolean },
+): Promise<HomeState> {
   let homeFault = "others write its file at the same moment";
   for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
     const looked = lookAtKillSwitchFile(switchFile);
     const state = stricter(fileSwitch(switchFile), wanted);
-    if (state !== wanted) return { state, isStopped: true, homeFault: null };
+    const isDue = state === wanted || (evenAbsent && !existsSync(switchFile));
+    if (!isDue) return { state, isStopped: true, homeFault: null };
+    const written = state === wanted ? wanted : { ...wanted, level: state.level };
     try {
-      if (await exchangeKillSwitchFile(switchFile, looked, wanted)) {
-        return { state, isStopped: true, homeFault: null };
+      if (await exchangeKillSwitchFile(switchFile, looked, written)) {
+        return { state: written, isStopped: true, homeFault: null };
       }
     } catch (error) {
       homeFault = errorMessage(error);

@@ -159,6 +159,30 @@ it("is obeyed by the home whose API was asked, which says that the ledger was no
   }
 });
 
+it("leaves the word of who was told that all is stopped where the file was not there", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-absent-switch-"));
+  const file = join(folder, "kill-switch.json");
+  try {
+    const told = await raise(file, "stop-sign", "a key has leaked", deaf(house.database));
+    expect(told).toMatchObject({
+      status: 503,
+      body: { message: expect.stringMatching(/this home is at stop-broadcast/), details: {} },
+    });
+    // The worker is started anew, with the database.
+    await ensureKillSwitchFile(file, house.database);
+    expect((await readKillSwitch(house.database)).level).toBe("none");
+    const word = { level: "stop-broadcast", reason: "a key has leaked", by: "ann" };
+    expect(readKillSwitchFile(file)).toMatchObject(word);
+    // Where the ledger is told it has the word, and the file is for who starts next.
+    rmSync(file);
+    expect(await raise(file, "stop-sign", "a key has leaked")).toMatchObject({ status: 200 });
+    await ensureKillSwitchFile(file, house.database);
+    expect(readKillSwitchFile(file)).toMatchObject({ ...word, level: "stop-sign" });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 it("gives up a home whose file others write without an end", async () => {
   const folder = mkdtempSync(join(tmpdir(), "causeway-held-switch-"));
   const file = join(folder, "kill-switch.json");
