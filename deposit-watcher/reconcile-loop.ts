@@ -17,6 +17,8 @@ import type { Clock } from "../runtime/process/clock.js";
 import { type Metrics, sharedRead } from "../runtime/process/metrics.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { type LeasedLoop, runLeased } from "../ledger/leased-loop.js";
+import { DepositError } from "./errors.js";
+import { isOwn } from "./watch-faults.js";
 
 /** What the loop needs. */
 export interface ReconcileLoopParts extends Pick<LeasedLoop, "database" | "owner" | "log"> {
@@ -43,7 +45,7 @@ export async function runReconcileLoop(
   signal: AbortSignal,
 ): Promise<void> {
   const { database, owner, log, intervalMs, clock } = parts;
-  const loop = { database, task: "reconcile" as const, owner, log, leaseMs: LEASE_MS };
+  const loop = { database, task: "reconcile" as const, owner, log, leaseMs: LEASE_MS, isOwn };
   const pauseMs = Math.min(LOOK_MS, intervalMs);
   let dueSinceMs: number | undefined;
   let notKeptAtMs: number | undefined;
@@ -79,22 +81,19 @@ export async function runReconcileLoop(
 /**
  * Whether there is a block to compare at. It is asked before the books are read, which takes as long as they
  * are many: while the node is away, or below them, that would be in vain each time.
- * @throws RpcError where the node does not answer
+ * @throws RpcError where the node does not answer; STALE_HEAD where it has no such block
  */
 async function isComparable(
-  { database, node, log }: Pick<ReconcileLoopParts, "database" | "node" | "log">,
+  { database, node }: Pick<ReconcileLoopParts, "database" | "node">,
   signal: AbortSignal,
 ): Promise<boolean> {
   const cursor = await readCursor(database);
   // Before the first block there is nothing to act on.
   if (cursor.blockHash === undefined) return false;
   const header = await node.getBlockHeader(cursor.height, { signal });
-  if (header === undefined) warnUncompared(log, missingBlockText(cursor));
-  return header !== undefined;
-}
-
-function warnUncompared(log: ReconcileLoopParts["log"], reason: string): void {
-  log.warn({ reason }, "ledger and chain not compared");
+  if (header !== undefined) return true;
+  const message = `ledger and chain not compared: ${missingBlockText(cursor)}`;
+  throw new DepositError("STALE_HEAD", message, { retriable: true });
 }
 
 /**
@@ -113,7 +112,7 @@ export async function reconcileOnce(
   const report = await reconcile(database, chain);
   const { height, uncompared, clean } = report;
   if (uncompared !== undefined) {
-    warnUncompared(log, uncompared);
+    log.warn({ reason: uncompared }, "ledger and chain not compared");
     return false;
   }
   const { maxLagBlocks = Infinity } = parts;

@@ -44,7 +44,10 @@ export async function holdLease(
   return rows.length > 0;
 }
 
-/** Gives the lease back at an orderly stop, so that the next holder need not wait for its end. */
+/**
+ * Gives the lease back, so that the next holder need not wait for its end: at an orderly stop, and where this
+ * process cannot work for lack of what another may have.
+ */
 export async function releaseLease(sql: Sql, { task, owner }: LeaseHolder): Promise<void> {
   await sql.query(`UPDATE task_lease SET expires_at = '-infinity' WHERE task = $1 AND owner = $2`, [
     task,

@@ -23,6 +23,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { createWakeup } from "../../runtime/process/task.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { isOwn } from "../watch-faults.js";
 import { createMessage, judgeAnswer, judgeFault } from "./delivery.js";
 import type { WebhookMetrics } from "./webhook-metrics.js";
 
@@ -54,7 +55,10 @@ const MAX_PER_WEBHOOK = 4;
 /** Beyond the first one of each webhook, all webhooks together: connections and memory. */
 const MAX_SHARED = 32;
 
-/** Longer than a round and its deliveries take; a process that died is replaced after it. */
+/**
+ * Longer than a round and its deliveries take; a process that died is replaced after it, and who gave the
+ * lease back leaves it to others for that time, in which each looks some times.
+ */
 const LEASE_MS = 15_000;
 
 /** Time to write an outcome down, beyond the time-out of the delivery. */
@@ -78,6 +82,8 @@ export class WebhookDispatcher {
   readonly #running = new Set<Promise<void>>();
   #prunedMs = Number.NEGATIVE_INFINITY;
   #drawnBackMs = Number.NEGATIVE_INFINITY;
+  /** Before that the lease is left to others: what woke this one is theirs to send. */
+  #takesFromMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
@@ -90,22 +96,39 @@ export class WebhookDispatcher {
 
   /** Sends until the signal fires; faults are logged and waited out. */
   async run(signal: AbortSignal): Promise<void> {
-    const { database, owner, settings, log } = this.#parts;
+    const { settings, log } = this.#parts;
     while (!signal.aborted) {
       let pauseMs = settings.pollIntervalMs;
       try {
-        if (await holdLease(database, { task: "webhooks", owner, leaseMs: LEASE_MS })) {
-          await this.#round(signal);
-        }
+        if (await this.#holds()) await this.#round(signal);
       } catch (error) {
         if (signal.aborted) break;
         log.warn({ reason: errorMessage(error) }, "webhooks wait");
         pauseMs = FAULT_PAUSE_MS;
+        if (isOwn(error)) await this.#standBack();
       }
       await this.#bell.wait({ signal, timeoutMs: pauseMs }).catch(() => undefined);
     }
     await Promise.all(this.#running);
-    // Without the database the lease runs out by itself.
+    await this.#giveBack();
+  }
+
+  async #holds(): Promise<boolean> {
+    const { database, owner, clock } = this.#parts;
+    if (clock.monotonicMs() < this.#takesFromMs) return false;
+    return holdLease(database, { task: "webhooks", owner, leaseMs: LEASE_MS });
+  }
+
+  /** This home cannot remember what it would tell: the home of another watcher may. */
+  async #standBack(): Promise<void> {
+    const { clock } = this.#parts;
+    await this.#giveBack();
+    this.#takesFromMs = clock.monotonicMs() + LEASE_MS;
+  }
+
+  /** Without the database the lease runs out by itself. */
+  async #giveBack(): Promise<void> {
+    const { database, owner } = this.#parts;
     await releaseLease(database, { task: "webhooks", owner }).catch(() => undefined);
   }
 

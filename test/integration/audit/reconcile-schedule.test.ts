@@ -20,6 +20,8 @@ import {
 } from "../../../ledger/books/reconcile-runs.js";
 import { renderExplained, renderReport } from "../../../cli/ledger/reconcile-report.js";
 import { RpcError } from "../../../rpc-client/errors.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { recordIncident, silentLog } from "../../helpers/services/ledger.js";
@@ -101,6 +103,35 @@ describe("a reconciliation on a schedule", () => {
     expect(await figure("height")).toBe(`${bench.chain.head}`);
     expect(Number(await figure("age_seconds"))).toBeGreaterThanOrEqual(0);
     await expect(bench.ledger.owner.query("DELETE FROM reconcile_run")).rejects.toThrow();
+  });
+
+  it("is made by another watcher while the node of the one that began cannot be asked, or is behind", async () => {
+    const { database } = bench.ledger;
+    const away = createEvmClient(createJsonRpcClient({ url: "http://127.0.0.1:1" }));
+    const behind = { ...bench.node, getBlockHeader: async () => undefined };
+    for (const [owner, node] of Object.entries({ away, behind })) {
+      const first = (await lastRun(database))?.id;
+      let tries = 0;
+      const getBlockHeader: typeof bench.node.getBlockHeader = (...terms) => {
+        tries += 1;
+        return node.getBlockHeader(...terms);
+      };
+      const shared = { intervalMs: 20, maxLagBlocks: 20, clock, isCatchingUp: () => false };
+      const controller = new AbortController();
+      const own = { ...parts(), node: { ...bench.node, getBlockHeader }, owner };
+      const loops = [runReconcileLoop({ ...own, ...shared }, controller.signal)];
+      try {
+        await until(() => tries > 0, { timeoutMs: 10_000, what: "the first one tries" });
+        const other = { ...parts(), owner: "other", ...shared };
+        loops.push(runReconcileLoop(other, controller.signal));
+        const isMade = async () => (await lastRun(database))?.id !== first;
+        await until(async () => (await isMade()) || tries >= 100, { timeoutMs: 10_000 });
+        expect([owner, await isMade()]).toEqual([owner, true]);
+      } finally {
+        controller.abort();
+        await Promise.all(loops);
+      }
+    }
   });
 
   it("is made behind a clock that was set back, whose last one is of a time to come", async () => {

@@ -65,6 +65,29 @@ describe("a webhook", () => {
     expect(await metrics.page()).toContain('causeway_webhook_tries_total{outcome="delivered"} 5');
   });
 
+  it("is told by another watcher while the home of the one that began cannot be written", async () => {
+    const { id } = await add("/own-home");
+    let tries = 0;
+    start({
+      beforeSending: () => {
+        tries += 1;
+        return Promise.reject(new LedgerError("HOME_MARK_UNUSABLE", "no space left"));
+      },
+    });
+    const [event] = await emit("deposit.credited");
+    await until(() => tries > 0, { timeoutMs: 10_000, what: "the first one tries" });
+    start();
+    const isTold = () => receiver.ids("/own-home").length > 0;
+    await until(() => isTold() || tries >= 6, { timeoutMs: 30_000 });
+    expect(receiver.ids("/own-home")).toEqual([event]);
+    await settled(id);
+    // Whoever works keeps the work.
+    const before = tries;
+    await emit("deposit.credited");
+    await settled(id);
+    expect([receiver.ids("/own-home").length, tries]).toEqual([2, before]);
+  });
+
   it("keeps its newest deliveries, and older ones only until they are over for a day", async () => {
     const [hook, other] = [await add("/pruned"), await add("/removed")];
     await emit("deposit.detected", "deposit.detected", "deposit.credited", "deposit.credited");
