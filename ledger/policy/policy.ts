@@ -188,7 +188,7 @@ export function isAboveDay(
   return amountUnits > signerDayMaxUnits;
 }
 
-/** Whether it is more than any wallet may pay in a whole window: it would wait for room for ever. */
+/** Whether no wallet may pay it, by amount or number, in a whole window: it would wait for room for ever. */
 function isAboveWallets(
   policy: Policy,
   { customerId, asset, amountUnits }: Omit<JudgedRequest, "destination">,
@@ -196,7 +196,8 @@ function isAboveWallets(
   // What the treasury moves is bound by no limit.
   if (customerId === TREASURY) return false;
   return rulesOf(policy, asset).limits.some(
-    ({ by, maxUnits }) => by === "wallet" && maxUnits !== undefined && amountUnits > maxUnits,
+    ({ by, maxUnits, maxCount }) =>
+      by === "wallet" && (maxCount === 0 || (maxUnits !== undefined && amountUnits > maxUnits)),
   );
 }
 

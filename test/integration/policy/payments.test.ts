@@ -258,6 +258,24 @@ describe("a policy that changed since a request was accepted", () => {
     expect(waiting.status).toBe("accepted");
     expect(waiting.reason).toContain("wallet's limit");
   });
+
+  it("takes nothing that no wallet may ever pay, by number as by amount, and ends what waits", async () => {
+    const lane = house.lane();
+    for (const [maxUnits, maxCount] of [
+      [0n, undefined],
+      [undefined, 0],
+    ] as const) {
+      house.files.policy = PERMISSIVE;
+      const waiting = await house.accept();
+      house.files.policy = policyOf({
+        limits: [{ by: "wallet", window: "day", maxUnits, maxCount }],
+      });
+      expect(await house.request()).toMatchObject({ refusal: "ABOVE_MAXIMUM" });
+      await house.pass(lane);
+      expect([maxCount, await statusOf(waiting)]).toEqual([maxCount, "rejected"]);
+    }
+    expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
+  });
 });
 
 describe("the kill switch", () => {

@@ -13,6 +13,7 @@ import { registerTestWallets, silentLog } from "../../../helpers/services/ledger
 import { laneRules } from "../../../helpers/signing.js";
 import { policyOf } from "../../policy/terms.js";
 import { freshAddress, House, TOKEN } from "../../../helpers/exchange/house.js";
+import { until } from "../../../helpers/until.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the lanes that rest"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
@@ -79,8 +80,20 @@ describe("payments beyond the limit of each of two wallets", () => {
     house.chain.mine();
     await registerTestWallets(house.database, SECOND);
     house.files.policy = policyOf({
-      limits: [{ by: "wallet", window: "day", maxUnits: undefined, maxCount: 0 }],
+      limits: [{ by: "wallet", window: "day", maxUnits: undefined, maxCount: 1 }],
     });
+    // Each wallet has paid what it may.
+    const paid = [await house.accept(), await house.accept()];
+    const early = [house.lane(), secondLane({})];
+    const areSettled = async () => {
+      for (const lane of early) await lane.runRound(house.signal);
+      house.chain.mine();
+      house.clock.ms += 2_000;
+      const found = await Promise.all(paid.map(({ id }) => house.read(id)));
+      return found.every(({ status }) => status === "settled");
+    };
+    await until(areSettled, { timeoutMs: 60_000, what: "each wallet has paid" });
+    await house.database.query(`UPDATE hot_wallet SET lease_owner = NULL`);
     // They are late for another wallet for longer than the test takes, and fill a batch.
     const settings = { scanIntervalMs: 3_600_000, batchSize: 2, leaseMs: 60_000 };
     const lanes = [house.lane(settings), secondLane(settings)];
