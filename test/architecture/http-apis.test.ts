@@ -176,6 +176,20 @@ describe("HTTP APIs", () => {
     }
   });
 
+  it("are told of by their scope to whoever gives a program a key of its own", () => {
+    const rows = readFileSync("docs/operations.md", "utf8").matchAll(
+      /^\| `([a-z]+:[a-z]+)` \|.*$/gm,
+    );
+    const told = [...rows].map(([row, scope]) => {
+      const routes = [...row.matchAll(/`(GET|POST|DELETE) (\/v1\/[^` ]+)`/g)];
+      return [
+        scope,
+        routes.map(([, method, path]) => `${method?.toLowerCase()} ${path}`).toSorted(),
+      ];
+    });
+    expect(told).toEqual(Object.entries(OPENED).map(([scope, list]) => [scope, list.toSorted()]));
+  });
+
   it("mark no operation for the lane that is not compared both ways", () => {
     const marking = sources.filter(({ text }) => /\bdirect: true\b/.test(text));
     expect(marking.map(({ path }) => path).toSorted()).toEqual([
