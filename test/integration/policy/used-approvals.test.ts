@@ -1,8 +1,19 @@
 /** Payments that persons have signed for, and that are to be signed more than once. */
 import { expect, it } from "@jest/globals";
-import { freshAddress, type House, houseForEachTest, TOKEN } from "../../helpers/exchange/house.js";
+import { activatePolicy } from "../../../ledger/policy/policy-store.js";
+import { createKeyHolder } from "../../../withdrawal-worker/signers/keystore-holder.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import {
+  freshAddress,
+  type House,
+  houseForEachTest,
+  TOKEN,
+  WALLET_KEY,
+} from "../../helpers/exchange/house.js";
 import { operatorBeside } from "../../helpers/exchange/operator.js";
+import { laneRules } from "../../helpers/signing.js";
 import { askSigned, SIGNED, signedWith } from "./signed-requests.js";
+import { signatureOf } from "./terms.js";
 
 let house: House;
 
@@ -35,6 +46,50 @@ it("end without a second nonce where somebody else used the first: that one is f
   const next = await askSigned(house);
   await house.pass(lane);
   expect(await house.read(next.id)).toMatchObject({ status: "settled", nonce: 1n });
+});
+
+it("end where the policy changes before they are signed: for another nonce nobody could approve them", async () => {
+  house.files.policy = SIGNED;
+  await activatePolicy(house.database, () => house.files.policy);
+  const holder = createKeyHolder(WALLET_KEY);
+  const { priceCapAtoken: gasPriceCapAtoken, limitMax: gasLimitMax } = house.context().settings.gas;
+  const changed = signedWith({ maximumUnits: 50n * TOKEN });
+  const { signer } = laneRules({
+    privateKey: WALLET_KEY,
+    chainId: FAKE_CHAIN_ID,
+    limits: { gasPriceCapAtoken, gasLimitMax },
+    sql: house.database,
+    files: house.files,
+    holder: {
+      ...holder,
+      // A person edits the policy while hardware takes its time.
+      async signTransaction(intent, options) {
+        house.files.policy = changed;
+        await activatePolicy(house.database, () => changed);
+        return holder.signTransaction(intent, options);
+      },
+    },
+  });
+  const asked = [await askSigned(house), await askSigned(house)];
+  const lane = house.laneWith({ signer });
+  await house.pass(lane, { rounds: 4 });
+  for (const { id } of asked) {
+    const ended = await house.read(id);
+    expect([ended.status, ended.hashes.length]).toEqual(["rejected", 1]);
+    expect(ended.reason).toContain("APPROVALS_MISSING of the signer");
+  }
+  expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
+  // The home remembers the nonces that it was about to sign for, of the one that it did not sign, too.
+  const anew = asked.map(({ id: withdrawalId, customerId, asset, destination, amountUnits }, n) => {
+    const terms = { withdrawalId, customerId, asset, destination, amountUnits };
+    const approvals = [signatureOf(0, { id: withdrawalId, ...terms }, changed)];
+    return { ...terms, approvals, fromNonce: BigInt(n + 2) };
+  });
+  const refusals = signer.review(anew).map((refusal) => refusal?.code);
+  expect(refusals).toEqual(["APPROVALS_USED", "APPROVALS_USED"]);
+  const next = await askSigned(house);
+  await house.pass(lane);
+  expect(await house.read(next.id)).toMatchObject({ status: "settled", nonce: 2n });
 });
 
 it("are paid and counted once where the pool refuses the price that was signed first", async () => {
