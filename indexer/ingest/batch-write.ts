@@ -9,10 +9,11 @@ import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import { IndexerError } from "../errors.js";
 import { isOfPair, mergeCandles } from "../store/candles.js";
 import { assertOurs, readProgress } from "../store/progress.js";
-import { type BatchRows, ROW_COLUMNS, ROW_TABLES, type RowTable } from "../store/row-columns.js";
+import { type BatchRows, ROW_TABLES } from "../store/row-columns.js";
 import type { IndexSchema } from "../store/schema.js";
 import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
 import { holdersChange } from "./holders.js";
+import { isStaged, openStaged } from "./staged-rows.js";
 
 /** Where a batch is written. */
 export interface BatchTarget {
@@ -65,7 +66,7 @@ export async function writeBatch(
       prepared?.before.mintedAtoken === totals.mintedAtoken &&
       prepared.before.burnedAtoken === totals.burnedAtoken;
     const batch = isFitting ? prepared.batch : batchOf(blocks, totals);
-    await stage(tx);
+    await openStaged(tx);
     await copyRows(tx, schema, batch);
     failpoint("indexer.after-copy");
     await tx.query(mergeStatements(schema, batch.rows).join(";\n"));
@@ -110,24 +111,10 @@ export async function readTotals(
   };
 }
 
-/** Tables of the session that empty themselves at the end of each transaction. */
-async function stage(tx: CopySql): Promise<void> {
-  const statements = ROW_TABLES.filter(isStaged).map(
-    (table) =>
-      `CREATE TEMPORARY TABLE IF NOT EXISTS ${table} (${ROW_COLUMNS[table].join(", ")}) ` +
-      "ON COMMIT DELETE ROWS",
-  );
-  await tx.query(statements.join(";\n"));
-}
-
 async function copyRows(tx: CopySql, s: IndexSchema, { rows }: Batch): Promise<void> {
   for (const table of ROW_TABLES) {
     await tx.copyIn(isStaged(table) ? table : `${s}.${table}`, rows[table]);
   }
-}
-
-function isStaged(table: RowTable): boolean {
-  return table.startsWith("stage_");
 }
 
 /**

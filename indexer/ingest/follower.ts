@@ -33,6 +33,7 @@ import { type IndexSchema, LAST_HEIGHT } from "../store/schema.js";
 import { checkBalances } from "./balance-check.js";
 import { IndexMoved, readTotals, type Tip, writeBatch } from "./batch-write.js";
 import { type PreparedBatch, prepareBatch } from "./read-ahead.js";
+import { MAX_STAGED_AGE, renewStaged } from "./staged-rows.js";
 import { confirmPairs, readTokenFacts } from "./token-facts.js";
 
 /** The node as the indexer needs it. */
@@ -64,6 +65,8 @@ export interface FollowerOptions {
    * waits for who follows. Follows for ever without it.
    */
   readonly untilHead?: boolean;
+  /** Age behind which the session's own tables are made young; default `MAX_STAGED_AGE`. */
+  readonly maxStagedAge?: number;
 }
 
 /** What the follower is doing. */
@@ -300,6 +303,7 @@ export class IndexFollower {
   ): Promise<boolean> {
     const { node, verifyPerRound: limit, clock } = this.options;
     if (this.tip.height < 0) return false;
+    await renewStaged(target.session, this.options.maxStagedAge ?? MAX_STAGED_AGE);
     const options = { signal, clock, upTo: this.goal };
     const pairOptions = { ...options, after: this.lastPair };
     const pairs = await confirmPairs(target, this.tip, node, pairOptions);

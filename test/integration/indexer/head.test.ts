@@ -5,7 +5,11 @@ import { Client } from "pg";
 import { parseAddress } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
 import { type Hash32, type Height, parseHash32 } from "../../../chain/hex.js";
-import { type IndexedNode, IndexFollower } from "../../../indexer/ingest/follower.js";
+import {
+  type FollowerOptions,
+  type IndexedNode,
+  IndexFollower,
+} from "../../../indexer/ingest/follower.js";
 import { LIVE_SCHEMA } from "../../../indexer/store/schema.js";
 import type { RangedBlock } from "../../../rpc-client/indexing/ranged-block.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -85,25 +89,27 @@ afterAll(async () => {
 });
 
 /** Makes an index of a node's blocks for the chain of a block 0. */
-const followerFor = (
+const followerOptions = (
   genesisHash: Hash32,
   source = node,
   metrics = createMetrics({ processMetrics: false }),
   verifyPerRound = 500,
-) =>
-  new IndexFollower({
-    databaseUrl: database.url,
-    schema: LIVE_SCHEMA,
-    node: source,
-    identity: { chainId: 6940n, genesisHash },
-    log: silentLog,
-    metrics,
-    pollIntervalMs: 60_000,
-    batchBytes: 8 * 1024 * 1024,
-    verifyPerRound,
-    clock: systemClock,
-    untilHead: true,
-  });
+): FollowerOptions => ({
+  databaseUrl: database.url,
+  schema: LIVE_SCHEMA,
+  node: source,
+  identity: { chainId: 6940n, genesisHash },
+  log: silentLog,
+  metrics,
+  pollIntervalMs: 60_000,
+  batchBytes: 8 * 1024 * 1024,
+  verifyPerRound,
+  clock: systemClock,
+  untilHead: true,
+});
+
+const followerFor = (...options: Parameters<typeof followerOptions>) =>
+  new IndexFollower(followerOptions(...options));
 
 it("is indexed up to its head before anything is done that belongs there", async () => {
   const follower = followerFor(hashAt(0));
@@ -226,4 +232,37 @@ it("ends though more balances change all the while than are looked at", async ()
   // Once more, for what came meanwhile: nothing of it is waited for.
   await follower.run(signal);
   expect(head).toBeLessThanOrEqual(first + 4);
+});
+
+it("leaves the server free to forget transactions, however long the writer's session lives", async () => {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`DROP SCHEMA IF EXISTS ${LIVE_SCHEMA} CASCADE`);
+  const ending = new AbortController();
+  const options = { ...followerOptions(hashAt(0)), pollIntervalMs: 20, untilHead: false };
+  const follower = new IndexFollower({ ...options, maxStagedAge: 100 });
+  const running = follower.run(ending.signal);
+  const oldest = async () => {
+    const { rows } = await client.query(
+      `SELECT max(greatest(age(c.relfrozenxid), age(t.relfrozenxid))) AS age
+       FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
+       WHERE c.relpersistence = 't' AND c.relname LIKE 'stage\\_%'`,
+    );
+    return rows[0];
+  };
+  try {
+    await until(() => follower.status().state === "following", { timeoutMs: PATIENCE_MS });
+    expect(await oldest()).toMatchObject({ age: expect.any(Number) });
+    await client.query(
+      `DO $$ BEGIN
+         FOR one IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP;
+       END $$`,
+    );
+    const isYoung = async () => (await oldest()).age < 1_000;
+    await until(isYoung, { timeoutMs: 30_000, what: "tables that are young again" });
+  } finally {
+    ending.abort();
+    await running;
+    await client.end();
+  }
 });
