@@ -115,7 +115,7 @@ export class IndexFollower {
   private tables = "";
   /** The token with which the next look at balances begins. */
   private nextToken: Buffer | undefined;
-  /** The pair behind which the next look at pairs begins. */
+  /** The pair behind which the next look at pairs begins; a run that ends has no second look. */
   private lastPair: Buffer | undefined;
   private readonly figures: Readonly<
     Record<"blocks" | "transfers" | "checked" | "corrected", MetricCounter>
@@ -219,7 +219,10 @@ export class IndexFollower {
       this.tables = await tablesOf(session, schema);
       this.tip = { height: progress.height, hash: progress.hash };
       // They were begun anew.
-      if (this.goal !== undefined && this.tip.height < this.goal) this.goal = undefined;
+      if (this.goal !== undefined && this.tip.height < this.goal) {
+        this.goal = undefined;
+        this.lastPair = undefined;
+      }
       this.state = "behind";
       await this.assertSameChain(signal);
       await this.follow(session, signal, onProgress);

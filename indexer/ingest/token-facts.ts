@@ -126,6 +126,8 @@ export interface PairRound {
 /**
  * Asks pairs that nobody asked yet for what was logged of them. A pair is confirmed when the factory that
  * it names has it as the pair of the tokens that it names: then what it says takes the place of the log.
+ * Rounds with `upTo` go through them once: anybody can log something else of an old pair with every block,
+ * and a run that is to end would never be done with asking again.
  */
 export async function confirmPairs(
   target: BatchTarget,
@@ -135,6 +137,7 @@ export async function confirmPairs(
 ): Promise<PairRound> {
   const time = new RoundTime(options.clock);
   const { session, schema } = target;
+  const { after = Buffer.alloc(0), upTo } = options;
   const rows = await session.query<{ address: Buffer }>(
     `(SELECT address FROM ${schema}.pair
       WHERE is_confirmed IS NULL AND address > $2 AND height <= $3
@@ -142,8 +145,8 @@ export async function confirmPairs(
      UNION ALL
      (SELECT address FROM ${schema}.pair
       WHERE is_confirmed IS NULL AND address <= $2 AND height <= $3
-      ORDER BY address LIMIT $1) LIMIT $1`,
-    [ROUND, options.after ?? Buffer.alloc(0), options.upTo ?? LAST_HEIGHT],
+      ORDER BY address LIMIT $4) LIMIT $1`,
+    [ROUND, after, upTo ?? LAST_HEIGHT, upTo === undefined ? ROUND : 0],
   );
   let asked = 0;
   for (const some of time.asFarAsThereIsTime(exchangesOf(rows))) {

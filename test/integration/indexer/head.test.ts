@@ -4,7 +4,7 @@ import { id } from "ethers";
 import { Client } from "pg";
 import { parseAddress } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
-import { type Hash32, type Height, parseHash32 } from "../../../chain/hex.js";
+import { type Hash32, type Height, type Hex, parseHash32 } from "../../../chain/hex.js";
 import {
   type FollowerOptions,
   type IndexedNode,
@@ -45,6 +45,42 @@ function blockAt(height: Height): RangedBlock {
     sizeBytes: 1,
   };
 }
+
+/** In each block somebody logs that he made a pair, of other tokens than before. */
+function blockNaming(height: Height): RangedBlock {
+  const [pair, token] = [word("a1".repeat(20)), word("b1".repeat(20))];
+  const named = {
+    address: proposer,
+    topics: [
+      parseHash32(id("PairCreated(address,address,address,uint256)")),
+      word(height.toString(16)),
+      token,
+    ],
+    data: `${pair}${word("1").slice(2)}` as Hex,
+  };
+  const transaction = {
+    hash: parseHash32(id(`transaction ${height}`)),
+    sdkHash: parseHash32(id(`sdk ${height}`)),
+    index: 0,
+    status: 1 as const,
+    from: proposer,
+    to: proposer,
+    contractAddress: undefined,
+    gasUsed: 0n,
+    gasPriceAtoken: 0n,
+    gasLimit: 0n,
+    nonce: BigInt(height),
+    type: 0,
+    input: "0x" as Hex,
+    inputSizeBytes: 0,
+    valueAtoken: 0n,
+    changes: [],
+    logs: [named],
+  };
+  return { ...blockAt(height), transactions: [transaction] };
+}
+
+const word = (digits: string): Hash32 => parseHash32(`0x${digits.padStart(64, "0")}`);
 
 /** Heights that were asked for, and for whose state. */
 const asked: Height[] = [];
@@ -87,6 +123,16 @@ beforeAll(async () => {
 afterAll(async () => {
   await database.drop();
 });
+
+async function dropTables(): Promise<void> {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    await client.query(`DROP SCHEMA IF EXISTS ${LIVE_SCHEMA} CASCADE`);
+  } finally {
+    await client.end();
+  }
+}
 
 /** Makes an index of a node's blocks for the chain of a block 0. */
 const followerOptions = (
@@ -135,10 +181,7 @@ it("begins no index that was made for another chain: the node behind the address
 });
 
 it("tells how far the node is while an answer takes long, by the heads that it announces", async () => {
-  const client = new Client({ connectionString: database.url });
-  await client.connect();
-  await client.query(`DROP SCHEMA ${LIVE_SCHEMA} CASCADE`);
-  await client.end();
+  await dropTables();
   const [asking, answer] = [createGate(), createGate()];
   const follower = followerFor(hashAt(0), {
     ...node,
@@ -195,10 +238,7 @@ it("one that waits for its turn to write tells how far the other one is", async 
 });
 
 it("ends though more balances change all the while than are looked at", async () => {
-  const client = new Client({ connectionString: database.url });
-  await client.connect();
-  await client.query(`DROP SCHEMA ${LIVE_SCHEMA} CASCADE`);
-  await client.end();
+  await dropTables();
   const minted = (height: Height, index: number): BalanceChange => ({
     reason: "MINT",
     from: undefined,
@@ -234,10 +274,37 @@ it("ends though more balances change all the while than are looked at", async ()
   expect(head).toBeLessThanOrEqual(first + 4);
 });
 
+it("ends though a pair is logged as another one each time it is asked, and asks it anew in new tables", async () => {
+  await dropTables();
+  let head = 5;
+  let times = 0;
+  const naming: IndexedNode = {
+    ...node,
+    async blockRange({ from }) {
+      const blocks = Array.from({ length: head - from + 1 }, (_, index) =>
+        blockNaming(from + index),
+      );
+      return { blocks, next: undefined, head: { height: head, hash: hashAt(head) } };
+    },
+    async contractViews(views) {
+      times += 1;
+      head += 1;
+      if (times > 20) throw new Error("it does not end");
+      return views.map(() => undefined);
+    },
+  };
+  const follower = followerFor(hashAt(0), naming);
+  await follower.run(signal);
+  expect(times).toBe(1);
+  await dropTables();
+  await follower.run(signal);
+  expect(times).toBe(2);
+});
+
 it("leaves the server free to forget transactions, however long the writer's session lives", async () => {
+  await dropTables();
   const client = new Client({ connectionString: database.url });
   await client.connect();
-  await client.query(`DROP SCHEMA IF EXISTS ${LIVE_SCHEMA} CASCADE`);
   const ending = new AbortController();
   const options = { ...followerOptions(hashAt(0)), pollIntervalMs: 20, untilHead: false };
   const follower = new IndexFollower({ ...options, maxStagedAge: 100 });

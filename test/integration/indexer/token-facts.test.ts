@@ -127,3 +127,22 @@ it("has a turn for each pair, though the first ones are logged anew with every b
   }
   expect(new Set(exchanges.flat()).size).toBe(30);
 });
+
+it("asks each pair once where it is to end, though all are logged anew behind every round", async () => {
+  await give(4);
+  const { node, exchanges, clock } = dearNode();
+  const options = { signal, clock, upTo: 10 };
+  const counts: number[] = [];
+  let after: Buffer | undefined;
+  for (let round = 0; round < 4; round++) {
+    const { asked, last } = await confirmPairs(target(), TIP, node, { ...options, after });
+    counts.push(asked);
+    after = last;
+    await session.query(`UPDATE ${s}.pair SET is_confirmed = NULL`);
+  }
+  expect(counts).toEqual([2, 2, 0, 0]);
+  expect(new Set(exchanges.flat()).size).toBe(4);
+  // Who follows has all of them left.
+  const { asked } = await confirmPairs(target(), TIP, node, { signal, clock, after });
+  expect(asked).toBeGreaterThan(0);
+});
