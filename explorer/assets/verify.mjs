@@ -4,7 +4,7 @@
  */
 import { jsonOf, Unanswered } from "./answers.mjs";
 import { toHex } from "./light/bytes.mjs";
-import { checkSelf, followFrom, readSigned } from "./light/headers.mjs";
+import { assertCanCheck, checkSelf, followFrom, readSigned } from "./light/headers.mjs";
 import { verifyProof } from "./light/verify-proof.mjs";
 
 const PIN_KEY = "causeway-trusted-header";
@@ -118,5 +118,21 @@ function preparePin(form) {
   });
 }
 
-for (const control of document.querySelectorAll("[data-verify]")) prepareControl(control);
-for (const form of document.querySelectorAll("[data-pin]")) preparePin(form);
+/** Says that nothing can be checked here, in the place of what would ask for it. */
+function refuse(part, { message }) {
+  const result = part.querySelector("[data-result]");
+  show(result, "refused", `${part.dataset.unable} ${message}`);
+  if (!part.hidden) return;
+  part.replaceChildren(result);
+  part.hidden = false;
+}
+
+const fault = await assertCanCheck().catch((error) => error);
+const prepare = (selector, preparePart) => {
+  for (const part of document.querySelectorAll(selector)) {
+    if (fault === undefined) preparePart(part);
+    else refuse(part, fault);
+  }
+};
+prepare("[data-verify]", prepareControl);
+prepare("[data-pin]", preparePin);

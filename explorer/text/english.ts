@@ -389,6 +389,9 @@ export const ENGLISH = {
     "The receipts of the block give the receipts root in the EVM header, and among them is " +
     "the transaction's.",
   verifyText: "The script checks signatures, headers and proof itself.",
+  verifyUnable:
+    "Nothing can be checked here, and nothing is refuted. It needs a page over https, or of your own " +
+    "machine, and a browser that knows Ed25519 (Chrome 137, Firefox 129, Safari 17 or newer).",
   verifyUnanswered:
     "Not checked, because an answer could not be had. Nothing is proven and nothing refuted: try " +
     "again later.",

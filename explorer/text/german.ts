@@ -399,6 +399,9 @@ export const GERMAN: Catalogue = {
     "Die Belege des Blocks ergeben die Wurzel der Belege im EVM-Kopf, und der Beleg der " +
     "Transaktion ist darunter.",
   verifyText: "Das Skript prüft Unterschriften, Köpfe und Beweis selbst.",
+  verifyUnable:
+    "Hier lässt sich nichts prüfen, und nichts ist widerlegt. Nötig sind eine Seite über https oder vom " +
+    "eigenen Rechner und ein Browser, der Ed25519 kennt (Chrome 137, Firefox 129, Safari 17 oder neuer).",
   verifyUnanswered:
     "Nicht geprüft, weil eine Antwort nicht zu haben war. Nichts ist bewiesen und nichts " +
     "widerlegt: Versuchen Sie es später noch einmal.",

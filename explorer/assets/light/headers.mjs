@@ -34,6 +34,26 @@ const COMMIT_VOTE = 2;
 const PRECOMMIT = 2;
 const BLOCK_PROTOCOL = "11";
 
+/** Any key that there is: the one of RFC 8032, 7.1, TEST 1. */
+const SOME_KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+
+/** Hashes or signatures cannot be checked here: whoever asks knows as much as before. */
+export class NothingToCheckWith extends Error {}
+
+/**
+ * Looks whether this browser can check at all: WebCrypto is there for pages over https and of one's own
+ * machine only, and older browsers have none for Ed25519. Without it everything would look refuted.
+ * @throws NothingToCheckWith
+ */
+export async function assertCanCheck() {
+  try {
+    await sha256(new Uint8Array(0));
+    await importedKey(fromHex(SOME_KEY));
+  } catch (error) {
+    throw new NothingToCheckWith(error.message, { cause: error });
+  }
+}
+
 async function sha256(bytes) {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 }
@@ -135,8 +155,12 @@ function totalOf(validators) {
   return validators.reduce((sum, { power }) => sum + power, 0n);
 }
 
+function importedKey(publicKey) {
+  return crypto.subtle.importKey("raw", publicKey, "Ed25519", false, ["verify"]);
+}
+
 async function isSigned(publicKey, message, signature) {
-  const key = await crypto.subtle.importKey("raw", publicKey, "Ed25519", false, ["verify"]);
+  const key = await importedKey(publicKey);
   return crypto.subtle.verify("Ed25519", key, signature, message);
 }
 

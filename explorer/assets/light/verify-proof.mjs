@@ -3,7 +3,7 @@
  * that the reader trusts. No page and no network in here: who calls it gives the source of headers.
  */
 import { check, decodeRlp, fromHex, NotProven, same, splitRlp, toBigint, toHex } from "./bytes.mjs";
-import { checkSelf, followFrom, readSigned } from "./headers.mjs";
+import { assertCanCheck, checkSelf, followFrom, readSigned } from "./headers.mjs";
 import { keccak256 } from "./keccak.mjs";
 import { provenValue, rootOfList } from "./trie.mjs";
 
@@ -30,9 +30,10 @@ const DECIMAL = /^(0|[1-9][0-9]{0,77})$/;
  * @param expected `{ chainId, nowMs, kind, subject }`; the subject is the address or hash that the
  * reader asked about, in lower case with `0x`
  * @returns what is proven, as texts by name
- * @throws NotProven with the step that does not hold
+ * @throws NotProven with the step that does not hold; NothingToCheckWith
  */
 export async function verifyProof(proof, pin, source, expected) {
+  await assertCanCheck();
   try {
     return await verified(proof, pin, source, expected);
   } catch (error) {

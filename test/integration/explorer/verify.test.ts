@@ -28,12 +28,17 @@ interface VerifyScript {
   ) => Promise<Record<string, string>>;
 }
 
+interface HeadersScript {
+  readonly NothingToCheckWith: new () => Error;
+}
+
 interface KeccakScript {
   readonly keccak256: (bytes: Uint8Array) => Uint8Array;
 }
 
 const LIGHT = "../../../explorer/assets/light";
 const { verifyProof }: VerifyScript = await import(`${LIGHT}/verify-proof.mjs`);
+const { NothingToCheckWith }: HeadersScript = await import(`${LIGHT}/headers.mjs`);
 const { keccak256 }: KeccakScript = await import(`${LIGHT}/keccak.mjs`);
 
 let stage: ExplorerStage;
@@ -182,6 +187,25 @@ describe("an account", () => {
     await expect(verifyProof(proof, pin, source, late)).rejects.toThrow("older than a week");
     const early = { ...about, nowMs: Date.now() - 86_400_000 };
     await expect(verifyProof(proof, pin, source, early)).rejects.toThrow("from the future");
+  });
+
+  it("is neither proven nor refuted by a browser that has nothing to check with", async () => {
+    const proof = await json(`/proof/address/${scene.other}`);
+    const about = expected("account", scene.other);
+    const { crypto } = globalThis;
+    const importKey = () => Promise.reject(new DOMException("unknown", "NotSupportedError"));
+    const digest = crypto.subtle.digest.bind(crypto.subtle);
+    for (const subtle of [undefined, { digest, importKey }]) {
+      Object.defineProperty(globalThis, "crypto", { value: { subtle }, configurable: true });
+      try {
+        await expect(verifyProof(proof, pin, source, about)).rejects.toBeInstanceOf(
+          NothingToCheckWith,
+        );
+      } finally {
+        Object.defineProperty(globalThis, "crypto", { value: crypto, configurable: true });
+      }
+    }
+    await verifyProof(proof, pin, source, about);
   });
 
   it("is not proven by a chain of validators that somebody made up", async () => {
