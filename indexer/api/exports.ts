@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Logger } from "../../runtime/process/logger.js";
+import type { Sql } from "../../runtime/sql/sql.js";
 import { openSqlSession } from "../../runtime/sql/sql-session.js";
 import { clientOf } from "../../runtime/turns/client-address.js";
 import { ClientPlaces } from "../../runtime/turns/client-places.js";
@@ -17,6 +18,7 @@ import { Turns } from "../../runtime/turns/turns.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
 import { STATEMENT_TIMEOUT } from "./errors.js";
+import { blockHashAt } from "./reads.js";
 
 /** What to write; the address and asset as hex digits without prefix. */
 export interface ExportRequest {
@@ -26,6 +28,8 @@ export interface ExportRequest {
   readonly assetHex: string | undefined;
   readonly fromHeight: number;
   readonly toHeight: number;
+  /** Of the block there as it was asked for. */
+  readonly toHash: string;
 }
 
 /** An export as the API shows it. */
@@ -36,6 +40,7 @@ export interface ExportState {
   readonly format: string;
   readonly fromHeight: number;
   readonly toHeight: number;
+  readonly toHash: string;
   readonly rows: number | null;
   readonly sizeBytes: number | null;
   readonly sha256: string | null;
@@ -43,8 +48,13 @@ export interface ExportState {
   readonly finishedAt: string | null;
   readonly file: string | null;
   readonly failure: string | null;
-  readonly failureCode: "EXPORT_TOO_LARGE" | "EXPORT_TOO_SLOW" | "EXPORT_FAILED" | null;
+  readonly failureCode: FailureCode | null;
 }
+
+type FailureCode = (typeof TELLING)[number] | "EXPORT_TOO_SLOW" | "EXPORT_FAILED";
+
+/** Failures whose words are for who asked. */
+const TELLING = ["EXPORT_TOO_LARGE", "EXPORT_BLOCK_GONE"] as const;
 
 /** Exports that wait for their turn: one client has half of the places, and beyond it one. */
 const WAITING = { most: 10, unshared: 1 / 2 };
@@ -103,7 +113,7 @@ export class Exports {
   create(request: ExportRequest, remoteAddress?: string): ExportState {
     if (!this.waiting.hasRoom(remoteAddress)) throw busy();
     const id = randomBytes(16).toString("hex");
-    const { kind, format, fromHeight, toHeight } = request;
+    const { kind, format, fromHeight, toHeight, toHash } = request;
     const state: ExportState = {
       id,
       status: "waiting",
@@ -111,6 +121,7 @@ export class Exports {
       format,
       fromHeight,
       toHeight,
+      toHash,
       rows: null,
       sizeBytes: null,
       sha256: null,
@@ -209,6 +220,8 @@ export class Exports {
       await session.query(`SET statement_timeout = ${Math.ceil(timeLimitMs)}`);
       const source = session.copyOut(copyStatement(request));
       await pipeline(source, measured, createWriteStream(part, { mode: 0o600 }), { signal });
+      // Behind the rows: tables that took the place of others meanwhile are not replaced by those again.
+      await assertThere(session, request);
     } finally {
       await session.close();
     }
@@ -302,9 +315,22 @@ function nextToGo(
   return some.find(({ client }) => sums.get(client) === most);
 }
 
+/**
+ * The index may be one that was made anew by now.
+ * @throws EXPORT_BLOCK_GONE where it does not have the block at which the export is to end
+ */
+async function assertThere(sql: Sql, { toHeight, toHash }: ExportRequest): Promise<void> {
+  if ((await blockHashAt(sql, toHeight)) === toHash) return;
+  const message =
+    `it was to end at block ${toHeight} (${toHash}), which is not in the index any more: it was made anew ` +
+    "of a chain that has lost it; ask for it again";
+  throw new IndexerError("EXPORT_BLOCK_GONE", message, { details: { height: toHeight } });
+}
+
 function failureOf(error: unknown): Pick<ExportState, "failure" | "failureCode"> {
-  if (error instanceof IndexerError && error.code === "EXPORT_TOO_LARGE") {
-    return { failure: error.message, failureCode: error.code };
+  if (error instanceof IndexerError) {
+    const failureCode = TELLING.find((code) => code === error.code);
+    if (failureCode !== undefined) return { failure: error.message, failureCode };
   }
   if (errorCode(error) === STATEMENT_TIMEOUT) {
     const failure = "the database took too long for it: ask for less of it";

@@ -10,8 +10,7 @@ import type { HttpRequest } from "../../runtime/http/http-route.js";
 import type { Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { IndexerError } from "../errors.js";
-import { LIVE_SCHEMA as s } from "../store/schema.js";
-import { type ApiContext, atOneMoment, hexOf, metaOf, type Snapshot } from "./reads.js";
+import { type ApiContext, atOneMoment, blockHashAt, metaOf, type Snapshot } from "./reads.js";
 
 /** Parameters of a list as they were on its first page. */
 export type Filters = Readonly<Record<string, string | number>>;
@@ -124,14 +123,9 @@ function filtersOf(
   return cursor.filters;
 }
 
-/** Hash of an indexed block; undefined where the index has none of the height. */
+/** Most lists end at the newest block, whose hash is known. */
 async function hashAt({ sql, progress }: Snapshot, height: Height): Promise<string | undefined> {
-  if (height === progress.height) return progress.hash;
-  if (height > progress.height) return undefined;
-  const [row] = await sql.query<{ hash: Buffer }>(`SELECT hash FROM ${s}.block WHERE height = $1`, [
-    height,
-  ]);
-  return row === undefined ? undefined : hexOf(row.hash);
+  return height === progress.height ? progress.hash : blockHashAt(sql, height);
 }
 
 /** @throws CURSOR_MISMATCH where the list ended at a block that the index does not have */

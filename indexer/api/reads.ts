@@ -73,6 +73,15 @@ export function metaOf({ progress, nodeHeight }: Snapshot) {
   };
 }
 
+/** Hash of an indexed block; undefined where the index has none of the height. */
+export async function blockHashAt(sql: Sql, height: Height): Promise<string | undefined> {
+  const [row] = await sql.query<{ hash: Buffer }>(
+    `SELECT hash FROM ${LIVE_SCHEMA}.block WHERE height = $1`,
+    [height],
+  );
+  return row === undefined ? undefined : hexOf(row.hash);
+}
+
 /** Bytes as hex; null for none. */
 export function hexOf(bytes: Buffer): string {
   return bytesToHex(bytes);

@@ -1,5 +1,6 @@
 /** The REST API: all routes behind one server, with a limit for each client where one is set. */
 import { fileURLToPath } from "node:url";
+import { present } from "../../chain/errors.js";
 import { onFirstUse, readApiFile } from "../../runtime/http/api-schema.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { createHttpServer, type HttpServer } from "../../runtime/http/http-server.js";
@@ -23,7 +24,7 @@ import {
   readHeight,
 } from "./inputs.js";
 import { RateLimit } from "./rate-limit.js";
-import { type ApiContext, atOneMoment, metaOf } from "./reads.js";
+import { type ApiContext, atOneMoment, blockHashAt, metaOf } from "./reads.js";
 import type { BlockStream } from "./stream.js";
 import { tokenRoutes } from "./token-routes.js";
 import { transactionRoutes } from "./transaction-routes.js";
@@ -134,7 +135,12 @@ function exportRoutes({ context, exports }: ApiParts): readonly HttpRoute[] {
       path: "/v1/exports",
       handler: ({ body, remoteAddress }) =>
         atOneMoment(context, async (snapshot) => {
-          const request = readExport(body, snapshot.progress.height);
+          const asked = readExport(body, snapshot.progress.height);
+          const toHash = present(
+            await blockHashAt(snapshot.sql, asked.toHeight),
+            "the hash of an indexed block",
+          );
+          const request = { ...asked, toHash };
           const created = exports.create(request, remoteAddress);
           return { status: 202, body: { meta: metaOf(snapshot), export: created } };
         }),

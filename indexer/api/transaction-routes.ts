@@ -7,7 +7,15 @@ import { LIVE_SCHEMA as s } from "../store/schema.js";
 import { heightOf } from "./block-routes.js";
 import { readHashText } from "./inputs.js";
 import { directionOf, type ListKind, listReply, Where } from "./pages.js";
-import { type ApiContext, atOneMoment, bytesOf, hexOf, metaOf, type Snapshot } from "./reads.js";
+import {
+  type ApiContext,
+  atOneMoment,
+  blockHashAt,
+  bytesOf,
+  hexOf,
+  metaOf,
+  type Snapshot,
+} from "./reads.js";
 import {
   TRANSACTION_COLUMNS,
   TRANSACTION_TABLES,
@@ -256,11 +264,7 @@ async function assertSameBlock(
   { sql }: Snapshot,
   { height, block_hash: wanted }: TransactionRow,
 ): Promise<void> {
-  const [block] = await sql.query<{ hash: Buffer }>(
-    `SELECT hash FROM ${s}.block WHERE height = $1`,
-    [height],
-  );
-  if (block?.hash.equals(wanted) === true) return;
+  if ((await blockHashAt(sql, height)) === hexOf(wanted)) return;
   throw new IndexerError("NOT_FOUND", `block ${height} is another one by now`);
 }
 

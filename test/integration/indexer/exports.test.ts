@@ -11,19 +11,30 @@ import { indexerConfigFile } from "../../../indexer/config.js";
 import { LIVE_SCHEMA, schemaStatements } from "../../../indexer/store/schema.js";
 import { loadConfig } from "../../../runtime/config/config.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
-import { openSqlSession } from "../../../runtime/sql/sql-session.js";
+import { openSqlSession, type SqlSession } from "../../../runtime/sql/sql-session.js";
 import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";
 
+/** The tables of an index with ten blocks. */
+async function openBlocks(url: string): Promise<SqlSession> {
+  const session = await openSqlSession({ url, applicationName: "test", log: silentLog });
+  for (const statement of schemaStatements(LIVE_SCHEMA)) await session.query(statement);
+  await session.query(
+    `INSERT INTO ${LIVE_SCHEMA}.block
+     SELECT h, int8send(h), int8send(h), now(), '', 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM generate_series(0, 9) h`,
+  );
+  return session;
+}
+
+const hashAt = (height: number) => `0x${height.toString(16).padStart(16, "0")}`;
+
 const bounds = { kept: 5, maxBytes: 2 ** 30, timeLimitMs: 60_000 };
 
 it("a client that is gone before the first piece leaves no file open", async () => {
   const { url, drop } = await createTestDatabase();
-  const session = await openSqlSession({ url, applicationName: "test", log: silentLog });
-  for (const statement of schemaStatements(LIVE_SCHEMA)) await session.query(statement);
-  await session.close();
+  await (await openBlocks(url)).close();
   const folder = await mkdtemp(join(tmpdir(), "exports-"));
   const { signal } = new AbortController();
   const exports = await Exports.open({
@@ -40,6 +51,7 @@ it("a client that is gone before the first piece leaves no file open", async () 
     assetHex: undefined,
     fromHeight: 0,
     toHeight: 9,
+    toHash: hashAt(9),
   });
   await until(() => exports.get(id).status === "done", { timeoutMs: 10_000, what: "the export" });
   // As a pipeline ends what it never read, when the response is closed.
@@ -60,9 +72,7 @@ it("a client that is gone before the first piece leaves no file open", async () 
 
 it("fails where its folder takes no file, and the next one is made when it does", async () => {
   const { url, drop } = await createTestDatabase();
-  const session = await openSqlSession({ url, applicationName: "test", log: silentLog });
-  for (const statement of schemaStatements(LIVE_SCHEMA)) await session.query(statement);
-  await session.close();
+  await (await openBlocks(url)).close();
   const folder = await mkdtemp(join(tmpdir(), "exports-"));
   const { signal } = new AbortController();
   const exports = await Exports.open({
@@ -81,6 +91,7 @@ it("fails where its folder takes no file, and the next one is made when it does"
       assetHex: undefined,
       fromHeight: 0,
       toHeight: 9,
+      toHash: hashAt(9),
     });
     const isOver = () => exports.get(id).finishedAt !== null;
     await until(isOver, { timeoutMs: 10_000, what: "the export ends" });
@@ -102,12 +113,7 @@ it("fails where its folder takes no file, and the next one is made when it does"
 /** A database with so many swaps, a folder, and exports of them; ended by the caller. */
 async function openWithSwaps(own: Partial<typeof bounds>) {
   const { url, drop } = await createTestDatabase();
-  const session = await openSqlSession({ url, applicationName: "test", log: silentLog });
-  for (const statement of schemaStatements(LIVE_SCHEMA)) await session.query(statement);
-  await session.query(
-    `INSERT INTO ${LIVE_SCHEMA}.block
-     SELECT h, int8send(h), int8send(h), now(), '', 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM generate_series(0, 9) h`,
-  );
+  const session = await openBlocks(url);
   await session.query(
     `INSERT INTO ${LIVE_SCHEMA}.swap
      SELECT '\\x70', h, i, 0, '', '', '', 1, 1, 1, 1 FROM generate_series(0, 9) h, generate_series(1, 1000) i`,
@@ -117,7 +123,8 @@ async function openWithSwaps(own: Partial<typeof bounds>) {
   const options = { folder, databaseUrl: url, ...bounds, ...own, log: silentLog, signal };
   const exports = await Exports.open(options);
   const ask = (toHeight: number, client?: string, kind: ExportRequest["kind"] = "swaps") => {
-    const chosen = { addressHex: undefined, assetHex: undefined, fromHeight: 0, toHeight };
+    const upTo = { toHeight, toHash: hashAt(toHeight) };
+    const chosen = { addressHex: undefined, assetHex: undefined, fromHeight: 0, ...upTo };
     return exports.create({ kind, format: "csv", ...chosen }, client);
   };
   const ended = async (toHeight: number, client?: string) => {
@@ -170,6 +177,45 @@ it("ends one that the database takes too long for", async () => {
   });
   expect(await waiting).toMatchObject({ status: "failed", failureCode: "EXPORT_TOO_SLOW" });
   await close();
+});
+
+describe("an index that was made anew of a chain that has lost a block", () => {
+  it.each([
+    ["has none in its place", "DELETE FROM indexer.block WHERE height = 7"],
+    ["has another one in its place", "UPDATE indexer.block SET hash = '\\x99' WHERE height = 7"],
+  ])("gives no export up to it where it %s, and goes on with others", async (_what, change) => {
+    const { url, session, exports, folder, ask, ended, close } = await openWithSwaps({});
+    const other = await openSqlSession({ url, applicationName: "test", log: silentLog });
+    const asked = await session.transaction(async (tx) => {
+      await tx.query(`LOCK TABLE ${LIVE_SCHEMA}.swap`);
+      const running = ask(7);
+      const waits = async () => {
+        const rows = await other.query(
+          `SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
+           AND application_name = 'causeway-indexer-export' AND wait_event_type = 'Lock'`,
+        );
+        return rows.length > 0;
+      };
+      await until(waits, { timeoutMs: 10_000, what: "the first one waits for its rows" });
+      const waiting = [ask(7, undefined, "balances"), ask(3, undefined, "balances")];
+      await other.query(change);
+      return [running, ...waiting];
+    });
+    const isOver = () => asked.every(({ id }) => exports.get(id).finishedAt !== null);
+    await until(isOver, { timeoutMs: 10_000, what: "all end" });
+    const states = asked.map(({ id }) => exports.get(id));
+    const gone = { status: "failed", failureCode: "EXPORT_BLOCK_GONE", file: null };
+    const about = { toHeight: 7, toHash: hashAt(7), failure: expect.stringContaining("block 7") };
+    expect(states).toMatchObject([
+      { ...about, ...gone },
+      { ...about, ...gone },
+      { status: "done", toHash: hashAt(3) },
+    ]);
+    expect(await readdir(folder)).toHaveLength(1);
+    expect(await ended(9)).toMatchObject({ status: "done", toHash: hashAt(9) });
+    await other.close();
+    await close();
+  });
 });
 
 describe("clients", () => {
