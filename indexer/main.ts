@@ -19,7 +19,7 @@ import { indexerConfigFile } from "./config.js";
 import { IndexerError } from "./errors.js";
 import { IndexFollower } from "./ingest/follower.js";
 import { readIdentity } from "./ingest/node-identity.js";
-import { type IndexIdentity, readProgress } from "./store/progress.js";
+import { type IndexIdentity, readStoredIdentity } from "./store/progress.js";
 import { LIVE_SCHEMA } from "./store/schema.js";
 import { assertServerVersion } from "./store/server-version.js";
 
@@ -59,7 +59,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   try {
     const expected = NETWORKS[config.chain.network].evmChainId;
     const identity = await findIdentity(node, { log, signal, expected }, () =>
-      readProgress(database, LIVE_SCHEMA),
+      readStoredIdentity(database, LIVE_SCHEMA),
     );
     const metrics = createMetrics();
     let api: IndexerApi | undefined;
@@ -91,7 +91,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       database,
       node,
       chainId: identity.chainId,
-      burnAddress: () => accounts.current.burnAddress,
+      burnAddress: () => accounts.told?.burnAddress ?? identity.burnAddress,
       status: () => follower.status(),
     };
     const serving = { config, home, databaseUrl: url, log, metrics, signal };

@@ -15,21 +15,23 @@ const MAX_DELAY_MS = 5_000;
 
 /** What is known of them. */
 export class KnownAccounts {
-  #current = USUAL_ACCOUNTS;
-  #isTold = false;
+  #told: ChainAccounts | undefined;
 
   constructor(private readonly node: Pick<EvmClient, "chainAccounts">) {}
 
   /** As the node told them; before that, and of a node that tells none, the usual ones. */
   get current(): ChainAccounts {
-    return this.#current;
+    return this.#told ?? USUAL_ACCOUNTS;
+  }
+
+  /** The same, and undefined before the node has answered. */
+  get told(): ChainAccounts | undefined {
+    return this.#told;
   }
 
   /** Asks the node, once in a life. Throws as its calls do. */
   async ask(options: RpcOptions): Promise<void> {
-    if (this.#isTold) return;
-    this.#current = (await this.node.chainAccounts(options)) ?? USUAL_ACCOUNTS;
-    this.#isTold = true;
+    this.#told ??= (await this.node.chainAccounts(options)) ?? USUAL_ACCOUNTS;
   }
 
   /** Asks until the node has answered, or the signal fires. */

@@ -74,6 +74,18 @@ function supplyPointJson({ height, time, total_minted, total_burned }: SupplyRow
   };
 }
 
+/**
+ * The usual one would be an account like any other on a chain whose genesis names another one.
+ * @throws BURN_ADDRESS_UNKNOWN
+ */
+function burnAddressOf({ burnAddress }: ApiContext): Address {
+  const told = burnAddress();
+  if (told !== undefined) return told;
+  const message =
+    "the node has not told yet at which address coins are burned on this chain: ask again when it answers";
+  throw new IndexerError("BURN_ADDRESS_UNKNOWN", message);
+}
+
 /** What there is at a height, and what of it lies where nobody reaches it. */
 async function supplyJson({ sql }: Snapshot, height: Height, burnAddress: Address) {
   const [row] = await sql.query<{
@@ -148,7 +160,7 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
       handler: ({ query }) =>
         atOneMoment(context, async (snapshot) => {
           const at = readAt(snapshot, query["at"]) ?? snapshot.progress.height;
-          const supply = await supplyJson(snapshot, at, context.burnAddress());
+          const supply = await supplyJson(snapshot, at, burnAddressOf(context));
           return { body: { meta: metaOf(snapshot), supply } };
         }),
     },

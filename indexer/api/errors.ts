@@ -15,6 +15,7 @@ const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
   TOO_MANY_STREAMS: 503,
   EXPORT_BUSY: 429,
   NO_INDEX: 503,
+  BURN_ADDRESS_UNKNOWN: 503,
 };
 
 /** SQLSTATE of a statement that took longer than it may. */

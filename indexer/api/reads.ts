@@ -21,8 +21,8 @@ export interface ApiContext {
     | "tokenBalanceAnswers"
   >;
   readonly chainId: bigint;
-  /** Where coins are put out of everybody's reach, as the chain's genesis says. */
-  readonly burnAddress: () => Address;
+  /** Where the chain's genesis has coins put out of everybody's reach; undefined before it is told. */
+  readonly burnAddress: () => Address | undefined;
   readonly status: () => FollowerStatus;
 }
 

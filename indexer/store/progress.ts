@@ -1,4 +1,5 @@
 /** How far the index is, and of which chain: one row, written in the transaction of each batch. */
+import { type Address, bytesToAddress } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { bytesToHash32 } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -6,6 +7,7 @@ import type { SqlSession } from "../../runtime/sql/sql-session.js";
 import { isMissingTable } from "../../runtime/sql/sql-errors.js";
 import { IndexerError } from "../errors.js";
 import {
+  accountStatement,
   INDEX_SCHEMA_VERSION,
   type IndexSchema,
   indexStatements,
@@ -18,6 +20,8 @@ export interface IndexIdentity {
   readonly chainId: bigint;
   /** Hash of block 0. */
   readonly genesisHash: Hash32;
+  /** Where coins are put out of everybody's reach; undefined while no node has told it. */
+  readonly burnAddress?: Address | undefined;
 }
 
 /** The newest indexed block; height -1 before the first. */
@@ -35,6 +39,39 @@ interface ProgressRow {
   readonly chain_id: string;
   readonly genesis_hash: Buffer;
   readonly schema_version: number;
+}
+
+/** The chain that an index was made for; undefined where there is none yet. */
+export async function readStoredIdentity(
+  sql: Sql,
+  schema: IndexSchema,
+): Promise<IndexIdentity | undefined> {
+  const progress = await readProgress(sql, schema);
+  if (progress === undefined) return undefined;
+  const { chainId, genesisHash } = progress;
+  const [table] = await sql.query<{ found: string | null }>(
+    `SELECT to_regclass('${schema}.chain_account')::text AS found`,
+  );
+  if (typeof table?.found !== "string") return { chainId, genesisHash };
+  const [row] = await sql.query<{ address: Buffer }>(
+    `SELECT address FROM ${schema}.chain_account WHERE name = 'burnAddress'`,
+  );
+  const burnAddress = row === undefined ? undefined : bytesToAddress(row.address);
+  return { chainId, genesisHash, burnAddress };
+}
+
+async function storeBurnAddress(
+  sql: Sql,
+  schema: IndexSchema,
+  { burnAddress }: IndexIdentity,
+): Promise<void> {
+  if (burnAddress === undefined) return;
+  await sql.query(accountStatement(schema));
+  await sql.query(
+    `INSERT INTO ${schema}.chain_account (name, address) VALUES ('burnAddress', $1)
+     ON CONFLICT (name) DO UPDATE SET address = excluded.address`,
+    [Buffer.from(burnAddress.slice(2), "hex")],
+  );
 }
 
 /** Undefined where there is no index yet. */
@@ -115,8 +152,8 @@ export async function hasIndexes(sql: Sql, schema: IndexSchema): Promise<boolean
 }
 
 /**
- * Makes the tables where they are missing, and the row of an empty index. Call it with the writer's
- * lock held, in a transaction.
+ * Makes the tables where they are missing, and the row of an empty index, and keeps what is known of the
+ * chain. Call it with the writer's lock held, in a transaction.
  * @throws FOREIGN_INDEX, NEWER_INDEX, OLDER_INDEX before anything is changed
  */
 export async function openTables(
@@ -127,6 +164,7 @@ export async function openTables(
   const before = await readProgress(sql, schema);
   if (before !== undefined) {
     assertOurs(before, identity);
+    await storeBurnAddress(sql, schema, identity);
     return before;
   }
   for (const statement of schemaStatements(schema)) await sql.query(statement);
@@ -135,6 +173,7 @@ export async function openTables(
      VALUES ($1, $2, $3, -1) ON CONFLICT (single) DO NOTHING`,
     [INDEX_SCHEMA_VERSION, identity.chainId, Buffer.from(identity.genesisHash.slice(2), "hex")],
   );
+  await storeBurnAddress(sql, schema, identity);
   const made = await readProgress(sql, schema);
   if (made === undefined) throw new IndexerError("NO_INDEX", "the tables were not made");
   return made;

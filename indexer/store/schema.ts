@@ -33,6 +33,13 @@ const AMOUNT = "numeric(78,0)";
  */
 const IN_PLACE = "WITH (fillfactor = 50)";
 
+/** Accounts that the chain's genesis names; indexes of earlier releases are without. */
+export function accountStatement(schema: IndexSchema): string {
+  return `CREATE TABLE IF NOT EXISTS ${schema}.chain_account (
+      name text PRIMARY KEY,
+      address bytea NOT NULL)`;
+}
+
 /** Every statement that makes the tables; safe to run again. */
 export function schemaStatements(schema: IndexSchema): readonly string[] {
   const s = schema;
@@ -46,6 +53,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       height integer NOT NULL,
       hash bytea,
       time timestamptz)`,
+    accountStatement(s),
     `CREATE TABLE IF NOT EXISTS ${s}.block (
       height integer PRIMARY KEY,
       hash bytea NOT NULL,

@@ -6,6 +6,7 @@ import path from "node:path";
 import { getCreateAddress, type Interface, Wallet } from "ethers";
 import { Client } from "pg";
 import { grantIndexerRole, indexerRole } from "../../../ledger/roles.js";
+import type { Genesis } from "../../../node/settings/genesis.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
 import { testGenesis } from "../chains/execution-chain.js";
@@ -76,11 +77,14 @@ export class IndexerStage {
     private readonly script: string,
   ) {}
 
-  static async open(): Promise<IndexerStage> {
+  /** @param genesisOf the chain's, of the one that tests usually have */
+  static async open(
+    genesisOf: (usual: Genesis) => Genesis = (usual) => usual,
+  ): Promise<IndexerStage> {
     const faucet = new Wallet(`0x${"11".repeat(32)}`);
     const [{ database, url }, chain, folder] = await Promise.all([
       createIndexerDatabase(),
-      ServedChain.open(testGenesis(faucet.address)),
+      ServedChain.open(genesisOf(testGenesis(faucet.address))),
       compiledFolder(),
     ]);
     const sql = new Client({ connectionString: database.url });
