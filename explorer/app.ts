@@ -3,12 +3,14 @@ import { join, resolve } from "node:path";
 import { errorMessage } from "../chain/errors.js";
 import { DEFAULT_PORTS, type Network } from "../chain/networks.js";
 import type { TokenEntry } from "../chain/token-list.js";
+import { KnownAccounts } from "../rpc-client/chain-accounts.js";
 import { createEvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { Metrics } from "../runtime/process/metrics.js";
+import { TaskGroup } from "../runtime/process/task.js";
 import type { ExplorerConfig } from "./config.js";
 import { nodeUrl } from "./html/node-url.js";
 import { addressRoutes } from "./pages/address.js";
@@ -112,6 +114,10 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     signal,
     onHead: (head) => server.announce(head),
   });
+  const accounts = new KnownAccounts(chain.evm);
+  const onFault = (_name: string, err: unknown) =>
+    log.warn({ err }, "the chain's own accounts are not asked for any more");
+  const tasks = new TaskGroup({ signal, onFault });
   const server = createPageServer({
     listen: config.server.listen,
     network: network.name,
@@ -123,7 +129,10 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     limitsLoopback: config.limits.loopback,
     concurrentPages: config.limits["concurrent-pages"],
     head: () => tracker.head,
-    generation: () => (store?.generation ?? 0) + tracker.generation,
+    // What was made before they were told lacks their names.
+    generation: () =>
+      (store?.generation ?? 0) + tracker.generation + (accounts.told === undefined ? 0 : 1),
+    accounts: () => accounts.told,
     readiness: createNodeReadiness({
       chain,
       network,
@@ -140,12 +149,14 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     name: "node clients",
     stop: async () => [rpc, cometRpc].forEach((one) => one.close()),
   };
+  const asking = { name: "chain accounts", stop: () => tasks.stop() };
   return {
     server,
-    services: [clients, ...(verifier === undefined ? [] : [verifier]), tracker, server],
+    services: [clients, asking, ...(verifier === undefined ? [] : [verifier]), tracker, server],
     async start() {
       await server.start();
       tracker.start();
+      tasks.run("chain accounts", (ending) => accounts.learn({ signal: ending, log }));
     },
   };
 }

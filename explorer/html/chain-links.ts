@@ -1,7 +1,6 @@
 /** Links to things of the chain: blocks, transactions, accounts. */
 import { type Address, toChecksumAddress, ZERO_ADDRESS } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { SYSTEM_ADDRESSES, type SystemAccount } from "../../chain/networks.js";
 import { type Content, el } from "../../web/html/element.js";
 import { shortHex } from "../../web/html/format.js";
 import type { Texts } from "../text/catalogue.js";
@@ -17,20 +16,10 @@ export function transactionLink(hash: Hash32, isShort = true): Content {
   return el("a", { href: `/tx/${hash}` }, el("code", { title: hash }, text));
 }
 
-const SYSTEM_NAMES = new Map<string, SystemAccount>(
-  (Object.keys(SYSTEM_ADDRESSES) as SystemAccount[]).map((name) => [SYSTEM_ADDRESSES[name], name]),
-);
-
-/** The chain's own name of one of its accounts. */
-export function systemNameOf(address: Address, t: Texts): string | undefined {
-  const name = SYSTEM_NAMES.get(address);
-  return name === undefined ? undefined : t(name);
-}
-
 /** Link to an account; the chain's own are named. */
 export function addressLink(address: Address, t: Texts, isShort = true): Content {
   const full = toChecksumAddress(address);
-  const name = systemNameOf(address, t);
+  const name = t.accountName(address);
   const text = isShort ? shortHex(full) : full;
   const link = el("a", { href: `/address/${full}` }, el("code", { title: full }, text));
   return name === undefined ? link : [link, " ", el("span", { class: "tag" }, name)];

@@ -18,7 +18,7 @@ import {
   table,
   time,
 } from "../../web/html/parts.js";
-import { addressLink, blockLink, systemNameOf, transactionLink } from "../html/chain-links.js";
+import { addressLink, blockLink, transactionLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { IndexedBalance, IndexedTransfer } from "../sources/indexer-source.js";
 import type { Texts } from "../text/catalogue.js";
@@ -131,7 +131,7 @@ function nameFacts(account: Address, t: Texts): readonly Fact[] {
     [t("evmAddress"), code(toChecksumAddress(account))],
     [t("bech32Address"), code(toBech32(account))],
     [t("operatorAddress"), code(toOperator(account))],
-    [t("chainAccount"), systemNameOf(account, t)],
+    [t("chainAccount"), t.accountName(account)],
   ];
 }
 

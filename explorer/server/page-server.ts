@@ -4,6 +4,7 @@
  * that says so.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ChainAccounts } from "../../chain/chain-accounts.js";
 import { clientOf, isLoopback } from "../../runtime/turns/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { discardRest } from "../../runtime/http/http-body.js";
@@ -60,6 +61,8 @@ export interface PageServerOptions {
   /** The newest block, as far as it is known. */
   readonly head: () => HeadEvent | undefined;
   readonly readiness: () => Promise<Readiness>;
+  /** Those that the chain's genesis names; undefined while they are not known. */
+  readonly accounts: () => ChainAccounts | undefined;
   /** Changes when what finished pages were made of is no longer all that there is. */
   readonly generation: () => number;
   readonly clock: Clock;
@@ -293,7 +296,7 @@ class Pages implements PageServer {
       withLimit([signal], PAGE_TIMEOUT_MS, work);
     const work = async () => {
       const { language } = asked;
-      const t = textsOf(language);
+      const t = textsOf(language, this.options.accounts());
       const answer = await inTime((time) => route.handle({ ...found, language, t, signal: time }));
       if ("location" in answer) return redirectAnswer(answer.location, found.isSent);
       const caching = (isFinal: boolean) => cachingOf(isFinal, route.path, found.parameter);
@@ -329,7 +332,7 @@ class Pages implements PageServer {
       title: page.title,
       content: page.content,
       language,
-      t: textsOf(language),
+      t: textsOf(language, this.options.accounts()),
       network,
       address: addressOf(asked),
       searched: query.get("q") ?? undefined,
@@ -378,7 +381,7 @@ class Pages implements PageServer {
     const route = this.routeOf(asked.path)?.route;
     // Programs read English.
     const language = route?.refusal === undefined ? asked.language : "en";
-    const fault = faultPage(error, textsOf(language));
+    const fault = faultPage(error, textsOf(language, this.options.accounts()));
     if (fault.isOurs) log.error({ err: error, path: asked.path }, "page failed");
     else log.debug({ err: error, path: asked.path }, "page refused");
     if (response.headersSent || response.writableEnded) {

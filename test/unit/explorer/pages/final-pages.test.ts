@@ -131,6 +131,7 @@ it("lets browsers keep for a day what is of one block for ever, and no transacti
     concurrentPages: 1,
     head: () => undefined,
     readiness: () => Promise.resolve({ ready: true }),
+    accounts: () => undefined,
     generation: () => 0,
     clock: systemClock,
     log: createLogger({ component: "test", level: "silent" }),

@@ -41,6 +41,7 @@ async function open(pagesPerMinute: number): Promise<void> {
     concurrentPages: 1,
     head: () => undefined,
     readiness: () => Promise.resolve({ ready: true }),
+    accounts: () => undefined,
     generation: () => 0,
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     log: createLogger({ component: "test", level: "silent" }),
