@@ -8,17 +8,12 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { type Address, publicKeyToAddress } from "../../chain/address.js";
+import type { Address } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
 import { cleanForeignText } from "../../chain/evm/foreign-text.js";
-import { SECP256K1_ORDER, secp256k1 } from "../../chain/crypto.js";
-import {
-  bigintToWord,
-  bytesToBigint,
-  bytesToHex,
-  hexToBytes,
-  parseHash32,
-} from "../../chain/hex.js";
+import { SECP256K1_ORDER } from "../../chain/crypto.js";
+import { bytesToBigint, bytesToHex, hexToBytes, parseHash32 } from "../../chain/hex.js";
+import { completeSignature } from "../../chain/signing/completed-signature.js";
 import { buildSigned, buildSigningDigest } from "../../chain/signing/legacy-transaction.js";
 import { withTimeout } from "../../runtime/process/task.js";
 import { WorkerError } from "../errors.js";
@@ -95,23 +90,17 @@ async function askInTime(
   }
 }
 
-/** Lower half of `s`, and whichever recovery id gives the wallet: what hardware leaves out. */
+/** With what hardware leaves out. */
 function assemble(
   intent: TransactionIntent,
   digest: Uint8Array,
   answer: { readonly r: string; readonly s: string },
   address: Address,
 ): Uint8Array {
-  const [r, wide] = readWords(answer, intent);
-  const given = bytesToBigint(wide);
-  const s = bigintToWord(given > SECP256K1_ORDER / 2n ? SECP256K1_ORDER - given : given);
-  const compact = Buffer.concat([r, s]);
-  const recoveryId = [0, 1].find((id) => {
-    const key = secp256k1.recover(digest, compact, id);
-    return key !== undefined && publicKeyToAddress(key) === address;
-  });
-  if (recoveryId === undefined) throw differs(["sender"], intent.nonce);
-  return buildSigned(intent, { r, s, recoveryId }).raw;
+  const [r, s] = readWords(answer, intent);
+  const signature = completeSignature(digest, { r, s }, address);
+  if (signature === undefined) throw differs(["sender"], intent.nonce);
+  return buildSigned(intent, signature).raw;
 }
 
 function readWords(
