@@ -7,7 +7,7 @@ import { createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Contract, getCreateAddress, Wallet } from "ethers";
+import { Contract, getCreateAddress, hashMessage, Wallet } from "ethers";
 import { ExchangeChain, Sender, type TestReceipt } from "../helpers/exchange/chain.js";
 import {
   type GuideRun,
@@ -22,6 +22,7 @@ import { callApi, kitOffset, type RunningKit, startKit } from "../helpers/kit.js
 import { compiledFolder } from "../helpers/services/services.js";
 import { type CompiledContract, compileFixture } from "../helpers/contracts/solidity.js";
 import { until } from "../helpers/until.js";
+import { Web3SignerStub } from "../helpers/web3signer-stub.js";
 import { type FaultProxy, type ProxyOperation, startFaultProxy } from "../mesh/fault-proxy.js";
 import {
   callRequest,
@@ -346,6 +347,39 @@ describe("the auditors' guide", () => {
     await program(["evidence.mjs", String(address), String(height)]);
     const proven = JSON.parse(await program(["verify.mjs", blockHash]));
     expect(proven).toEqual({ address, block: blockHash, proven: (3n * TOKEN).toString() });
+  });
+
+  it("proves reserves of a wallet whose key is with Web3Signer", async () => {
+    const word = kit.key("hot-wallet.passphrase").trim();
+    const hot = await Wallet.fromEncryptedJson(kit.key("hot-wallet.json"), word);
+    const signer = await Web3SignerStub.start(hot.privateKey, 6940n);
+    const stranger = await Web3SignerStub.start(ISSUER.privateKey, 6940n);
+    const env = { NONCE: "auditor's own", WALLET: hot.address, WEB3SIGNER: signer.url };
+    try {
+      expect(await shell("reserves-draft.sh", env)).toMatchObject({ code: 0 });
+      const made = read("draft-made.json");
+      expect(made).toMatchObject({ ok: true, unsigned: [hot.address], nonce: env.NONCE });
+      const text = fs.readFileSync(path.join(folder, "draft.jsonl.txt"), "utf8");
+      expect({ text, digest: made.digest }).toEqual({ text: made.text, digest: hashMessage(text) });
+      // Whoever holds the key needs the draft and the genesis.
+      await outputOf(withoutNetwork(["sh", "-eu", "reserves-text.sh"]), folder, environment());
+      expect(read("draft-text.json")).toMatchObject({ ok: true, text, unsigned: [hot.address] });
+      fs.copyFileSync(path.join(folder, "draft.jsonl"), path.join(folder, "reserves.jsonl"));
+      expect(await shell("reserves-verified.sh")).toMatchObject({ code: 1 });
+      expect(read("reserves-verified.json").reason).toContain(`NOT signed by ${hot.address}`);
+      fs.rmSync(path.join(folder, "reserves.jsonl"));
+      const foreign = await shell("reserves-signed.sh", { ...env, WEB3SIGNER: stranger.url });
+      expect(foreign).toMatchObject({ code: 2, stderr: expect.stringContaining("did not sign") });
+      expect(await shell("reserves-signed.sh", env)).toMatchObject({ code: 0 });
+      expect(signer.methods).toEqual(["eth_sign"]);
+      expect(read("reserves-signed.json")).toMatchObject({ ok: true, unsigned: [], wallets: 1 });
+      const check = withoutNetwork(["sh", "-eu", "reserves-verified.sh"]);
+      await outputOf(check, folder, environment());
+      expect(read("reserves-verified.json")).toMatchObject({ ok: true, nonce: env.NONCE });
+      expect(fs.readdirSync(path.join(folder, "customers"))).toContain("TOKEN-audited.json");
+    } finally {
+      await Promise.all([signer.stop(), stranger.stop()]);
+    }
   });
 });
 

@@ -1,7 +1,7 @@
-/** A Web3Signer that tests can make lie: HTTP JSON-RPC, one key, `eth_signTransaction`. */
+/** A Web3Signer that tests can make lie: HTTP JSON-RPC, one key, `eth_signTransaction`; and `eth_sign`. */
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Signature, Transaction, Wallet } from "ethers";
+import { getBytes, Signature, Transaction, Wallet } from "ethers";
 
 /** What it does wrong; undefined for nothing. */
 export type Lie =
@@ -70,7 +70,10 @@ export class Web3SignerStub {
       const error = { code: -32_000, message: "no signer for this address" };
       return void response.end(JSON.stringify({ jsonrpc: "2.0", id, error }));
     }
-    const result = await this.#sign(params[0]);
+    const result =
+      method === "eth_sign"
+        ? await this.#wallet.signMessage(getBytes(params[1]))
+        : await this.#sign(params[0]);
     this.signed += 1;
     if (this.lie === "silent-after-signing") return;
     const given = this.lie === "not-hex" ? { signed: true } : result;

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { addShared, type Runner, type SharedOptions } from "../../shared-options.js";
 import type {
   ReservesOptions,
+  SignReservesOptions,
   VerifyLiabilityOptions,
   VerifyReservesOptions,
 } from "../reserves/commands.js";
@@ -86,7 +87,12 @@ function addReserveAudits(
     )
     .option(
       "--leave-out <address...>",
-      "wallets that sign nothing, as those of an HSM: nothing that they hold is proven",
+      "wallets that sign nothing, as those whose keys are lost: nothing that they hold is proven",
+    )
+    .option(
+      "--sign-elsewhere <address...>",
+      "wallets whose keys are not here, as those of an HSM or with Web3Signer: --out is a draft, which " +
+        "proves nothing until they have signed FILE.txt beside it (`audit sign-reserves`)",
     )
     .option("--node <url>", "JSON-RPC of the node (else the home's)")
     .option("--consensus <url>", "consensus RPC of the node (else the home's)")
@@ -97,6 +103,7 @@ function addReserveAudits(
         (await import("../reserves/commands.js")).runAuditReserves(context, own, warn),
       ),
     );
+  addSigning(groups.audit, run, warn);
   addShared(groups.verify.command("reserves"))
     .description("check a file of `audit reserves` from the genesis on, without any network")
     .argument("<file>", "the file")
@@ -114,6 +121,34 @@ function addReserveAudits(
     .action((file: string, own: SharedOptions & VerifyLiabilityOptions) =>
       run(async (context) =>
         (await import("../reserves/commands.js")).runVerifyLiability(context, file, own, warn),
+      )(own),
+    );
+}
+
+function addSigning(audit: Command, run: Runner, warn: Warn): void {
+  addShared(audit.command("sign-reserves"))
+    .description(
+      "put signatures of wallets to a draft of `audit reserves --sign-elsewhere`; without any, show what " +
+        "they have to sign; offline",
+    )
+    .argument("<draft>", "the draft")
+    .option(
+      "--signature <address=0x...>",
+      "wallets' signatures of that text (EIP-191), or r and s of its digest",
+    )
+    .option(
+      "--out <file>",
+      "file to write: the proof, or a draft where signatures are missing still",
+    )
+    .option("--genesis <file>", "genesis of the chain (else the home's)")
+    .addHelpText(
+      "after",
+      "\nExit code: 0 signed and covered, 1 more is owed than held, or the draft is false, 2 a signature " +
+        "is refused or missing, or it cannot be made.",
+    )
+    .action((draft: string, own: SharedOptions & SignReservesOptions) =>
+      run(async (context) =>
+        (await import("../reserves/commands.js")).runSignReserves(context, draft, own, warn),
       )(own),
     );
 }

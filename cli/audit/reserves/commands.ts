@@ -1,10 +1,9 @@
-/** `causeway audit reserves`, `verify reserves` and `verify liability`. */
+/** `causeway audit reserves`, `audit sign-reserves`, `verify reserves` and `verify liability`. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { ChainError } from "../../../chain/errors.js";
 import { decryptKeystore, type WalletKey } from "../../../chain/signing/keystore.js";
-import { atokenToToken } from "../../../chain/units.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { passphraseBeside, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import { readPassphraseFile, readSecretFile } from "../../../runtime/config/secret-file.js";
@@ -27,12 +26,19 @@ import {
   parseLiability,
   verifyLiability,
 } from "./liability-file.js";
-import { type LeftOut, makeReserves } from "./make-reserves.js";
-import { parseReserves, readReservesFile } from "./read-reserves.js";
-import { encodeReserves, type ReservesFile } from "./reserves-file.js";
+import { type LeftOut, type MadeReserves, makeReserves } from "./make-reserves.js";
+import { parseReserves, readReservesContents, readReservesFile } from "./read-reserves.js";
+import { encodeReserves, type ReservesFile, reservesText } from "./reserves-file.js";
 import { readSettledBooks, type UnbookedPayment } from "./settled-books.js";
-import { assertPartOf, type ProvenReserves, verifyReserves } from "./verify-reserves.js";
-import { assertFree, writeReserves } from "./write-reserves.js";
+import { NOT_COVERED, show, UNSIGNED_ACCOUNTS } from "./shown-reserves.js";
+import { addSignatures, assertDraft, readSignatureOption } from "./sign-reserves.js";
+import {
+  assertPartOf,
+  type ProvenReserves,
+  verifyDraft,
+  verifyReserves,
+} from "./verify-reserves.js";
+import { assertFree, textBeside, writeReserves, writeSigned } from "./write-reserves.js";
 
 /** Flags of `audit reserves`, as typed. */
 export interface ReservesOptions extends ProofSourceOptions {
@@ -45,6 +51,16 @@ export interface ReservesOptions extends ProofSourceOptions {
   readonly keystore?: readonly string[];
   /** Wallets that sign nothing and are not in the proof. */
   readonly leaveOut?: readonly string[];
+  /** Wallets that are in the proof and whose signatures `audit sign-reserves` puts to it. */
+  readonly signElsewhere?: readonly string[];
+}
+
+/** Flags of `audit sign-reserves`, as typed. */
+export interface SignReservesOptions {
+  /** `ADDRESS=0x...` each; without any, what is to be signed is shown. */
+  readonly signature?: readonly string[];
+  readonly out?: string;
+  readonly genesis?: string;
 }
 
 /** Flags of `verify reserves` and `verify liability`, as typed. */
@@ -58,7 +74,10 @@ export interface VerifyLiabilityOptions extends VerifyReservesOptions {
   readonly reserves?: string;
 }
 
-/** Makes the file, checks it as a stranger would, and writes it with those of the customers. */
+/**
+ * Makes the file, checks it as a stranger would, and writes it with those of the customers. Where wallets
+ * sign elsewhere it is a draft, and what they have to sign lies beside it.
+ */
 export async function runAuditReserves(
   context: CommandContext,
   options: ReservesOptions,
@@ -69,10 +88,14 @@ export async function runAuditReserves(
     const progress = progressPrinter((line) => warn(`audit: ${line}`));
     if (!/^[\x20-\x7e]{1,100}$/.test(nonce)) throw badOption("--nonce", nonce);
     const file = resolve(options.out);
-    assertFree(file);
-    const genesis = readGenesisOption(options.genesis, context.home);
     const leaveOut = (options.leaveOut ?? []).map((text) => readAddressOption("--leave-out", text));
-    const keys = { ...readKeys(context.home, options.keystore ?? []), leaveOut };
+    const elsewhere = (options.signElsewhere ?? []).map((text) =>
+      readAddressOption("--sign-elsewhere", text),
+    );
+    assertFree(file);
+    if (elsewhere.length > 0) assertFree(textBeside(file));
+    const genesis = readGenesisOption(options.genesis, context.home);
+    const keys = { ...readKeys(context.home, options.keystore ?? []), leaveOut, elsewhere };
     const made = await withLedgerAlone(context, ({ database }) =>
       withProofSource(context, options, async (source) => {
         const { books, unbooked } = await readSettledBooks({ database, ...source }, source);
@@ -82,7 +105,7 @@ export async function runAuditReserves(
       }),
     );
     const written = await parseReserves(encodeReserves(made.contents));
-    const proven = await verifyReserves(written, genesis, {
+    const verified = await verifyDraft(written, genesis, {
       signal: context.signal,
       onProgress: progress("accounts are checked"),
     });
@@ -91,26 +114,59 @@ export async function runAuditReserves(
       const pause = breathe(context.signal);
       if (pause !== undefined) await pause;
     }
+    const text = verified.unsigned.length === 0 ? undefined : reservesText(written);
     const places = { out: file, customers: options.customers };
     const onProgress = progress("files are written");
-    await writeReserves(made, places, { signal: context.signal, onProgress });
-    const { leftOut, emptyLeftOut, unbooked } = made;
-    const { coldLeftOut, retiredLeftOut, unsignedLeftOut } = made;
+    await writeReserves(made, places, { signal: context.signal, onProgress, text });
     const customers = made.liabilities.length;
-    const wallets = { coldLeftOut, retiredLeftOut, unsignedLeftOut };
-    const shown = { leftOut, ...wallets, emptyLeftOut, unbooked };
-    show(context, proven, { file, customers, ...shown });
-    for (const line of unbookedLines(unbooked)) warn(`audit: ${line}`);
-    for (const token of leftOut) warn(`audit: ${leftOutText(token)}`);
-    for (const address of coldLeftOut) warn(`audit: ${unsignedText(address, "cold storage")}`);
-    for (const address of retiredLeftOut) {
-      warn(`audit: ${unsignedText(address, "a wallet that was retired since")}`);
-    }
-    for (const address of unsignedLeftOut) {
-      warn(`audit: ${toChecksumAddress(address)} is left out: what it holds is not in the proof.`);
-    }
-    return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
+    const textFile = text === undefined ? undefined : textBeside(file);
+    const draft = { unsigned: verified.unsigned, text, textFile };
+    const exitCode = exitCodeOf(verified.whenSigned);
+    show(context, verified.whenSigned, { file, customers, exitCode, draft, made });
+    for (const line of leftOutLines(made)) warn(`audit: ${line}`);
+    return exitCode;
   });
+}
+
+/**
+ * Puts signatures to a draft, and writes the proof, or the next draft where some are missing still. Without
+ * any it shows what is to be signed.
+ */
+export async function runSignReserves(
+  context: CommandContext,
+  draft: string,
+  options: SignReservesOptions,
+  warn: (line: string) => void,
+): Promise<number> {
+  return guarded("audit", { context, warn }, async () => {
+    const given = (options.signature ?? []).map(readSignatureOption);
+    const out = options.out === undefined ? undefined : resolve(options.out);
+    if (given.length > 0 !== (out !== undefined)) throw new AuditError("BAD_OPTION", TOGETHER);
+    if (out !== undefined) assertFree(out);
+    const genesis = readGenesisOption(options.genesis, context.home);
+    const contents = await readReservesContents(draft);
+    assertDraft(contents, draft);
+    const signed = addSignatures(contents, given);
+    const written = await parseReserves(encodeReserves(signed));
+    const { signal } = context;
+    const onProgress = progressPrinter((line) => warn(`audit: ${line}`))("accounts are checked");
+    const { whenSigned, unsigned } = await verifyDraft(written, genesis, { signal, onProgress });
+    const isDraft = unsigned.length > 0;
+    if (out !== undefined) await writeSigned(signed, { out, isDraft }, { signal });
+    // What somebody wanted finished, and is not, is no success; what was to be shown is.
+    const exitCode = isDraft && out !== undefined ? AUDIT_EXIT.cannotRun : exitCodeOf(whenSigned);
+    const text = isDraft ? reservesText(written) : undefined;
+    show(context, whenSigned, { file: out ?? draft, exitCode, draft: { unsigned, text } });
+    return exitCode;
+  });
+}
+
+const TOGETHER =
+  "Signatures make another file: name it with --out FILE beside --signature, and neither of them to see " +
+  "what is to be signed.";
+
+function exitCodeOf({ isCovered }: ProvenReserves): number {
+  return isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
 }
 
 /** Checks a proof of reserves against the genesis. */
@@ -122,18 +178,11 @@ export async function runVerifyReserves(
 ): Promise<number> {
   return guarded("verify", { context, warn }, async () => {
     const { proven } = await readReserves(context, { ...options, file }, warn);
-    show(context, proven, { file });
-    return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
+    const exitCode = exitCodeOf(proven);
+    show(context, proven, { file, exitCode });
+    return exitCode;
   });
 }
-
-/** Of a proof of reserves that is right, and not enough. */
-const NOT_COVERED = "Proven, and NOT COVERED: more is owed than held.";
-
-/** Of one in the first format. */
-const UNSIGNED_ACCOUNTS =
-  "A former release made the proof of reserves: its wallets did not sign for which accounts these " +
-  "are, nor of which ledger. Others may have been put to it, or left out: ask for a new one.";
 
 function tokenUnprovenText(asset: string): string {
   return `The reserves of ${asset} are not proven: a proof of reserves is about ${NATIVE_ASSET} alone.`;
@@ -238,78 +287,6 @@ function keyOf(keystore: string, passphrase: string): WalletKey {
   }
 }
 
-function show(
-  context: CommandContext,
-  proven: ProvenReserves,
-  made: {
-    readonly file: string;
-    readonly customers?: number;
-    readonly leftOut?: readonly LeftOut[];
-    readonly coldLeftOut?: readonly Address[];
-    readonly retiredLeftOut?: readonly Address[];
-    readonly unsignedLeftOut?: readonly Address[];
-    readonly emptyLeftOut?: number;
-    readonly unbooked?: readonly UnbookedPayment[];
-  },
-): void {
-  const { leftOut, coldLeftOut, retiredLeftOut, unsignedLeftOut, ...more } = made;
-  const { block, isCovered, otherLiabilities } = proven;
-  if (context.json) {
-    printJson(context, {
-      ok: isCovered,
-      ...more,
-      ...(leftOut === undefined
-        ? {}
-        : { leftOut: leftOut.map(({ asset, units }) => ({ asset, units: units.toString() })) }),
-      ...(coldLeftOut === undefined ? {} : { coldLeftOut: coldLeftOut.map(toChecksumAddress) }),
-      ...(retiredLeftOut === undefined
-        ? {}
-        : { retiredLeftOut: retiredLeftOut.map(toChecksumAddress) }),
-      ...(unsignedLeftOut === undefined
-        ? {}
-        : { unsignedLeftOut: unsignedLeftOut.map(toChecksumAddress) }),
-      height: block.height,
-      blockHash: block.blockHash,
-      accounts: proven.accounts,
-      wallets: proven.wallets,
-      accountsSigned: proven.areAccountsSigned,
-      reservesAtoken: proven.reservesAtoken.toString(),
-      signedAtoken: proven.signedAtoken.toString(),
-      owedAtoken: proven.owedAtoken.toString(),
-      otherLiabilities: otherLiabilities.map(({ asset, sumUnits }) => {
-        return { asset, units: sumUnits.toString() };
-      }),
-      liabilitiesRoot: proven.liabilitiesRoot,
-      nonce: proven.nonce,
-    });
-    return;
-  }
-  const rows: readonly (readonly [string, string])[] = [
-    ["block", `${block.height}, ${block.blockHash}`],
-    ["time", new Date(block.timestampSeconds * 1_000).toISOString()],
-    ["accounts", `${proven.accounts}, of which ${proven.wallets} wallets signed`],
-    ...(made.emptyLeftOut === undefined || made.emptyLeftOut === 0
-      ? []
-      : [["left out", `${made.emptyLeftOut} deposit addresses that hold nothing`] as const]),
-    ["reserves", `${atokenToToken(proven.reservesAtoken)} TOKEN`],
-    ["of wallets", `${atokenToToken(proven.signedAtoken)} TOKEN, whose keys signed`],
-    [
-      "of addresses",
-      `${atokenToToken(proven.reservesAtoken - proven.signedAtoken)} TOKEN, which the wallets call ` +
-        "deposit addresses of the exchange: no key of theirs signed",
-    ],
-    ["owed", `${atokenToToken(proven.owedAtoken)} TOKEN`],
-    ["liabilities", proven.liabilitiesRoot],
-    ["nonce", proven.nonce],
-  ];
-  for (const [name, value] of rows) context.print(`  ${name.padEnd(14)}${value}`);
-  for (const { asset, sumUnits } of otherLiabilities) {
-    context.print(`  owed besides  ${amountText(asset, sumUnits)}, without a proof of reserves`);
-  }
-  if (!proven.areAccountsSigned) context.print(UNSIGNED_ACCOUNTS);
-  context.print(isCovered ? "Proven, and covered." : NOT_COVERED);
-}
-
 /** Of a token that is in no proof. Its line must stay: the watcher credits nothing without it. */
 export function leftOutText({ asset, units }: LeftOut): string {
   return (
@@ -321,6 +298,23 @@ export function leftOutText({ asset, units }: LeftOut): string {
 
 /** Payments that are named one by one. */
 const MAX_NAMED = 20;
+
+/** What is not in the proof, and what of it is not booked. */
+function leftOutLines(
+  made: MadeReserves & { readonly unbooked: readonly UnbookedPayment[] },
+): readonly string[] {
+  return [
+    ...unbookedLines(made.unbooked),
+    ...made.leftOut.map(leftOutText),
+    ...made.coldLeftOut.map((address) => unsignedText(address, "cold storage")),
+    ...made.retiredLeftOut.map((address) =>
+      unsignedText(address, "a wallet that was retired since"),
+    ),
+    ...made.unsignedLeftOut.map(
+      (address) => `${toChecksumAddress(address)} is left out: what it holds is not in the proof.`,
+    ),
+  ];
+}
 
 function unbookedLines(unbooked: readonly UnbookedPayment[]): readonly string[] {
   const named = unbooked.slice(0, MAX_NAMED).map(({ withdrawalId, height }) => {
@@ -336,7 +330,7 @@ function unbookedLines(unbooked: readonly UnbookedPayment[]): readonly string[] 
 function unsignedText(address: Address, what: string): string {
   return (
     `${toChecksumAddress(address)} is ${what}, and its key is not here: what it holds in this block is ` +
-    "not in the proof. With --keystore FILE it signs, and is."
+    "not in the proof. With --keystore FILE or --sign-elsewhere ADDRESS it signs, and is."
   );
 }
 

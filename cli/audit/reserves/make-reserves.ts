@@ -27,7 +27,7 @@ import {
   signsItself,
 } from "./reserves-file.js";
 import { StateNodes } from "./state-nodes.js";
-import { buildTree, liabilitiesRoot, type LiabilityLeaf, MAX_UNITS } from "./sum-tree.js";
+import { buildTree, type LiabilityLeaf, MAX_UNITS } from "./sum-tree.js";
 
 /** Accounts that are looked at together. */
 const ACCOUNTS_AT_ONCE = 500;
@@ -70,53 +70,49 @@ export interface ReservesParts {
   readonly keys: readonly WalletKey[];
   /** Keys that somebody has named, each of which has to sign. */
   readonly named?: readonly WalletKey[];
-  /** Wallets and cold storage that are not in the proof, as no keystore holds their keys. */
+  /** Wallets and cold storage that are not in the proof. */
   readonly leaveOut?: readonly Address[];
+  /** Wallets and cold storage that are in it, and whose signatures somebody puts to it. */
+  readonly elsewhere?: readonly Address[];
   readonly nonce: string;
   /** Told of so many accounts whose proofs are there. */
   readonly onProgress?: ((done: number, of: number) => void) | undefined;
 }
 
 /**
- * Collects the proofs, builds the trees and signs.
+ * Collects the proofs, builds the trees and signs with the keys that are here.
  * @throws BAD_OPTION where a hot wallet's key is missing, or nobody signs, or a key that is named or a
  * wallet that is left out is of no account; OTHER_CHAIN where the books are not about the node's chain;
  * BAD_RANGE where the node has not their last block; what `collectProofs` throws
  */
 export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> {
-  const { source, books, named = [], nonce } = parts;
+  const { source, books, named = [], elsewhere = [], nonce } = parts;
   const { ledgerId, height } = books;
   assertKnown(named, books);
-  const keys = [...parts.keys, ...named];
+  const keys = [...parts.keys, ...named].filter(({ address }) => !elsewhere.includes(address));
   const unsignedLeftOut = assertSigners({ ...parts, keys });
   await assertSameChain(source, books);
   const block = await collectBlock({ ...source, height });
   const { addresses, coldLeftOut, retiredLeftOut } = await provable({ ...parts, keys }, height);
   if (!addresses.some(signsItself)) throw new AuditError("BAD_OPTION", NOBODY_SIGNS);
   const { accounts, nodes } = await collectAccounts(parts, block, addresses);
-  const blockHash = keccak256Hex(block.header);
   const { trees, leftOut } = treesOf(books);
   const roots = trees.map(({ tree }) => tree.root);
-  const text = reservesText({
-    format: RESERVES_FORMAT,
-    ledgerId,
-    nonce,
-    chainId: block.chainId,
-    height,
-    blockHash,
-    accounts,
-    liabilities: liabilitiesRoot(roots),
-  });
-  const signatures = accounts.filter(signsItself).map(({ address }) => {
+  const signed = { ledgerId, nonce, ...block, accounts, nodes, liabilities: roots };
+  const text = reservesText({ format: RESERVES_FORMAT, ...signed });
+  const signers = accounts.filter(
+    (account) => signsItself(account) && !elsewhere.includes(account.address),
+  );
+  const signatures = signers.map(({ address }) => {
     const key = present(
       keys.find((one) => one.address === address),
       "key of a wallet",
     );
     return { address, signature: signPersonalMessage(text, key.privateKey) };
   });
-  const head = { ledgerId, height, blockHash, roots };
+  const head = { ledgerId, height, blockHash: keccak256Hex(block.header), roots };
   return {
-    contents: { ledgerId, nonce, ...block, accounts, nodes, liabilities: roots, signatures },
+    contents: { ...signed, signatures },
     liabilities: trees.flatMap(({ leaves, tree }) =>
       leaves.map((leaf, place) => ({
         asset: leaf.asset,
@@ -134,10 +130,11 @@ export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> 
 
 /**
  * Which accounts may be in the proof. For a retired wallet nobody signs any more, and mostly it is empty:
- * with coins in an older block it counts where its key is here. Cold storage whose key is elsewhere does not.
+ * with coins in an older block it counts where its key is here, or said to sign elsewhere. Cold storage whose
+ * key does neither does not count.
  */
 async function provable(
-  { source, books, keys, named = [], leaveOut = [] }: ReservesParts,
+  { source, books, keys, named = [], leaveOut = [], elsewhere = [] }: ReservesParts,
   height: Height,
 ): Promise<
   Pick<MadeReserves, "coldLeftOut" | "retiredLeftOut"> & {
@@ -145,7 +142,7 @@ async function provable(
   }
 > {
   const isOf = (some: readonly WalletKey[], { address }: ReserveAccount) =>
-    some.some((one) => one.address === address);
+    elsewhere.includes(address) || some.some((one) => one.address === address);
   const own = books.addresses.filter(({ address }) => !leaveOut.includes(address));
   const retired = own.filter(({ isRetired }) => isRetired === true);
   const holding = new Set(await withCoins(source, height, retired));
@@ -236,42 +233,53 @@ function assertKnown(named: readonly WalletKey[], { addresses }: ReservesParts["
 }
 
 const NOBODY_SIGNS =
-  "No wallet that is left has its key here: nobody would sign, and nothing would be proven. A key that " +
-  "lies in an HSM or with Web3Signer signs no proof of reserves.";
+  "No wallet that is left has its key here: nobody would sign, and nothing would be proven. One whose key " +
+  "lies in an HSM or with Web3Signer signs with --sign-elsewhere ADDRESS.";
 
 /**
- * Every wallet that is not retired signs, unless somebody leaves it out: it is known before the first of a
- * million accounts is asked for.
+ * Every wallet that is not retired signs, here or elsewhere, unless somebody leaves it out: it is known
+ * before the first of a million accounts is asked for.
  * @returns what is left out
  */
 function assertSigners(parts: ReservesParts): readonly Address[] {
-  const { books, keys, named = [], leaveOut = [] } = parts;
+  const { books, keys, leaveOut = [], elsewhere = [] } = parts;
   const own = books.addresses.filter(signsItself);
-  const stranger = leaveOut.find((one) => !own.some(({ address }) => address === one));
+  const stranger = [...leaveOut, ...elsewhere].find(
+    (one) => !own.some(({ address }) => address === one),
+  );
   if (stranger !== undefined) {
     const message = `${toChecksumAddress(stranger)} is neither a wallet of this ledger nor cold storage.`;
     throw new AuditError("BAD_OPTION", message);
   }
-  const both = named.find(({ address }) => leaveOut.includes(address));
-  if (both !== undefined) {
-    const message = `${toChecksumAddress(both.address)} is left out, and its keystore is named.`;
-    throw new AuditError("BAD_OPTION", message);
-  }
+  assertSaidOnce(parts);
+  const signing = [...leaveOut, ...elsewhere, ...keys.map(({ address }) => address)];
   const missing = own.filter(
     ({ address, role, isRetired }) =>
-      role === "hot-wallet" &&
-      isRetired !== true &&
-      !leaveOut.includes(address) &&
-      !keys.some((key) => key.address === address),
+      role === "hot-wallet" && isRetired !== true && !signing.includes(address),
   );
   if (missing.length > 0) {
     const names = missing.map(({ address }) => toChecksumAddress(address)).join(", ");
     const message =
-      `No key is here of ${names}: name its keystore with --keystore FILE, or leave it out with ` +
-      "--leave-out ADDRESS, and nothing that it holds is proven.";
+      `No key is here of ${names}: name its keystore with --keystore FILE, have it sign a draft with ` +
+      "--sign-elsewhere ADDRESS, or leave it out with --leave-out ADDRESS, and nothing that it holds is " +
+      "proven.";
     throw new AuditError("BAD_OPTION", message);
   }
   return [...new Set(leaveOut)];
+}
+
+/** Of two words about one wallet one would not be heard. */
+function assertSaidOnce({ named = [], leaveOut = [], elsewhere = [] }: ReservesParts): void {
+  const ofKeystores = named.map(({ address }) => address);
+  for (const [some, others, what] of [
+    [ofKeystores, leaveOut, "is left out, and its keystore is named"],
+    [ofKeystores, elsewhere, "signs elsewhere, and its keystore is named"],
+    [elsewhere, leaveOut, "signs elsewhere, and is left out"],
+  ] as const) {
+    const both = some.find((one) => others.includes(one));
+    if (both === undefined) continue;
+    throw new AuditError("BAD_OPTION", `${toChecksumAddress(both)} ${what}.`);
+  }
 }
 
 /** Books of another chain, or of a fork, have another block where they stand. */

@@ -11,6 +11,7 @@ import {
   nodeSchema,
   RESERVES_FORMAT,
   type ReserveAccount,
+  type ReservesContents,
   type ReservesFile,
 } from "./reserves-file.js";
 import { StateNodes } from "./state-nodes.js";
@@ -35,13 +36,33 @@ export async function parseReserves(
   lines: AsyncIterable<string> | Iterable<string>,
   name = "The file",
 ): Promise<ReservesFile> {
-  const reader = new LineReader(lines);
-  try {
+  return read(lines, name, async (reader) => {
     const first = await reader.next();
     const head = documentOf(first);
-    if (formatOf(head) === RESERVES_FORMAT) return await parseLines(head, reader);
     // Former releases wrote one document over many lines; some programs put it into one.
-    return parseFormerReserves(head ?? JSON.parse(first + (await reader.rest())));
+    if (formatOf(head) !== RESERVES_FORMAT) {
+      return parseFormerReserves(head ?? JSON.parse(first + (await reader.rest())));
+    }
+    const contents = await parseLines(head, reader);
+    return { ...contents, format: RESERVES_FORMAT, path: contents.path.map(parseLightBlock) };
+  });
+}
+
+/** The file of a path as what it was written from, to be written again. @throws BUNDLE_UNREADABLE likewise */
+export function readReservesContents(path: string): Promise<ReservesContents> {
+  return read(linesOf(path, { maxLength: MAX_CHARACTERS, tooLong }), path, async (reader) =>
+    parseLines(documentOf(await reader.next()), reader),
+  );
+}
+
+async function read<T>(
+  lines: AsyncIterable<string> | Iterable<string>,
+  name: string,
+  parse: (reader: LineReader) => Promise<T>,
+): Promise<T> {
+  const reader = new LineReader(lines);
+  try {
+    return await parse(reader);
   } catch (cause) {
     throw new AuditError("BUNDLE_UNREADABLE", faultOf(cause, { name, place: reader.place }), {
       cause,
@@ -51,8 +72,9 @@ export async function parseReserves(
   }
 }
 
-async function parseLines(document: unknown, reader: LineReader): Promise<ReservesFile> {
-  const { nodes: nodeCount, accounts: accountCount, ...head } = headSchema.parse(document);
+async function parseLines(document: unknown, reader: LineReader): Promise<ReservesContents> {
+  const { format: _, ...counted } = headSchema.parse(document);
+  const { nodes: nodeCount, accounts: accountCount, ...head } = counted;
   const nodes = new StateNodes();
   for (let count = 0; count < nodeCount; count += 1) {
     nodes.add(nodeSchema.parse(JSON.parse(await reader.next())));
@@ -62,7 +84,7 @@ async function parseLines(document: unknown, reader: LineReader): Promise<Reserv
     accounts.push(accountSchema.parse(JSON.parse(await reader.next())));
   }
   if ((await reader.rest()) !== "") throw new RangeError("there are lines behind its end");
-  return { ...head, path: head.path.map(parseLightBlock), nodes, accounts };
+  return { ...head, nodes, accounts };
 }
 
 /** Undefined for a part of a document. */

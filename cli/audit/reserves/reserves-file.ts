@@ -10,12 +10,13 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { LightBlock } from "../../../chain/consensus/light.js";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { bytesToHex, type Height, parseHash32 } from "../../../chain/hex.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
+import { bytesToHex, type Height } from "../../../chain/hex.js";
 import { MAX_TOKENS } from "../../../chain/token-list.js";
 import { OWN_ROLES, type OwnAddress } from "../../../ledger/books/liabilities.js";
 import { bytesSchema, type LightBlockJson, MAX_PATH_HEADERS } from "../balance/bundle.js";
 import type { StateNodes } from "./state-nodes.js";
-import { MAX_LEVELS, type SumRoot } from "./sum-tree.js";
+import { liabilitiesRoot, MAX_LEVELS, type SumRoot } from "./sum-tree.js";
 
 /** First field of the file, in the form that is written. */
 export const RESERVES_FORMAT = "causeway-reserves/3";
@@ -126,19 +127,30 @@ export const headSchema = z.object({
 /** A line of a node. */
 export const nodeSchema = z.string().max(MAX_NODE_CHARACTERS).pipe(bytesSchema);
 
-/** The lines of the file, each with its end. */
+/**
+ * The lines of the file, each with its end. Fields are in one order, wherever the contents come from: a proof
+ * that was signed elsewhere is the same file.
+ */
 export function* encodeReserves(contents: ReservesContents): Generator<string> {
-  const { nodes, accounts, header, liabilities, path, ...rest } = contents;
-  const counts = { nodes: nodes.size, accounts: accounts.length };
-  const head = {
-    ...rest,
-    header: bytesToHex(header),
-    liabilities: liabilities.map(rootJson),
-    path,
-  };
-  yield lineOf({ format: RESERVES_FORMAT, ...counts, ...head });
+  const { ledgerId, nonce, chainId, height, nodes, accounts } = contents;
+  const signatures = contents.signatures.map(({ address: wallet, signature }) => {
+    return { address: wallet, signature };
+  });
+  yield lineOf({
+    format: RESERVES_FORMAT,
+    nodes: nodes.size,
+    accounts: accounts.length,
+    ledgerId,
+    nonce,
+    chainId,
+    height,
+    signatures,
+    header: bytesToHex(contents.header),
+    liabilities: contents.liabilities.map(rootJson),
+    path: contents.path.map(({ commit, validators }) => ({ commit, validators })),
+  });
   for (const node of nodes.values()) yield lineOf(bytesToHex(node));
-  for (const account of accounts) yield lineOf(account);
+  for (const { address: account, role } of accounts) yield lineOf({ address: account, role });
 }
 
 function lineOf(value: unknown): string {
@@ -146,27 +158,21 @@ function lineOf(value: unknown): string {
 }
 
 /** A root with its sum as text. */
-export function rootJson({ sumUnits, ...root }: SumRoot) {
-  return { ...root, sumUnits: sumUnits.toString() };
+export function rootJson({ hash, asset, levels, sumUnits }: SumRoot) {
+  return { hash, asset, levels, sumUnits: sumUnits.toString() };
 }
 
-/** What wallets sign for. */
-export interface SignedReserves
-  extends Pick<ReservesFile, "format" | "chainId" | "ledgerId" | "height" | "nonce"> {
-  readonly blockHash: string;
-  readonly accounts: readonly Pick<ReserveAccount, "address" | "role">[];
-  /** `liabilitiesRoot` of the roots. */
-  readonly liabilities: string;
-}
+/** What wallets sign for: all of a file but their signatures, and the ways that prove it. */
+export type SignedReserves = Omit<ReservesFile, "path" | "nodes" | "signatures">;
 
 /**
  * What a wallet signs (EIP-191): the block, the accounts, what is owed by which ledger, and the auditor's
  * nonce. A signature of another day, chain, sum or list of accounts is another text.
  */
 export function reservesText(signed: SignedReserves): string {
-  const { chainId, height, blockHash, accounts, liabilities, nonce } = signed;
-  const block = [`chain: ${chainId}`, `height: ${height}`, `block: ${parseHash32(blockHash)}`];
-  const owed = [`liabilities: ${liabilities}`, `nonce: ${nonce}`];
+  const { chainId, height, header, accounts, liabilities, nonce } = signed;
+  const block = [`chain: ${chainId}`, `height: ${height}`, `block: ${keccak256Hex(header)}`];
+  const owed = [`liabilities: ${liabilitiesRoot(liabilities)}`, `nonce: ${nonce}`];
   if (signed.format === "causeway-reserves/1") {
     const words = "we hold the key of this address, and owe what this root stands for.";
     return [`${signed.format}: ${words}`, ...block, ...owed].join("\n");

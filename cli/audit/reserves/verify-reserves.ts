@@ -53,8 +53,29 @@ export interface LongWork {
 export async function verifyReserves(
   file: ReservesFile,
   genesis: Genesis,
-  { signal, onProgress }: LongWork = {},
+  work: LongWork = {},
 ): Promise<ProvenReserves> {
+  const { whenSigned, unsigned } = await verifyDraft(file, genesis, work);
+  if (unsigned.length === 0) return whenSigned;
+  throw notProven(`it is a draft, NOT signed by ${namesOf(unsigned)}`);
+}
+
+/** A file that wallets have to sign still. */
+export interface VerifiedDraft {
+  /** Nothing of it is proven as long as a wallet is in `unsigned`. */
+  readonly whenSigned: ProvenReserves;
+  readonly unsigned: readonly Address[];
+}
+
+/**
+ * Verifies block, accounts and those signatures that are there.
+ * @throws NOT_PROVEN naming the step that does not hold; the signal's reason
+ */
+export async function verifyDraft(
+  file: ReservesFile,
+  genesis: Genesis,
+  { signal, onProgress }: LongWork = {},
+): Promise<VerifiedDraft> {
   const block = verifyBlock(file, genesis);
   const seen = new Set<Address>();
   let [reservesAtoken, signedAtoken] = [0n, 0n];
@@ -75,13 +96,11 @@ export async function verifyReserves(
     reservesAtoken += balanceAtoken;
     if (signsItself(account)) signedAtoken += balanceAtoken;
   }
-  const root = liabilitiesRoot(file.liabilities);
-  const text = reservesText({ ...file, blockHash: block.blockHash, liabilities: root });
   const wallets = file.accounts.filter(signsItself);
-  await checkSignatures(file, { wallets, text }, signal);
+  const unsigned = await missingSignatures(file, { wallets, text: reservesText(file) }, signal);
   const native = file.liabilities.find(({ asset }) => asset === NATIVE_ASSET);
   const owedAtoken = native?.sumUnits ?? 0n;
-  return {
+  const whenSigned = {
     block,
     accounts: file.accounts.length,
     wallets: wallets.length,
@@ -91,9 +110,10 @@ export async function verifyReserves(
     owedAtoken,
     isCovered: reservesAtoken >= owedAtoken,
     otherLiabilities: file.liabilities.filter(({ asset }) => asset !== NATIVE_ASSET),
-    liabilitiesRoot: root,
+    liabilitiesRoot: liabilitiesRoot(file.liabilities),
     nonce: file.nonce,
   };
+  return { whenSigned, unsigned };
 }
 
 /** Below 2^16: nobody's, precompiled contracts, the modules' accounts. No key has an address like these. */
@@ -120,29 +140,43 @@ function assertHasKey(address: Address, codeHash: Hash32, { params }: Genesis): 
  * Every wallet signs, once, and nobody else: what is owed stands on nothing but these signatures. A file has
  * as many wallets and signatures as whoever wrote it likes.
  * @param check.wallets each once
- * @throws NOT_PROVEN; the signal's reason
+ * @returns whose signatures are not there
+ * @throws NOT_PROVEN for one that is wrong; the signal's reason
  */
-export async function checkSignatures(
+export async function missingSignatures(
   { signatures }: Pick<ReservesFile, "signatures">,
   check: { readonly wallets: readonly ReserveAccount[]; readonly text: string },
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<readonly Address[]> {
   const { wallets, text } = check;
   if (wallets.length === 0) throw notProven("no wallet signed for it");
   // A signature too many is one whose wallet was taken out of the accounts, or made another one.
   if (signatures.length > wallets.length) {
     throw notProven(`${signatures.length} signed, and ${wallets.length} wallets are named`);
   }
-  const signatureOf = new Map(signatures.map(({ address, signature }) => [address, signature]));
-  // With no signature too many, one that is there twice, or a stranger's, leaves a wallet without its own.
-  for (const { address } of wallets) {
-    const found = signatureOf.get(address);
-    if (found === undefined || recoverPersonalMessage(text, found) !== address) {
+  const left = new Set(wallets.map(({ address }) => address));
+  for (const { address, signature } of signatures) {
+    // One that is there twice, or a stranger's, belongs to no wallet that is left.
+    if (!left.delete(address)) {
+      throw notProven(`${toChecksumAddress(address)} signed, and is no wallet, or signed before`);
+    }
+    if (recoverPersonalMessage(text, signature) !== address) {
       throw notProven(`${toChecksumAddress(address)} did not sign for this block and these roots`);
     }
     const pause = breathe(signal);
     if (pause !== undefined) await pause;
   }
+  return [...left];
+}
+
+/** Wallets that are named one by one. */
+const MAX_NAMED = 20;
+
+/** Their names, for people. */
+export function namesOf(wallets: readonly Address[]): string {
+  const named = wallets.slice(0, MAX_NAMED).map(toChecksumAddress).join(", ");
+  const more = wallets.length - MAX_NAMED;
+  return more > 0 ? `${named} and ${more} more` : named;
 }
 
 /**

@@ -62,7 +62,7 @@ describe("a hot wallet whose key is not here", () => {
   const elsewhere = parseAddress(`0x${"7e".repeat(20)}`);
   const others = [{ address: elsewhere, role: "hot-wallet" as const }];
   const make = (leaveOut: readonly Address[], signers = keys, accounts = others) =>
-    stage.make(signers, accounts, {}, [], undefined, leaveOut);
+    stage.make(signers, accounts, {}, [], undefined, { leaveOut });
 
   it("is named before anything is collected", async () => {
     await expect(make([])).rejects.toMatchObject({

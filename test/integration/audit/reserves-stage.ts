@@ -4,10 +4,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Wallet } from "ethers";
-import { type Address, parseAddress } from "../../../chain/address.js";
+import { parseAddress } from "../../../chain/address.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { headerSource } from "../../../cli/audit/balance/collect.js";
-import { type MadeReserves, makeReserves } from "../../../cli/audit/reserves/make-reserves.js";
+import {
+  type MadeReserves,
+  makeReserves,
+  type ReservesParts,
+} from "../../../cli/audit/reserves/make-reserves.js";
 import { parseReserves } from "../../../cli/audit/reserves/read-reserves.js";
 import {
   encodeReserves,
@@ -91,7 +95,7 @@ export class ReservesStage {
     changes: Partial<LiabilityBooks> = {},
     named: readonly WalletKey[] = [],
     onProgress?: (done: number, of: number) => void,
-    leaveOut: readonly Address[] = [],
+    absent: Pick<ReservesParts, "leaveOut" | "elsewhere"> = {},
   ): Promise<MadeReserves> {
     const read = await readLiabilities(this.ledger.owner, { height: HEIGHT });
     const books = { ...read, addresses: [...read.addresses, ...others], ...changes };
@@ -107,7 +111,7 @@ export class ReservesStage {
       },
     };
     const source = { node: counting, headers, genesis: this.genesis, height: HEIGHT, signal };
-    const signing = { keys: signers, named, leaveOut };
+    const signing = { keys: signers, named, ...absent };
     return makeReserves({ source, books, ...signing, nonce: "auditor 7", onProgress });
   }
 

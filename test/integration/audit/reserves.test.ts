@@ -443,7 +443,7 @@ describe("the commands", () => {
     const documents = printed.filter((line) => line.startsWith("{"));
     expect(documents.map((line) => JSON.parse(line))).toEqual([
       { schemaVersion: 1, ok: false, reason: expect.stringContaining("other liabilities") },
-      { schemaVersion: 1, ok: false, reason: expect.stringContaining("did not sign") },
+      { schemaVersion: 1, ok: false, reason: expect.stringContaining("NOT signed by 0x") },
     ]);
     expect(await check({ reserves: alice })).toBe(2);
     expect(await runVerifyReserves(shown, alice, { genesis: genesisFile }, warn)).toBe(2);

@@ -1,12 +1,15 @@
 /** The Merkle-sum tree of liabilities, and messages that wallets sign, against independent sources. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { beforeAll, describe, expect, it } from "@jest/globals";
-import { verifyMessage, Wallet } from "ethers";
+import { hashMessage, Signature, verifyMessage, Wallet } from "ethers";
 import { array, assert, bigInt, property } from "fast-check";
 import { type Address, parseAddress, publicKeyToAddress } from "../../../../chain/address.js";
 import { publicKeyOf } from "../../../../chain/crypto.js";
+import { bytesToHex } from "../../../../chain/hex.js";
 import { MAX_TOKENS } from "../../../../chain/token-list.js";
 import {
+  personalDigest,
+  readPersonalSignature,
   recoverPersonalMessage,
   signPersonalMessage,
 } from "../../../../chain/signing/personal-message.js";
@@ -19,7 +22,7 @@ import {
   parentNode,
   rootOf,
 } from "../../../../cli/audit/reserves/sum-tree.js";
-import { checkSignatures } from "../../../../cli/audit/reserves/verify-reserves.js";
+import { missingSignatures } from "../../../../cli/audit/reserves/verify-reserves.js";
 
 const randomHex = () => randomBytes(32).toString("hex");
 const MAX = 2n ** 256n - 1n;
@@ -141,6 +144,59 @@ describe("a message that an account signs", () => {
   });
 });
 
+describe("a message that somebody's program signed", () => {
+  const wallet = new Wallet(`0x${"42".repeat(32)}`);
+  const address = parseAddress(wallet.address);
+  const text = "one\ntwo";
+  const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+  it("is read in any form that names the same one, and written in that of ethers", async () => {
+    const whole = await wallet.signMessage(text);
+    const { r, s, yParity } = Signature.from(whole);
+    const high = (ORDER - BigInt(s)).toString(16).padStart(64, "0");
+    const byte = (value: number) => value.toString(16).padStart(2, "0");
+    const low = [r, s.slice(2)].join("");
+    const other = [r, high].join("");
+    for (const form of [
+      whole,
+      whole.toUpperCase().replace("0X", "0x"),
+      low,
+      `${low}${byte(yParity)}`,
+      other,
+      `${other}${byte(28 - yParity)}`,
+    ]) {
+      const read = readPersonalSignature(text, form, address) ?? "";
+      expect({ form, read }).toEqual({ form, read: whole });
+      expect(verifyMessage(text, read)).toBe(wallet.address);
+    }
+    expect(bytesToHex(personalDigest(text))).toBe(hashMessage(text));
+  });
+
+  it("is refused of another text, key or point", async () => {
+    const whole = await wallet.signMessage(text);
+    const { r, s, yParity } = Signature.from(whole);
+    const [low, wrongV] = [`${r}${s.slice(2)}`, (28 - yParity).toString(16)];
+    const stranger = new Wallet(`0x${"43".repeat(32)}`);
+    for (const [signed, form] of [
+      [`${text}\n`, whole],
+      ["one\ntwO", whole],
+      [text, await stranger.signMessage(text)],
+      [text, `${low}${wrongV}`],
+      [text, `${low}1d`],
+      [text, `${low.slice(0, -1)}${low.endsWith("0") ? "1" : "0"}`],
+      [text, `${r}${"ff".repeat(32)}`],
+      [text, `0x${"00".repeat(65)}`],
+      [text, low.slice(2)],
+      [text, "0x"],
+    ] as const) {
+      expect({ form, read: readPersonalSignature(signed, form, address) }).toEqual({
+        form,
+        read: undefined,
+      });
+    }
+  });
+});
+
 describe("signatures of a proof of reserves", () => {
   const text = "we hold the keys of these accounts";
   let signatures: { address: Address; signature: string }[];
@@ -158,9 +214,19 @@ describe("signatures of a proof of reserves", () => {
     const [one, two, three] = signatures;
     if (one === undefined || two === undefined || three === undefined) throw new Error("three");
     const check = async (...signed: typeof signatures) =>
-      checkSignatures({ signatures: signed }, { wallets: walletsOf([one, two]), text });
-    await check(two, one);
-    for (const wrong of [[one], [one, one], [one, three], [one, two, three], [one, two, two]]) {
+      missingSignatures({ signatures: signed }, { wallets: walletsOf([one, two]), text });
+    expect(await check(two, one)).toEqual([]);
+    expect(await check(one)).toEqual([two.address]);
+    expect(await check()).toEqual([one.address, two.address]);
+    const others = { ...one, signature: two.signature };
+    for (const wrong of [
+      [one, one],
+      [one, three],
+      [three],
+      [others],
+      [one, two, three],
+      [one, two, two],
+    ]) {
       await expect(check(...wrong)).rejects.toMatchObject({ code: "NOT_PROVEN" });
     }
   });
@@ -170,7 +236,7 @@ describe("signatures of a proof of reserves", () => {
     setImmediate(() => controller.abort(new Error("Ctrl-C")));
     const wallets = walletsOf(signatures);
     const checked = async () =>
-      checkSignatures({ signatures }, { wallets, text }, controller.signal);
+      missingSignatures({ signatures }, { wallets, text }, controller.signal);
     await expect(checked()).rejects.toThrow("Ctrl-C");
   });
 });
