@@ -36,10 +36,10 @@ export interface WakeQueueOptions {
 }
 
 /** Name of the queue in PostgreSQL and Redis. */
-const QUEUE_NAME = "withdrawal-wake";
+export const QUEUE_NAME = "withdrawal-wake";
 
 /** Key prefix in Redis; the braces keep all keys in one slot of a cluster. */
-const REDIS_PREFIX = "{causeway}";
+export const REDIS_PREFIX = "{causeway}";
 
 /** Time for a queue to connect before it is built anew. */
 const OPEN_TIMEOUT_MS = 10_000;
@@ -249,7 +249,7 @@ function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>)
  * The URL's `options` beside it: the backend adds its schema to those, and the driver takes what a URL has
  * before anything beside it.
  */
-function withOwnOptions(databaseUrl: string) {
+export function withOwnOptions(databaseUrl: string) {
   const url = new URL(databaseUrl);
   const options = url.searchParams.get("options");
   url.searchParams.delete("options");

@@ -1,5 +1,6 @@
 /** 11 to 14 and 42: the queue is emptied, gone, older than it was, full, or says everything twice. */
 import { createPostgresBackend, Queue, withBackend } from "bullmq";
+import { QUEUE_NAME, REDIS_PREFIX, withOwnOptions } from "../../../withdrawal-worker/queue.js";
 import { pause } from "../../helpers/faults/bench.js";
 import type { LabExchange } from "../../helpers/faults/lab/lab-exchange.js";
 import { assertHappened, type Scenario } from "./scenario.js";
@@ -12,10 +13,6 @@ const DOWN_MS = 60_000;
 const FROZEN_MS = 40_000;
 
 const DUPLICATES = 300;
-
-/** Where the worker's queue is. */
-const QUEUE = "withdrawal-wake";
-const REDIS_PREFIX = "{causeway}";
 
 /** The five. */
 export const QUEUES: readonly Scenario[] = [
@@ -140,13 +137,13 @@ function openQueue(lab: LabExchange): Bell {
   const nobodyCares = () => undefined;
   if (lab.redis !== undefined) {
     const connection = { host: "127.0.0.1", port: lab.redis.port };
-    const queue = new Queue(QUEUE, { connection, prefix: REDIS_PREFIX });
+    const queue = new Queue(QUEUE_NAME, { connection, prefix: REDIS_PREFIX });
     queue.on("error", nobodyCares);
     return { addBulk: (jobs) => queue.addBulk([...jobs]), close: () => queue.close() };
   }
   const backend = withBackend(createPostgresBackend);
-  const connection = { connectionString: lab.databaseUrl, migrate: true, max: 2 };
-  const queue = new backend.Queue(QUEUE, { connection });
+  const connection = { ...withOwnOptions(lab.databaseUrl), migrate: true, max: 2 };
+  const queue = new backend.Queue(QUEUE_NAME, { connection });
   queue.on("error", nobodyCares);
   return { addBulk: (jobs) => queue.addBulk([...jobs]), close: () => queue.close() };
 }
