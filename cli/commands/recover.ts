@@ -286,6 +286,7 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
       ),
     ),
     ...(unknown === undefined ? [] : [unknown]),
+    ...(result === undefined ? activeLines(wallets) : []),
     result === undefined
       ? "Nothing was changed. To carry it out: causeway recover --apply"
       : "The ledger is open again.",
@@ -302,6 +303,22 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
             "audit export, has them",
         ]),
   ];
+}
+
+/** What the ledger has forgotten of a wallet whose key is gone cannot be done again before coins go there. */
+function activeLines(wallets: RecoveryPlan["wallets"]): string[] {
+  const active = wallets.filter(({ wallet: { status } }) => status === "active");
+  const names = active.map(({ wallet: { address, label } }) =>
+    [toChecksumAddress(address), label].filter((part) => part !== "").join(" "),
+  );
+  return names.length === 0
+    ? []
+    : [
+        "Active by this ledger, so that they pay and deposits are swept to them once this is applied:",
+        ...shorten(names.map((name) => `  ${name}`)),
+        "If one of them was drained or retired behind the backup, or its key is lost or has leaked, say so " +
+          "first: causeway wallets drain <wallet>; one that is to be registered above, right behind --apply",
+      ];
 }
 
 function walletLines(plan: WalletPlan, verb: string): string[] {

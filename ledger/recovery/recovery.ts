@@ -19,6 +19,7 @@ import { isSamePayment, termsOf } from "../requests/payment-terms.js";
 import { storePossible } from "../requests/possible-payments.js";
 import { takeOver } from "../withdrawals/operator-decisions.js";
 import { releaseBehindChain } from "../requests/signing-freeze.js";
+import { forgetKeysHeld } from "../wallets/key-mark.js";
 import { createHotWallet } from "../wallets/wallet-lease.js";
 import { WAITING_STATUSES } from "../requests/withdrawal-status.js";
 import { type StepResult, stepWithdrawals } from "../requests/withdrawal-steps.js";
@@ -68,6 +69,7 @@ export async function applyRecovery(
   refuseWaiting(plan.wallets);
   return database.transaction(async (tx) => {
     await assertUnmoved(tx, plan);
+    await forgetKeysHeld(tx);
     const again = await toldAsOthers(tx);
     await endToldAgain(tx);
     // Before the counter, as where incidents are written.

@@ -2,15 +2,31 @@
 import type { Address } from "../../chain/address.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAddress } from "../stored-values.js";
+import { isKeyHeld } from "./key-mark.js";
 
 /** SQL: of a wallet `w`, whether it is active and not frozen by its own switch. */
-const IS_PAYABLE = `w.status = 'active' AND NOT EXISTS (
+const IS_OPEN = `w.status = 'active' AND NOT EXISTS (
   SELECT 1 FROM signing_freeze f WHERE f.wallet = w.address AND f.frozen)`;
+
+/** SQL: of a wallet `w`, whether a worker holds its key. A status alone may be that of a backup. */
+const HAS_KEY = `EXISTS (
+  SELECT 1 FROM hot_wallet h WHERE h.wallet = w.address AND ${isKeyHeld("h")})`;
+
+/** SQL: of a wallet `w`, whether it may be given coins. */
+const IS_PAYABLE = `${IS_OPEN} AND ${HAS_KEY}`;
 
 /** Those that may be given coins now, the first registered first. */
 export async function readPayable(sql: Sql): Promise<Address[]> {
   const rows = await sql.query<{ address: string }>(
     `SELECT address FROM wallet w WHERE ${IS_PAYABLE} ORDER BY place`,
+  );
+  return rows.map(({ address }) => storedAddress(address));
+}
+
+/** Those that would be given coins, if only a worker held their key; the first registered first. */
+export async function readKeyless(sql: Sql): Promise<Address[]> {
+  const rows = await sql.query<{ address: string }>(
+    `SELECT address FROM wallet w WHERE ${IS_OPEN} AND NOT ${HAS_KEY} ORDER BY place`,
   );
   return rows.map(({ address }) => storedAddress(address));
 }

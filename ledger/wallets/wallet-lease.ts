@@ -10,6 +10,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { HOLD_SWITCH } from "../kill-switch/kill-switch.js";
 import { acquireRow, type LeaseTerms, releaseRow, renewRow } from "../lease.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
+import { isKeyUnsaid } from "./key-mark.js";
 import { storedWalletStatus, type WalletStatus } from "./wallet.js";
 
 /** Another worker has taken the wallet over: whatever was prepared is dropped. */
@@ -36,6 +37,8 @@ export interface HotWalletState {
   readonly epoch: number;
   /** Fees of all wallets' transactions that were booked today (UTC): the budget is the exchange's. */
   readonly feesOfDayAtoken: Atoken;
+  /** Whoever holds its key has not said so for some seconds. */
+  readonly isKeyUnsaid: boolean;
 }
 
 interface HotWalletRow {
@@ -45,6 +48,7 @@ interface HotWalletRow {
   readonly rewinds: number;
   readonly epoch: number;
   readonly fees_of_day: string;
+  readonly key_unsaid: boolean;
 }
 
 /** Of the next day, too: whoever began before midnight may come behind one that began after it. */
@@ -56,7 +60,8 @@ const HOT_WALLET_COLUMNS = `
   (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,
   next_nonce::text, settled_height::text, (SELECT rewinds FROM watch_cursor) AS rewinds,
   (SELECT epoch FROM event_counter) AS epoch,
-  (${FEES_OF_DAY})::text AS fees_of_day`;
+  (${FEES_OF_DAY})::text AS fees_of_day,
+  ${isKeyUnsaid("hot_wallet")} AS key_unsaid`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
   return {
@@ -66,6 +71,7 @@ function toHotWallet(row: HotWalletRow): HotWalletState {
     rewinds: row.rewinds,
     epoch: row.epoch,
     feesOfDayAtoken: storedAtoken(row.fees_of_day),
+    isKeyUnsaid: row.key_unsaid,
   };
 }
 

@@ -12,6 +12,7 @@ import {
   storedInteger,
   storedTime,
 } from "../stored-values.js";
+import { isKeyHeld } from "../wallets/key-mark.js";
 import type { Payer } from "../wallets/payer-choice.js";
 import { type HotWallet, listWallets } from "../wallets/wallet.js";
 
@@ -32,6 +33,8 @@ export interface WalletLane extends HotWallet {
   readonly freeze: SigningFreeze;
   /** The process that works for it now; undefined when none does. */
   readonly leaseHolder: string | undefined;
+  /** A worker has said lately that it holds the key. */
+  readonly isKeyHeld: boolean;
 }
 
 interface LaneRow {
@@ -40,6 +43,7 @@ interface LaneRow {
   readonly seen: string | null;
   readonly seen_height: string | null;
   readonly holder: string | null;
+  readonly key_held: boolean;
   readonly open: string;
   readonly reserved: string;
   readonly oldest_nonce: string | null;
@@ -50,6 +54,7 @@ interface LaneRow {
 const SELECT_LANES = `
   SELECT h.wallet, h.next_nonce::text, h.seen_balance_atoken::text AS seen, h.seen_height::text,
          CASE WHEN ${keepsOthersOut("h.lease_expires_at")} THEN h.lease_owner END AS holder,
+         ${isKeyHeld("h")} AS key_held,
          live.open::text, live.reserved::text, oldest.nonce::text AS oldest_nonce,
          oldest.withdrawal_id AS oldest_withdrawal, oldest.taken_at AS oldest_at
     FROM hot_wallet h
@@ -92,6 +97,7 @@ function toLane(row: LaneRow | undefined): Omit<WalletLane, keyof HotWallet | "f
         }
       : undefined,
     leaseHolder: row?.holder ?? undefined,
+    isKeyHeld: row?.key_held ?? false,
   };
 }
 

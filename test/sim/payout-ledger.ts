@@ -123,6 +123,7 @@ export class ModelLedger {
         rewinds: 0,
         epoch: 1,
         feesOfDayAtoken: this.feesOfDayAtoken,
+        isKeyUnsaid: true,
       }),
       createHotWallet: async () => undefined,
       acquireLease: async ({ owner, wallet }) => {
@@ -135,6 +136,7 @@ export class ModelLedger {
       releaseLease: async ({ epoch }) => {
         if (epoch === this.#epoch) this.#owner = undefined;
       },
+      sayKeyHeld: async () => undefined,
       showBalance: async () => undefined,
       // A single wallet pays everything.
       readPayers: async () => [],

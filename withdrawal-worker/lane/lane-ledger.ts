@@ -54,6 +54,7 @@ import {
   showBalance,
   type WalletLease,
 } from "../../ledger/wallets/wallet-lease.js";
+import { sayKeyHeld } from "../../ledger/wallets/key-mark.js";
 import type { Payer } from "../../ledger/wallets/payer-choice.js";
 import { readOtherWallets, readPayers } from "../../ledger/withdrawals/wallet-board.js";
 import { endBeforeSlot } from "../../ledger/requests/endings.js";
@@ -76,6 +77,7 @@ export interface LaneLedger {
   acquireLease(options: Parameters<typeof acquireLease>[1]): Promise<WalletLease | undefined>;
   renewLease(lease: WalletLease, options: { readonly leaseMs: number }): Promise<boolean>;
   releaseLease(lease: WalletLease): Promise<void>;
+  sayKeyHeld(wallet: Address): Promise<void>;
   showBalance(lease: WalletLease, seen: Parameters<typeof showBalance>[2]): Promise<void>;
   readPayers(): Promise<Payer[]>;
   readOtherWallets(wallet: Address): Promise<Address[]>;
@@ -149,6 +151,7 @@ export function createLaneLedger(
     acquireLease: (options) => acquireLease(database, options),
     renewLease: (lease, options) => renewLease(database, lease, options),
     releaseLease: (lease) => releaseLease(database, lease),
+    sayKeyHeld: (wallet) => sayKeyHeld(database, wallet),
     showBalance: (lease, seen) => showBalance(database, lease, seen),
     readPayers: () => readPayers(database),
     readOtherWallets: (wallet) => readOtherWallets(database, wallet),

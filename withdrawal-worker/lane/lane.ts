@@ -163,11 +163,13 @@ export class Lane {
   }
 
   async #round(signal: AbortSignal): Promise<boolean> {
-    const askedMs = this.#context.clock.monotonicMs();
-    const view = await this.#context.node.view(this.#context.signer.address, { signal });
+    const { clock, ledger, node, settings, signer } = this.#context;
+    const askedMs = clock.monotonicMs();
+    const view = await node.view(signer.address, { signal });
     const wallet = await this.#openWallet(view);
     this.#walletStatus = wallet.status;
     this.#checkHeight(view, wallet);
+    if (wallet.isKeyUnsaid && this.#holdsKey()) await ledger.sayKeyHeld(signer.address);
     this.#lease = await this.#holdLease(askedMs);
     this.#isOnOffer = false;
     if (this.#lease === undefined) {
@@ -179,7 +181,6 @@ export class Lane {
     }
     const lease = this.#lease;
     const { rewinds } = wallet;
-    const { ledger, settings } = this.#context;
     const { leaseMs } = settings;
     let hasMore: boolean;
     try {
@@ -203,10 +204,14 @@ export class Lane {
     await this.#readStatus();
     // Whoever has the key comes first: a lane without it only books, between the others' rounds. So does
     // one whose signer is silent: another worker's may sign.
-    const hasKey = this.#context.hasKey();
-    if (!hasKey || this.#isSignerSilent) await this.#giveLeaseBack();
-    this.#isOnOffer = hasKey && this.#isSignerSilent;
+    if (!this.#holdsKey()) await this.#giveLeaseBack();
+    this.#isOnOffer = this.#context.hasKey() && this.#isSignerSilent;
     return hasMore;
+  }
+
+  /** Coins go to wallets whose key somebody has. Who signs and is silent may have lost it. */
+  #holdsKey(): boolean {
+    return this.#context.hasKey() && !this.#isSignerSilent;
   }
 
   /** Whether what goes on with the wallet, or does not, is this lane's to tell. */

@@ -167,8 +167,9 @@ async function readBandBooks(
 ): Promise<BandBooks | undefined> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+    // What nobody can sign for is neither held nor given away.
     const board = (await readWalletBoard(tx)).filter(
-      ({ status, freeze }) => status === "active" && !freeze.frozen,
+      ({ status, freeze, isKeyHeld }) => status === "active" && !freeze.frozen && isKeyHeld,
     );
     if (board.length === 0) return undefined;
     const counted = new Map<Address, bigint>();

@@ -39,10 +39,10 @@ import { WorkerError } from "../errors.js";
 import { createKillSwitch } from "../kill-switch.js";
 import { createWalletNode } from "../lane/wallet-node.js";
 import { PolicyReader } from "../policy-keeper.js";
+import { NowhereToSweep } from "./nowhere-to-sweep.js";
 import { Sweeper } from "./sweeper.js";
 import { SweepSigner } from "./sweep-signer.js";
 import type { TreasurySettings } from "./treasury-context.js";
-import { WalletsElsewhere } from "./wallets-elsewhere.js";
 
 /** Time that a round may take before another process may begin one. */
 const LEASE_MS = 60_000;
@@ -99,7 +99,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       wallets,
       contractOf: (asset) => contracts.get(asset),
     });
-    const elsewhere = new WalletsElsewhere({ database, wallets, policy, log });
+    const nowhere = new NowhereToSweep({ database, wallets, policy, clock: systemClock, log });
     const sweeper = new Sweeper({
       database,
       rpc,
@@ -130,7 +130,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       await guard.look(log);
       const isMore = await sweeper.round(inner);
       // Else whoever watches the file would take it for a treasury that works.
-      if (!(await elsewhere.look())) await noteRound(roundFile, log);
+      if (!(await nowhere.look())) await noteRound(roundFile, log);
       return isMore;
     };
     tasks.run("sweeps", (inner) => runLeased(loop, round, inner));

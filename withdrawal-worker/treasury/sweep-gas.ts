@@ -129,7 +129,7 @@ export async function giveMore(
     const amountUnits = moreGas(context, { sweep, state }, round);
     return amountUnits > 0n ? [{ sweep, amountUnits }] : [];
   });
-  if (short.length === 0 || !round.maySign) return;
+  if (short.length === 0 || !mayGive(round)) return;
   const room = gasPlaces(context.settings.sweepsAtOnce) - (await countOpenTopUps(context.database));
   for (const each of short.slice(0, Math.max(0, room))) {
     const refusal = await give(context, each, round);
@@ -173,8 +173,13 @@ interface Gift {
   readonly amountUnits: bigint;
 }
 
+/** Where no wallet takes the sweep, its gas would be for nothing; who pays it is one of these, too. */
+function mayGive({ maySign, wallets }: GasRound): boolean {
+  return maySign && wallets.length > 0;
+}
+
 async function giveFirst(context: TreasuryContext, gift: Gift, round: GasRound): Promise<void> {
-  if (!round.maySign) return;
+  if (!mayGive(round)) return;
   const refusal = await give(context, gift, round);
   if (refusal === undefined || refusal === "WITHDRAWALS_STOPPED") return;
   const reason = `its gas was refused: ${refusal}`;

@@ -58,7 +58,7 @@ interface Round {
   readonly rewinds: number;
   /** The chain is looked at no earlier than where the ledger is: a used nonce that is free was lost. */
   readonly isAsBooked: boolean;
-  /** Active wallets of this home that are not frozen: only they are given coins. */
+  /** Active wallets of this home that are not frozen and have their key: only they are given coins. */
   readonly wallets: readonly Address[];
   readonly maySign: boolean;
   /** Nothing is asked for of hot wallets: the home's file may say so alone. */

@@ -1,5 +1,5 @@
 /** `causeway treasury status` and `causeway sweeps list|release`. */
-import { toChecksumAddress } from "../../../chain/address.js";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import {
   broughtUnits,
   findSweep,
@@ -8,6 +8,7 @@ import {
 } from "../../../ledger/treasury/sweeps.js";
 import { asSweepState, LATE_MINUTES, SWEEP_STATES } from "../../../ledger/treasury/sweep-states.js";
 import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/treasury-figures.js";
+import { readKeyless } from "../../../ledger/wallets/payable-wallets.js";
 import { decideSweepRelease } from "../../../ledger/decisions/sweep-release.js";
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { amountText } from "../../amount-text.js";
@@ -34,10 +35,19 @@ export interface ReleaseSweepOptions {
 export async function runTreasury(command: LedgerCommand): Promise<number> {
   return withLedgerAlone(command, async ({ database }) => {
     const assets = await readTreasury(database);
-    if (command.json) command.print(toJson({ assets }));
-    else for (const figures of assets) for (const line of linesOf(figures)) command.print(line);
+    const keyless = await readKeyless(database);
+    const lines = [...assets.flatMap(linesOf), ...keyless.map(keylessLine)];
+    if (command.json) command.print(toJson({ assets, keyless }));
+    else for (const line of lines) command.print(line);
     return assets.some(({ refill }) => refill !== undefined) ? 1 : 0;
   });
+}
+
+function keylessLine(wallet: Address): string {
+  return (
+    `NO KEY: no worker says that it holds the key of the wallet ${toChecksumAddress(wallet)}: ` +
+    "nothing is swept to it, and what it has counts in no band"
+  );
 }
 
 function linesOf(figures: TreasuryFigures): readonly string[] {

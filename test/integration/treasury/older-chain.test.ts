@@ -1,14 +1,11 @@
 /** A chain that came back without blocks in which deposit addresses were swept. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { Mnemonic } from "ethers";
 import type { Address } from "../../../chain/address.js";
-import { readDepositSeed } from "../../../chain/derivation/deposit-keys.js";
 import { present } from "../../../chain/errors.js";
 import {
   type KillSwitchState,
   SWITCH_UNTOUCHED,
 } from "../../../ledger/kill-switch/kill-switch-level.js";
-import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { listSweeps, type Sweep } from "../../../ledger/treasury/sweeps.js";
 import {
   drainWallet,
@@ -16,26 +13,16 @@ import {
   registerWallets,
   retireWallet,
 } from "../../../ledger/wallets/wallet-registry.js";
-import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import type { JsonRpcClient } from "../../../rpc-client/json-rpc.js";
-import { systemClock } from "../../../runtime/process/clock.js";
-import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
-import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
-import { FAKE_CHAIN_ID, testAddress } from "../../helpers/chains/fake-chain.js";
-import { silentLog } from "../../helpers/services/ledger.js";
-import { Desk, derivation, STRANGER, TOKEN, WALLET } from "../recovery/desk.js";
-import { ANY_SWEEP } from "./treasury-bench.js";
-import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
+import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+import { holdKeys, SweeperOfHeldKeys } from "../../helpers/exchange/held-keys.js";
+import { Desk, STRANGER, TOKEN, WALLET } from "../recovery/desk.js";
+import { createPatientClient } from "../../helpers/exchange/patient-node.js";
+import { treasuryOf } from "./desk-treasury.js";
 
 /** A hot wallet that is never retired. */
 const SECOND = testAddress(0x5ec);
-
-const LIMITS = { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n };
-
-const policy = hashPolicy({
-  ...PERMISSIVE_POLICY,
-  treasury: { topUpMaxAtoken: 0n, assets: new Map([["TOKEN", ANY_SWEEP]]) },
-});
 
 let desk: Desk;
 let rpc: JsonRpcClient;
@@ -49,47 +36,13 @@ afterEach(async () => {
   await desk.close();
 });
 
-/** A treasury that has just started, as after every restore. */
+/** A treasury that has just started, as after every restore, over wallets whose keys are held. */
 async function sweeper(
   wallets: readonly Address[] = [WALLET],
   readSwitch = (): KillSwitchState => SWITCH_UNTOUCHED,
 ): Promise<Sweeper> {
-  const words = Mnemonic.fromPhrase(`${"test ".repeat(11)}junk`).phrase;
-  const keys = present(await readDepositSeed(words), "the seed");
-  const identity = { chainId: FAKE_CHAIN_ID, genesisHash: desk.chain.genesisHash };
-  const signer = new SweepSigner(keys, derivation, {
-    chainId: FAKE_CHAIN_ID,
-    limits: LIMITS,
-    readPolicy: () => policy,
-    readKillSwitch: () => SWITCH_UNTOUCHED,
-    wallets: () => wallets,
-    contractOf: () => undefined,
-  });
-  return new Sweeper({
-    database: desk.workerDatabase,
-    rpc,
-    evm: createEvmClient(rpc),
-    node: createPatientNode(rpc, identity),
-    signer,
-    wallets: () => wallets,
-    policy: { current: async () => policy },
-    killSwitch: { read: async () => readSwitch() },
-    chainId: FAKE_CHAIN_ID,
-    settings: {
-      sweepsAtOnce: 10,
-      rebroadcastIntervalMs: 1_000,
-      repriceAfterMs: 3_600_000,
-      receiptPatienceMs: 3_000,
-      gas: {
-        marginPercent: 20,
-        limitMax: 1_000_000n,
-        priceFloorAtoken: 1n,
-        priceCapAtoken: 10n ** 9n,
-      },
-    },
-    clock: systemClock,
-    log: silentLog,
-  });
+  const parts = await treasuryOf(desk, { rpc, wallets, readSwitch });
+  return new SweeperOfHeldKeys(parts, () => holdKeys(desk.database, wallets));
 }
 
 /** Decided, signed and sent, mined, booked. */

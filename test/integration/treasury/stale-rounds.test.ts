@@ -215,7 +215,8 @@ describe("a treasury that stood still", () => {
     await bench.lane.runRound(signal);
     await bench.bench.ledger.owner.query(
       `INSERT INTO hot_wallet (wallet, next_nonce, seen_balance_atoken, seen_height)
-       VALUES ($1, 0, 0, 1) ON CONFLICT DO NOTHING`,
+       VALUES ($1, 0, 0, 1) ON CONFLICT (wallet) DO UPDATE
+          SET seen_balance_atoken = 0, seen_height = 1`,
       [SECOND],
     );
     await bench.sweeper({ evm }).round(signal);

@@ -21,7 +21,7 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import type { WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
-import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
+import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { type SweepRules, SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
 import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
 import type {
@@ -33,6 +33,7 @@ import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { TokenBench, TOKENS } from "../tokens/token-bench.js";
 import { House, WALLET, WALLET_KEY } from "../../helpers/exchange/house.js";
+import { holdKeys, SweeperOfHeldKeys } from "../../helpers/exchange/held-keys.js";
 import { createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 /** Cold storage of the tests' policy. */
@@ -69,6 +70,8 @@ export class TreasuryBench {
   killSwitch: KillSwitchState = SWITCH_UNTOUCHED;
   /** Whose keystores the home holds. */
   wallets: readonly Address[] = [WALLET];
+  /** Of them those whose keys no worker holds. */
+  keyless: readonly Address[] = [];
   readonly files: RuleFiles;
   readonly settings: TreasurySettings = {
     sweepsAtOnce: 100,
@@ -166,7 +169,7 @@ export class TreasuryBench {
   /** A treasury, over a database that a test may let die. */
   sweeper(over: Partial<TreasuryContext> = {}): Sweeper {
     const signer = this.signer();
-    return new Sweeper({
+    const parts = {
       database: this.worker,
       rpc: this.bench.rpc,
       evm: createEvmClient(this.bench.rpc),
@@ -180,7 +183,14 @@ export class TreasuryBench {
       clock: this.clock,
       log: silentLog,
       ...over,
-    });
+    };
+    return new SweeperOfHeldKeys(parts, () => this.holdKeys());
+  }
+
+  /** What workers say of the keys that they have. */
+  async holdKeys(): Promise<void> {
+    const held = this.wallets.filter((each) => !this.keyless.includes(each));
+    await holdKeys(this.bench.ledger.owner, held);
   }
 
   /** @param over rules of a home that differs */

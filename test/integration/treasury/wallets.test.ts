@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
+import { openRefills } from "../../../ledger/treasury/moves.js";
 import {
   findSweep,
   freezeSweep,
@@ -18,11 +19,11 @@ import {
 } from "../../../ledger/wallets/wallet-registry.js";
 import { freezeSigning, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { WalletsElsewhere } from "../../../withdrawal-worker/treasury/wallets-elsewhere.js";
+import { NowhereToSweep } from "../../../withdrawal-worker/treasury/nowhere-to-sweep.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf, depositKey } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
-import { PRICE, TreasuryBench } from "./treasury-bench.js";
+import { ANY_SWEEP, COLD, PRICE, TreasuryBench } from "./treasury-bench.js";
 
 const SECOND = parseAddress(depositKey(60_000).address.toLowerCase());
 
@@ -228,24 +229,134 @@ describe("a sweep", () => {
   });
 });
 
-it("is told once, and is no round of work, where none that takes coins is of the treasury's home", async () => {
+/** A treasury that looks whether it has a wallet to sweep to, with what its log says. */
+function nowhereOf(wallets: () => readonly Address[]) {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
-  let known: readonly Address[] = [WALLET];
-  const elsewhere = new WalletsElsewhere({
+  const nowhere = new NowhereToSweep({
     database: bench.worker,
-    wallets: () => known,
+    wallets,
     policy: { current: async () => bench.files.policy },
+    clock: bench.clock,
     log: createLogger({ component: "test", destination }),
   });
-  expect(await elsewhere.look()).toBe(false);
+  return { nowhere, lines };
+}
+
+it("is told once, and is no round of work, where none that takes coins is of the treasury's home", async () => {
+  let known: readonly Address[] = [WALLET];
+  const { nowhere, lines } = nowhereOf(() => known);
+  expect(await nowhere.look()).toBe(false);
   await drain();
   const address = await deposit();
   await bench.rounds(2, bench.sweeper({ wallets: () => known }));
   expect(await sweepOf(address)).toBeUndefined();
-  expect([await elsewhere.look(), await elsewhere.look()]).toEqual([true, true]);
+  expect([await nowhere.look(), await nowhere.look()]).toEqual([true, true]);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toContain(SECOND);
   known = [WALLET, SECOND];
-  expect(await elsewhere.look()).toBe(false);
+  expect(await nowhere.look()).toBe(false);
+});
+
+describe("a wallet whose key no worker holds", () => {
+  /** No lane runs here: it would say that it has the first one's. */
+  async function roundsOfTreasury(count: number): Promise<void> {
+    for (let round = 0; round < count; round += 1) {
+      bench.clock.ms += 3_000;
+      await bench.sweeper().round(signal);
+      await bench.mine();
+    }
+  }
+
+  const keysHeld = (until: string, wallets: readonly Address[]) =>
+    bench.bench.ledger.owner.query(
+      `UPDATE hot_wallet SET key_held_until = clock_timestamp() + $1::interval
+        WHERE wallet = ANY ($2::text[])`,
+      [until, wallets],
+    );
+
+  afterEach(() => {
+    bench.keyless = [];
+    bench.files.policy = bench.policyOf({});
+  });
+
+  it.each([
+    ["has let the time go by", "-1 s"],
+    ["said it by a clock that went back since", "3 min"],
+  ])("is given nothing where who had it %s, though it is the first", async (_what, until) => {
+    bench.keyless = [WALLET];
+    await bench.holdKeys();
+    await keysHeld(until, [WALLET]);
+    const address = await deposit();
+    const before = await bench.units(WALLET);
+    await roundsOfTreasury(4);
+    expect(await sweepOf(address)).toMatchObject({ state: "settled", wallet: SECOND });
+    expect(await bench.units(WALLET)).toBe(before);
+  });
+
+  it("gets no bytes that were signed for it before, but others do", async () => {
+    const address = await deposit();
+    for (let round = 0; round < 2; round += 1) await mute().round(signal);
+    expect(await sweepOf(address)).toMatchObject({ state: "signed", wallet: WALLET });
+    bench.keyless = [WALLET];
+    await keysHeld("-1 s", [WALLET]);
+    await roundsOfTreasury(3);
+    expect(await sweepOf(address)).toMatchObject({ state: "settled", wallet: SECOND });
+  });
+
+  it("is named where no other takes coins either: nothing is signed, nor given gas", async () => {
+    const holder = await bench.bench.register("gasless");
+    await bench.bench.mine([callOf("PlainToken", "mint", [holder, 5n])]);
+    await bench.mine();
+    await mute().round(signal);
+    expect(await sweepOf(holder)).toMatchObject({ state: "needs-gas" });
+    const { nowhere, lines } = nowhereOf(() => bench.wallets);
+    expect(await nowhere.look()).toBe(false);
+    bench.keyless = [WALLET, SECOND];
+    await keysHeld("-1 s", [WALLET, SECOND]);
+    const address = await deposit();
+    await roundsOfTreasury(3);
+    expect(await sweepOf(address)).toBeUndefined();
+    const moves = await bench.worker.query(
+      `SELECT 1 FROM treasury_move m JOIN sweep s ON s.id = m.sweep_id WHERE s.address = $1`,
+      [holder],
+    );
+    expect([moves, await bench.units(address)]).toEqual([[], AMOUNT]);
+    // A worker that starts has some time to say which keys it has.
+    expect([await nowhere.look(), lines]).toEqual([true, []]);
+    bench.clock.ms += 30_000;
+    expect([await nowhere.look(), await nowhere.look()]).toEqual([true, true]);
+    expect(lines).toHaveLength(1);
+    for (const wallet of [WALLET, SECOND]) expect(lines[0]).toContain(wallet);
+    expect(lines[0]).toContain("no worker says that it holds the key");
+    bench.keyless = [];
+    await bench.holdKeys();
+    expect(await nowhere.look()).toBe(false);
+    await bench.rounds(6);
+    expect(await bench.units(address)).toBe(0n);
+  });
+
+  it("has nothing that the band counts", async () => {
+    await bench.holdKeys();
+    await bench.bench.ledger.owner.query(
+      `UPDATE hot_wallet SET seen_balance_atoken = 0, seen_height = 1 WHERE wallet = $1`,
+      [SECOND],
+    );
+    await bench.bench.mine([
+      callOf("PlainToken", "mint", [WALLET, 1_000n]),
+      callOf("PlainToken", "mint", [SECOND, 100n]),
+    ]);
+    await bench.mine();
+    const units = await bench.units(SECOND, "PLAIN");
+    const band = { lowUnits: 500n, targetUnits: 500n, highUnits: 600n };
+    bench.files.policy = bench.policyOf({
+      assets: { PLAIN: { ...ANY_SWEEP, coldAddress: COLD, band } },
+    });
+    bench.keyless = [WALLET];
+    await keysHeld("-1 s", [WALLET]);
+    await bench.sweeper().round(signal);
+    expect(await openRefills(bench.worker)).toMatchObject([
+      { asset: "PLAIN", amountUnits: 500n - units },
+    ]);
+  });
 });
