@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
-import { atMostWord, type Hash32, type Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
@@ -28,6 +28,7 @@ import {
 } from "../stored-values.js";
 import { ageSecondsSql } from "../database-clock.js";
 import { IS_IN_TRANSIT } from "./stranded-moves.js";
+import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { acceptInside, type AcceptRefusal, type AcceptRules } from "../withdrawals/withdrawals.js";
 
 /** A move before it is written. */
@@ -159,6 +160,32 @@ export async function newestColdMoves(sql: Sql): Promise<ReadonlyMap<string, num
     `SELECT asset, max(id)::text AS id FROM treasury_move WHERE kind = 'cold' GROUP BY asset`,
   );
   return new Map(rows.map(({ asset, id }) => [asset, storedInteger(id)]));
+}
+
+/** A move to cold storage that waits for a wallet to pay it, and has for long. */
+export interface UncoveredMove {
+  readonly asset: string;
+  readonly withdrawalId: WithdrawalId;
+  readonly amountUnits: bigint;
+}
+
+/** Those to which no wallet has given a nonce within so many seconds: one of an asset at most. */
+export async function unpaidColdMoves(
+  sql: Sql,
+  { afterSeconds }: { readonly afterSeconds: number },
+): Promise<UncoveredMove[]> {
+  const rows = await sql.query<Record<"asset" | "withdrawal_id" | "amount", string>>(
+    `SELECT m.asset, m.withdrawal_id, m.amount_units::text AS amount
+       FROM treasury_move m JOIN withdrawal w ON w.id = m.withdrawal_id
+      WHERE m.kind = 'cold' AND m.state = 'open' AND w.phase = 'waiting'
+        AND ${ageSecondsSql("m.created_at")} >= $1::integer`,
+    [afterSeconds],
+  );
+  return rows.map((row) => ({
+    asset: row.asset,
+    withdrawalId: toWithdrawalId(row.withdrawal_id),
+    amountUnits: storedAtoken(row.amount),
+  }));
 }
 
 /** A customer would be credited with what goes there. */
@@ -378,97 +405,6 @@ function endingOf(row: EndedRow): JournalEntry {
       },
     ],
   };
-}
-
-/** What a person, or a policy, has to know of cold storage. */
-export interface RefillRequest {
-  readonly id: number;
-  readonly asset: string;
-  /** What is to come from cold storage, and what came so far. */
-  readonly amountUnits: bigint;
-  readonly cameUnits: bigint;
-}
-
-/** Open requests to persons, in the order of their assets. */
-export async function openRefills(sql: Sql): Promise<RefillRequest[]> {
-  const rows = await sql.query<Record<"id" | "asset" | "amount" | "came", string>>(
-    `SELECT id::text, asset, amount_units::text AS amount, came_units::text AS came
-       FROM refill_request WHERE state = 'open' ORDER BY asset`,
-  );
-  return rows.map((row) => ({
-    id: storedInteger(row.id),
-    asset: row.asset,
-    amountUnits: storedAtoken(row.amount),
-    cameUnits: storedAtoken(row.came),
-  }));
-}
-
-/**
- * Asks persons for a refill, once until it came or is not needed any more; for no more than there can be of
- * anything: a token whose contract lies may have its customers wait for more. @returns true when new
- */
-export async function askForRefill(
-  sql: Sql,
-  { asset, amountUnits }: { readonly asset: string; readonly amountUnits: bigint },
-): Promise<boolean> {
-  const rows = await sql.query(
-    `WITH asked AS (
-       INSERT INTO refill_request (asset, amount_units) VALUES ($1, $2)
-       ON CONFLICT (asset) WHERE state = 'open' DO NOTHING RETURNING 1)
-     SELECT 1 FROM asked`,
-    [asset, atMostWord(amountUnits).toString()],
-  );
-  return rows.length > 0;
-}
-
-/** The wallets have less again than a refill is to bring: what was seen before counts no more. */
-export async function keepRefill(sql: Sql, asset: string): Promise<void> {
-  await sql.query(
-    `UPDATE refill_request SET enough_height = NULL
-      WHERE asset = $1 AND state = 'open' AND enough_height IS NOT NULL`,
-    [asset],
-  );
-}
-
-/**
- * Takes a request back that is not needed any more. Not before the books stand where the wallets were
- * first seen to have enough: what came from cold storage may be what makes it needless, and fills it.
- * @param seenHeight of the newest of the balances that are enough; the first one since the wallets had
- *   less is remembered
- * @returns true when there was one
- */
-export async function withdrawRefill(
-  sql: Sql,
-  { asset, seenHeight }: { readonly asset: string; readonly seenHeight: Height },
-): Promise<boolean> {
-  const rows = await sql.query<{ state: string }>(
-    `WITH seen AS (
-       UPDATE refill_request
-          SET enough_height = coalesce(enough_height, $2),
-              state = CASE WHEN EXISTS (SELECT 1 FROM watch_cursor
-                                         WHERE height >= coalesce(enough_height, $2))
-                           THEN 'withdrawn' ELSE 'open' END,
-              changed_at = now()
-        WHERE asset = $1 AND state = 'open'
-          AND (enough_height IS NULL
-               OR EXISTS (SELECT 1 FROM watch_cursor WHERE height >= enough_height))
-       RETURNING state)
-     SELECT state FROM seen`,
-    [asset, seenHeight],
-  );
-  return rows[0]?.state === "withdrawn";
-}
-
-/** Takes back the requests of assets that no band asks for any more. @returns those assets */
-export async function withdrawUnbanded(sql: Sql, banded: readonly string[]): Promise<string[]> {
-  const rows = await sql.query<{ asset: string }>(
-    `WITH ended AS (
-       UPDATE refill_request SET state = 'withdrawn', changed_at = now()
-        WHERE state = 'open' AND asset <> ALL ($1::text[]) RETURNING asset)
-     SELECT asset FROM ended`,
-    [banded],
-  );
-  return rows.map(({ asset }) => asset);
 }
 
 /** Keeps the cold addresses that the policy names: what comes back from one is the exchange's. */

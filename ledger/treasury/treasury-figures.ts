@@ -2,7 +2,7 @@
 import type { Sql } from "../../runtime/sql/sql.js";
 import { COLD_STORAGE, DEPOSIT_ADDRESSES, IN_TRANSIT } from "../journal/accounts.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
-import { openRefills, type RefillRequest } from "./moves.js";
+import { openRefills, type RefillRequest } from "./refills.js";
 
 /** One asset; amounts in its smallest unit. */
 export interface TreasuryFigures {

@@ -2,70 +2,46 @@
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
-import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
+import { NATIVE_ASSET, TREASURY } from "../../ledger/journal/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
 import { readPausedTokens } from "../../ledger/assets/token-state.js";
-import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
+import type { HashedPolicy, TreasuryAsset } from "../../ledger/policy/policy.js";
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
 import { storedAddress, storedAtoken } from "../../ledger/stored-values.js";
 import {
-  askForRefill,
-  keepRefill,
   newestColdMoves,
   openMove,
+  type UncoveredMove,
+  unpaidColdMoves,
+} from "../../ledger/treasury/moves.js";
+import {
+  askForRefill,
+  keepRefill,
   withdrawRefill,
   withdrawUnbanded,
-} from "../../ledger/treasury/moves.js";
+} from "../../ledger/treasury/refills.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
+import { cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
+import { type BandDecision, decideBand, type Holding, type WaitingUnits } from "./band-decision.js";
 import { readAddressStates } from "./sweep-node.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
 /** A move to cold storage that is not paid by then is given up, and decided anew. */
 const COLD_DEADLINE_MS = 3_600_000;
 
+/** One that no wallet covers is given up by then: meanwhile none of less is begun. */
+const COLD_PATIENCE_SECONDS = 300;
+
+/** Of an asset that nobody waits for. */
+const NOTHING: WaitingUnits = { sumUnits: 0n, largestUnits: 0n };
+
 /** What a wallet keeps of its coins for fees when the rest goes to cold storage: transfers. */
 const KEPT_TRANSFERS = 1_000n;
-
-/** What one wallet may give away. */
-interface Holding {
-  readonly wallet: Address;
-  readonly freeUnits: bigint;
-}
-
-/** What is to be done about one asset. */
-export type BandDecision =
-  | { readonly kind: "cold"; readonly amountUnits: bigint }
-  | { readonly kind: "refill"; readonly amountUnits: bigint }
-  | { readonly kind: "enough" | "low" };
-
-/**
- * Pure: what the hot wallets' holdings ask for. One payment is made by one wallet, so no more than
- * the fullest holds goes at once.
- * @param wantedUnits what customers wait for and no wallet has reserved yet
- */
-function decideBand(
-  holdings: readonly Pick<Holding, "freeUnits">[],
-  wantedUnits: bigint,
-  { lowUnits, targetUnits, highUnits }: TreasuryBand,
-): BandDecision {
-  const heldUnits = holdings.reduce((sum, { freeUnits }) => sum + freeUnits, 0n) - wantedUnits;
-  const fullest = holdings.reduce(
-    (most, { freeUnits }) => (freeUnits > most ? freeUnits : most),
-    0n,
-  );
-  if (heldUnits > highUnits) {
-    const beyondUnits = heldUnits - targetUnits;
-    const amountUnits = beyondUnits < fullest ? beyondUnits : fullest;
-    return amountUnits > 0n ? { kind: "cold", amountUnits } : { kind: "enough" };
-  }
-  if (heldUnits < lowUnits) return { kind: "refill", amountUnits: targetUnits - heldUnits };
-  return { kind: heldUnits >= targetUnits ? "enough" : "low" };
-}
 
 /**
  * Persons are asked for nothing that the policy has no band for any more, or that stands still: nobody would
@@ -119,11 +95,12 @@ export async function keepBands(
   const assets = banded.map(({ asset }) => asset);
   const books = await readBandBooks(context, { assets, nonces });
   if (books === undefined) return;
-  const { wantedByAsset, coldMoves } = books;
+  const { waitingByAsset, coldMoves, unpaid } = books;
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, books, ...parts });
     if (holdings === undefined) continue;
-    const decision = decideBand(holdings, wantedByAsset.get(asset) ?? 0n, band);
+    await giveUpUncovered(context, unpaid, { asset, holdings });
+    const decision = decideBand(holdings, waitingByAsset.get(asset) ?? NOTHING, band);
     const afterId = coldMoves.get(asset) ?? 0;
     const { height: seenHeight } = view;
     const by = { policy, isStopped };
@@ -149,9 +126,13 @@ interface BandBooks {
   readonly board: readonly Pick<WalletLane, "address">[];
   /** By wallet, what its payments may still take of the coins that it has on the chain. */
   readonly reservedAtoken: ReadonlyMap<Address, Atoken>;
-  readonly wantedByAsset: ReadonlyMap<string, bigint>;
+  /** The same of tokens, by symbol and then by wallet. */
+  readonly reservedUnits: ReadonlyMap<string, ReadonlyMap<Address, bigint>>;
+  readonly waitingByAsset: ReadonlyMap<string, WaitingUnits>;
   /** By asset, the newest move to cold storage. */
   readonly coldMoves: ReadonlyMap<string, number>;
+  /** Moves to cold storage that should be paid by now. */
+  readonly unpaid: readonly UncoveredMove[];
 }
 
 /**
@@ -179,11 +160,30 @@ async function readBandBooks(
       counted.set(wallet, nonce);
       if ((await paymentsFrom(tx, { wallet, nonce, limit: 1 })).length > 0) return undefined;
     }
-    const wantedByAsset = new Map<string, bigint>();
-    for (const asset of assets) wantedByAsset.set(asset, await wantedOf(tx, asset, counted));
-    const reservedAtoken = await reservedOf(tx, counted);
-    return { board, reservedAtoken, wantedByAsset, coldMoves: await newestColdMoves(tx) };
+    return {
+      board,
+      reservedAtoken: await reservedOf(tx, counted),
+      reservedUnits: await reservedTokensOf(tx, counted),
+      waitingByAsset: await waitingOf(tx, assets),
+      coldMoves: await newestColdMoves(tx),
+      unpaid: await unpaidColdMoves(tx, { afterSeconds: COLD_PATIENCE_SECONDS }),
+    };
   });
+}
+
+/** What was decided for a wallet that has given some of it away since is decided anew, by what there is. */
+async function giveUpUncovered(
+  { database, log }: TreasuryContext,
+  unpaid: readonly UncoveredMove[],
+  { asset, holdings }: { readonly asset: string; readonly holdings: readonly Holding[] },
+): Promise<void> {
+  const move = unpaid.find((each) => each.asset === asset);
+  if (move === undefined) return;
+  const { withdrawalId, amountUnits } = move;
+  if (holdings.some(({ freeUnits }) => freeUnits >= amountUnits)) return;
+  const reason = "no wallet has what was to go to cold storage";
+  await cancelWithdrawal(database, withdrawalId, reason);
+  log.warn({ asset, withdrawal: withdrawalId, reason }, "a move to cold storage is given up");
 }
 
 /** Each wallet's, at the block whose balances count. */
@@ -191,7 +191,7 @@ async function holdingsOf(
   { database, rpc, evm, settings }: TreasuryContext,
   asked: {
     readonly asset: string;
-    readonly books: Pick<BandBooks, "board" | "reservedAtoken">;
+    readonly books: Pick<BandBooks, "board" | "reservedAtoken" | "reservedUnits">;
     readonly view: WalletView;
     readonly signal: AbortSignal;
   },
@@ -216,47 +216,70 @@ async function holdingsOf(
     { signal },
   );
   const holdings = board.flatMap(({ address: wallet }, index) => {
-    const freeUnits = balances[index];
-    return freeUnits === undefined ? [] : [{ wallet, freeUnits }];
+    const heldUnits = balances[index];
+    const reserved = books.reservedUnits.get(asset)?.get(wallet) ?? 0n;
+    return heldUnits === undefined ? [] : [{ wallet, freeUnits: heldUnits - reserved }];
   });
   return holdings.length === board.length ? holdings : undefined;
 }
 
 /**
- * What open payments of these wallets have reserved, unless the balances are without it already: one that is
- * mined waits for its receipt, and for another node's. What is frozen may have to be paid still.
+ * SQL: open slots `s` of these wallets with their withdrawals `w`, unless the balances are without them
+ * already: one that is mined waits for its receipt, and for another node's. What is frozen may have to be
+ * paid still.
  */
-async function reservedOf(tx: Sql, nonces: ChainNonces): Promise<ReadonlyMap<Address, Atoken>> {
-  const rows = await tx.query<{ wallet: string; reserved: string }>(
-    `SELECT s.wallet, sum(s.reserved_atoken)::text AS reserved
-       FROM unnest($1::text[], $2::numeric[]) AS chain (wallet, nonce)
+const RESERVING = `unnest($1::text[], $2::numeric[]) AS chain (wallet, nonce)
        JOIN nonce_slot s ON s.wallet = chain.wallet AND s.outcome IS NULL
        JOIN withdrawal w ON w.id = s.withdrawal_id
-      WHERE s.nonce >= chain.nonce OR w.status = 'frozen'
-      GROUP BY s.wallet`,
+      WHERE (s.nonce >= chain.nonce OR w.status = 'frozen')`;
+
+/** Of coins. */
+async function reservedOf(tx: Sql, nonces: ChainNonces): Promise<ReadonlyMap<Address, Atoken>> {
+  const rows = await tx.query<{ wallet: string; reserved: string }>(
+    `SELECT s.wallet, sum(s.reserved_atoken)::text AS reserved FROM ${RESERVING} GROUP BY s.wallet`,
     [[...nonces.keys()], [...nonces.values()].map(String)],
   );
   return new Map(rows.map((row) => [storedAddress(row.wallet), storedAtoken(row.reserved)]));
 }
 
+async function reservedTokensOf(tx: Sql, nonces: ChainNonces): Promise<BandBooks["reservedUnits"]> {
+  const rows = await tx.query<Record<"asset" | "wallet" | "units", string>>(
+    `SELECT w.asset, s.wallet, sum(w.amount_units)::text AS units FROM ${RESERVING}
+        AND w.asset <> $3 GROUP BY w.asset, s.wallet`,
+    [[...nonces.keys()], [...nonces.values()].map(String), NATIVE_ASSET],
+  );
+  const byAsset = new Map<string, Map<Address, bigint>>();
+  for (const { asset, wallet, units } of rows) {
+    const ofAsset = byAsset.get(asset) ?? new Map<Address, bigint>();
+    byAsset.set(asset, ofAsset.set(storedAddress(wallet), storedAtoken(units)));
+  }
+  return byAsset;
+}
+
 /**
- * Of coins what has no nonce, of tokens also what has one of these wallets, since nothing is reserved
- * above, unless the balances are without it already. What is frozen may have to be paid still, with a nonce
- * or without; what another wallet is to pay it pays of its own.
+ * By asset what has no nonce. What is frozen may have to be paid still, with a nonce or without. What another
+ * wallet is to pay it pays of its own. Of what the treasury itself moves no size counts: it is decided anew.
  */
-async function wantedOf(tx: Sql, asset: string, nonces: ChainNonces): Promise<bigint> {
-  const [row] = await tx.query<{ units: string }>(
-    `SELECT coalesce(sum(w.amount_units), 0)::text AS units
+async function waitingOf(
+  tx: Sql,
+  assets: readonly string[],
+): Promise<ReadonlyMap<string, WaitingUnits>> {
+  const rows = await tx.query<Record<"asset" | "sum" | "largest", string>>(
+    `SELECT w.asset, sum(w.amount_units)::text AS sum,
+            coalesce(max(w.amount_units) FILTER (WHERE w.customer_id <> $2), 0)::text AS largest
        FROM withdrawal w
        LEFT JOIN nonce_slot s ON s.withdrawal_id = w.id AND s.outcome IS NULL
-       LEFT JOIN unnest($3::text[], $4::numeric[]) AS chain (wallet, nonce)
-              ON chain.wallet = s.wallet AND chain.nonce > s.nonce AND w.status <> 'frozen'
-      WHERE w.asset = $1 AND w.phase IN ('waiting', 'open')
-        AND (w.phase = 'waiting' OR s.wallet IS NULL
-             OR $1 <> $2 AND s.wallet = ANY ($3::text[]) AND chain.wallet IS NULL)`,
-    [asset, NATIVE_ASSET, [...nonces.keys()], [...nonces.values()].map(String)],
+      WHERE w.asset = ANY ($1::text[]) AND w.phase IN ('waiting', 'open')
+        AND (w.phase = 'waiting' OR s.wallet IS NULL)
+      GROUP BY w.asset`,
+    [assets, TREASURY],
   );
-  return storedAtoken(row?.units);
+  return new Map(
+    rows.map(({ asset, sum, largest }) => [
+      asset,
+      { sumUnits: storedAtoken(sum), largestUnits: storedAtoken(largest) },
+    ]),
+  );
 }
 
 async function carryOut(
@@ -276,9 +299,13 @@ async function carryOut(
   const { asset, rules, decision, policy, isStopped, seenHeight, afterId } = wanted;
   if (decision.kind === "refill" || decision.kind === "low") await keepRefill(database, asset);
   if (decision.kind === "refill") {
-    if (await askForRefill(database, { asset, amountUnits: decision.amountUnits })) {
-      const fields = { asset, amountUnits: decision.amountUnits.toString() };
-      log.error(fields, "the hot wallets run low: send from cold storage");
+    const { amountUnits, wallet } = decision;
+    if (await askForRefill(database, { asset, amountUnits, wallet })) {
+      const what =
+        wallet === undefined
+          ? "the hot wallets run low: send from cold storage"
+          : "no hot wallet alone has what is waited for: send from cold storage to this one";
+      log.error({ asset, amountUnits: amountUnits.toString(), wallet }, what);
     }
     return;
   }

@@ -63,10 +63,15 @@ function linesOf(figures: TreasuryFigures): readonly string[] {
       ? [row, `  STRANDED: ${text(stranded)} in transit wait for nonces of retired wallets`]
       : [row];
   if (refill === undefined) return rows;
-  const { amountUnits, cameUnits } = refill;
+  const { amountUnits, cameUnits, wallet } = refill;
+  const to =
+    wallet === undefined
+      ? "a hot wallet"
+      : `the hot wallet ${toChecksumAddress(wallet)}: of what waits one is larger than any wallet has, ` +
+        "and one wallet pays it";
   return [
     ...rows,
-    `  REFILL ${refill.id}: send ${text(amountUnits - cameUnits)} from cold storage to a hot wallet`,
+    `  REFILL ${refill.id}: send ${text(amountUnits - cameUnits)} from cold storage to ${to}`,
   ];
 }
 

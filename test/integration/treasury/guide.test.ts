@@ -1,10 +1,11 @@
 /** The commands of docs/treasury.md, run as they stand over a ledger with sweeps. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { toChecksumAddress } from "../../../chain/address.js";
 import { hexlify, keccak256, Wallet } from "ethers";
 import { parsePolicy } from "../../../ledger/policy/policy-parser.js";
 import { hashPolicy, PERMISSIVE_POLICY, policyFileText } from "../../../ledger/policy/policy.js";
-import { askForRefill } from "../../../ledger/treasury/moves.js";
+import { askForRefill } from "../../../ledger/treasury/refills.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { Desk, KEY, WALLET } from "../recovery/desk.js";
 
@@ -48,7 +49,10 @@ it("shows where the coins are, and ends with 1 while it asks for a refill", asyn
   await askForRefill(desk.database, { asset: "TOKEN", amountUnits: 5n * 10n ** 18n });
   const asking = await run("treasury status");
   expect(asking.code).toBe(1);
-  expect(asking.text).toContain("send 5 TOKEN from cold storage");
+  expect(asking.text).toContain("send 5 TOKEN from cold storage to a hot wallet");
+  await desk.database.query(`UPDATE refill_request SET wallet = $1`, [WALLET]);
+  const named = await run("treasury status");
+  expect(named.text).toContain(`from cold storage to the hot wallet ${toChecksumAddress(WALLET)}:`);
 });
 
 it("lists sweeps, and lets a frozen one go on", async () => {

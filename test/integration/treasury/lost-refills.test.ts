@@ -1,11 +1,7 @@
 /** Coins of cold storage that a chain has lost: what they had filled asks for them again. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import {
-  askForRefill,
-  nameColdAddresses,
-  openRefills,
-  withdrawRefill,
-} from "../../../ledger/treasury/moves.js";
+import { nameColdAddresses } from "../../../ledger/treasury/moves.js";
+import { askForRefill, openRefills, withdrawRefill } from "../../../ledger/treasury/refills.js";
 import { Desk, STRANGER, TOKEN, WALLET } from "../recovery/desk.js";
 
 let desk: Desk;

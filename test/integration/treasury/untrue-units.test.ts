@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { MAX_WORD } from "../../../chain/hex.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
-import { askForRefill, nameColdAddresses } from "../../../ledger/treasury/moves.js";
+import { nameColdAddresses } from "../../../ledger/treasury/moves.js";
+import { askForRefill } from "../../../ledger/treasury/refills.js";
 import { bookTreasuryFlows } from "../../../ledger/treasury/treasury-flows.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";

@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { openRefills } from "../../../ledger/treasury/moves.js";
+import { openRefills } from "../../../ledger/treasury/refills.js";
 import {
   findSweep,
   freezeSweep,

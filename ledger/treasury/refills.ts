@@ -1,0 +1,105 @@
+/** What persons are asked to send from cold storage: one request of an asset at a time. */
+import type { Address } from "../../chain/address.js";
+import { atMostWord, type Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+
+/** What is to come, and what of it came. */
+export interface RefillRequest {
+  readonly id: number;
+  readonly asset: string;
+  /** What is to come from cold storage, and what came so far. */
+  readonly amountUnits: bigint;
+  readonly cameUnits: bigint;
+  /** Where it has to go, as one wallet alone needs it; undefined for any hot wallet. */
+  readonly wallet: Address | undefined;
+}
+
+/** Open requests to persons, in the order of their assets. */
+export async function openRefills(sql: Sql): Promise<RefillRequest[]> {
+  const rows = await sql.query<
+    Record<"id" | "asset" | "amount" | "came", string> & { readonly wallet: string | null }
+  >(
+    `SELECT id::text, asset, amount_units::text AS amount, came_units::text AS came, wallet
+       FROM refill_request WHERE state = 'open' ORDER BY asset`,
+  );
+  return rows.map((row) => ({
+    id: storedInteger(row.id),
+    asset: row.asset,
+    amountUnits: storedAtoken(row.amount),
+    cameUnits: storedAtoken(row.came),
+    wallet: row.wallet === null ? undefined : storedAddress(row.wallet),
+  }));
+}
+
+/**
+ * Asks persons for a refill, once until it came or is not needed any more; for no more than there can be of
+ * anything: a token whose contract lies may have its customers wait for more. @returns true when new
+ */
+export async function askForRefill(
+  sql: Sql,
+  {
+    asset,
+    amountUnits,
+    wallet,
+  }: Pick<RefillRequest, "asset" | "amountUnits"> & { readonly wallet?: Address | undefined },
+): Promise<boolean> {
+  const rows = await sql.query(
+    `WITH asked AS (
+       INSERT INTO refill_request (asset, amount_units, wallet) VALUES ($1, $2, $3)
+       ON CONFLICT (asset) WHERE state = 'open' DO NOTHING RETURNING 1)
+     SELECT 1 FROM asked`,
+    [asset, atMostWord(amountUnits).toString(), wallet ?? null],
+  );
+  return rows.length > 0;
+}
+
+/** The wallets have less again than a refill is to bring: what was seen before counts no more. */
+export async function keepRefill(sql: Sql, asset: string): Promise<void> {
+  await sql.query(
+    `UPDATE refill_request SET enough_height = NULL
+      WHERE asset = $1 AND state = 'open' AND enough_height IS NOT NULL`,
+    [asset],
+  );
+}
+
+/**
+ * Takes a request back that is not needed any more. Not before the books stand where the wallets were
+ * first seen to have enough: what came from cold storage may be what makes it needless, and fills it.
+ * @param seenHeight of the newest of the balances that are enough; the first one since the wallets had
+ *   less is remembered
+ * @returns true when there was one
+ */
+export async function withdrawRefill(
+  sql: Sql,
+  { asset, seenHeight }: { readonly asset: string; readonly seenHeight: Height },
+): Promise<boolean> {
+  const rows = await sql.query<{ state: string }>(
+    `WITH seen AS (
+       UPDATE refill_request
+          SET enough_height = coalesce(enough_height, $2),
+              state = CASE WHEN EXISTS (SELECT 1 FROM watch_cursor
+                                         WHERE height >= coalesce(enough_height, $2))
+                           THEN 'withdrawn' ELSE 'open' END,
+              changed_at = now()
+        WHERE asset = $1 AND state = 'open'
+          AND (enough_height IS NULL
+               OR EXISTS (SELECT 1 FROM watch_cursor WHERE height >= enough_height))
+       RETURNING state)
+     SELECT state FROM seen`,
+    [asset, seenHeight],
+  );
+  return rows[0]?.state === "withdrawn";
+}
+
+/** Takes back the requests of assets that no band asks for any more. @returns those assets */
+export async function withdrawUnbanded(sql: Sql, banded: readonly string[]): Promise<string[]> {
+  const rows = await sql.query<{ asset: string }>(
+    `WITH ended AS (
+       UPDATE refill_request SET state = 'withdrawn', changed_at = now()
+        WHERE state = 'open' AND asset <> ALL ($1::text[]) RETURNING asset)
+     SELECT asset FROM ended`,
+    [banded],
+  );
+  return rows.map(({ asset }) => asset);
+}
