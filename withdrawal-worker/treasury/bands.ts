@@ -22,6 +22,7 @@ import {
 } from "../../ledger/treasury/refills.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import { cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
+import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -70,7 +71,10 @@ async function bandedOf(sql: Sql, { policy }: HashedPolicy) {
 /** By wallet, how many of its transactions are in a block. */
 type ChainNonces = ReadonlyMap<Address, bigint>;
 
-/** Looks at every asset with a band that does not stand still. */
+/**
+ * Looks at every asset with a band that does not stand still.
+ * @returns by asset why its move to cold storage was refused
+ */
 export async function keepBands(
   context: TreasuryContext,
   asked: {
@@ -84,17 +88,18 @@ export async function keepBands(
     readonly isStopped: boolean;
     readonly signal: AbortSignal;
   },
-): Promise<void> {
+): Promise<ReadonlyMap<string, AcceptRefusal>> {
   const { policy, isStopped } = asked;
+  const refusals = new Map<string, AcceptRefusal>();
   const banded = await bandedOf(context.database, policy);
-  if (banded.length === 0) return;
+  if (banded.length === 0) return refusals;
   const view = await asked.look();
-  if (view === undefined) return;
+  if (view === undefined) return refusals;
   const parts = { view, signal: asked.signal };
   const nonces = await noncesOf(context, parts);
   const assets = banded.map(({ asset }) => asset);
   const books = await readBandBooks(context, { assets, nonces });
-  if (books === undefined) return;
+  if (books === undefined) return refusals;
   const { waitingByAsset, coldMoves, unpaid } = books;
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, books, ...parts });
@@ -104,8 +109,10 @@ export async function keepBands(
     const afterId = coldMoves.get(asset) ?? 0;
     const { height: seenHeight } = view;
     const by = { policy, isStopped };
-    await carryOut(context, { asset, rules, decision, ...by, seenHeight, afterId });
+    const refusal = await carryOut(context, { asset, rules, decision, ...by, seenHeight, afterId });
+    if (refusal !== undefined) refusals.set(asset, refusal);
   }
+  return refusals;
 }
 
 /** Transactions of the active wallets that are in the block whose balances count. */
@@ -282,6 +289,7 @@ async function waitingOf(
   );
 }
 
+/** @returns why a move to cold storage was refused; undefined where none was */
 async function carryOut(
   context: TreasuryContext,
   wanted: {
@@ -294,7 +302,7 @@ async function carryOut(
     /** The newest move to cold storage that was counted. */
     readonly afterId: number;
   },
-): Promise<void> {
+): Promise<AcceptRefusal | undefined> {
   const { database, clock, log } = context;
   const { asset, rules, decision, policy, isStopped, seenHeight, afterId } = wanted;
   if (decision.kind === "refill" || decision.kind === "low") await keepRefill(database, asset);
@@ -307,13 +315,13 @@ async function carryOut(
           : "no hot wallet alone has what is waited for: send from cold storage to this one";
       log.error({ asset, amountUnits: amountUnits.toString(), wallet }, what);
     }
-    return;
+    return undefined;
   }
-  if (decision.kind === "low") return;
+  if (decision.kind === "low") return undefined;
   if (await withdrawRefill(database, { asset, seenHeight })) {
     log.info({ asset }, "no refill is needed any more");
   }
-  if (decision.kind !== "cold" || rules.coldAddress === undefined) return;
+  if (decision.kind !== "cold" || rules.coldAddress === undefined || isStopped) return undefined;
   const nowMs = clock.nowMs();
   const refusal = await openMove(
     database,
@@ -328,5 +336,5 @@ async function carryOut(
     { minimumAtoken: 0n, nowMs, policy, isStopped },
   );
   failpoint(TREASURY_FAILPOINTS.afterCold);
-  if (refusal !== undefined) log.warn({ asset, refusal }, "a move to cold storage is refused");
+  return refusal;
 }

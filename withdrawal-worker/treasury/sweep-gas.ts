@@ -5,6 +5,7 @@
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import { countOpenTopUps, openMove } from "../../ledger/treasury/moves.js";
 import { readySweep, type Sweep, voidSweep } from "../../ledger/treasury/sweeps.js";
+import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, lower, raisePrice } from "../gas.js";
@@ -49,10 +50,13 @@ export async function attendGas(
 ): Promise<void> {
   const needing = seen.filter(({ sweep: { state } }) => state === "needs-gas");
   const units = await unitsOf(context, needing, round);
+  let { isStopped } = round;
   for (const each of needing) {
     const { id, topUp, amountUnits } = each.sweep;
     if (topUp === "open" || (units.get(id) ?? amountUnits) >= amountUnits) {
-      await attend(context, each, round);
+      // The ledger may have been told to stop since the round began: the first refusal is that of all.
+      const refusal = await attend(context, each, { ...round, isStopped });
+      if (refusal === "WITHDRAWALS_STOPPED") isStopped = true;
       continue;
     }
     const reason = "its address has less of the token than it was meant for";
@@ -73,11 +77,12 @@ async function unitsOf(
   return new Map(tokens.map(({ id }, index) => [id, balances[index]]));
 }
 
+/** @returns why it was refused gas; undefined where it was not, or asked for none */
 async function attend(
   context: TreasuryContext,
   { sweep, state }: SeenSweep,
   round: GasRound,
-): Promise<void> {
+): Promise<AcceptRefusal | undefined> {
   const { database, settings, signer } = context;
   const { id, asset, contract, gasLimit, topUp, ageMs, nextNonce, isPaused } = sweep;
   const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, settings.gas);
@@ -93,27 +98,28 @@ async function attend(
   } else if (topUp === "open" || isUnseen(sweep, round)) {
     // A hot wallet pays it, or the move ends; what came is there at the next look.
   } else if (isPaused || !signer.isListed(asset, contract)) {
-    if (ageMs <= PATIENCE_MS) return;
+    if (ageMs <= PATIENCE_MS) return undefined;
     // An intent may be older than the list that this process was started with.
     const reason = isPaused ? "its token stands still" : unlisted(asset);
     await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   } else if (state.nonce < nextNonce) {
     // What the chain has lost of this address is made again first.
-    if (ageMs <= PATIENCE_MS) return;
+    if (ageMs <= PATIENCE_MS) return undefined;
     const reason = "an earlier sweep of its address is not made again";
     await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   } else if (!isDear && missingGas(state.balanceAtoken, gas) === 0n) {
-    if (state.pendingNonce !== state.nonce) return;
+    if (state.pendingNonce !== state.nonce) return undefined;
     const { nonce } = state;
     await readySweep(database, id, { nonce, gasPriceAtoken });
     failpoint(TREASURY_FAILPOINTS.afterReady);
   } else if (topUp === "none" && !isDear && givenAtoken <= round.rules.topUpMaxAtoken) {
-    await giveFirst(context, { sweep, amountUnits: givenAtoken }, round);
+    return giveFirst(context, { sweep, amountUnits: givenAtoken }, round);
   } else if (ageMs > PATIENCE_MS) {
     // What it was given stays there for the next one.
     const reason = "its fee rose above what it was given, or may be given";
     await voidSweep(database, id, { reason, delayMs: isDear ? GIVEN_UP_DELAY_MS : 0 });
   }
+  return undefined;
 }
 
 /**
@@ -174,16 +180,17 @@ interface Gift {
 }
 
 /** Where no wallet takes the sweep, its gas would be for nothing; who pays it is one of these, too. */
-function mayGive({ maySign, wallets }: GasRound): boolean {
-  return maySign && wallets.length > 0;
+function mayGive({ maySign, isStopped, wallets }: GasRound): boolean {
+  return maySign && !isStopped && wallets.length > 0;
 }
 
-async function giveFirst(context: TreasuryContext, gift: Gift, round: GasRound): Promise<void> {
-  if (!mayGive(round)) return;
+async function giveFirst(context: TreasuryContext, gift: Gift, round: GasRound) {
+  if (!mayGive(round)) return undefined;
   const refusal = await give(context, gift, round);
-  if (refusal === undefined || refusal === "WITHDRAWALS_STOPPED") return;
+  if (refusal === undefined || refusal === "WITHDRAWALS_STOPPED") return refusal;
   const reason = `its gas was refused: ${refusal}`;
   await voidSweep(context.database, gift.sweep.id, { reason, delayMs: GIVEN_UP_DELAY_MS });
+  return refusal;
 }
 
 async function give(

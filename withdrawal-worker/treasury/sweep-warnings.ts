@@ -1,5 +1,6 @@
-/** What the treasury's log says of sweeps that wait: once, or when there are more, and not in every round. */
+/** What the treasury's log says of sweeps and moves that wait: once, or when there are more. */
 import type { DueSweep } from "../../ledger/assets/sweep-due.js";
+import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
 import { unlisted } from "../signers/signer-port.js";
 import { isUntaken, type SeenSweep } from "./sweep-attempts.js";
 import type { TreasuryContext } from "./treasury-context.js";
@@ -16,9 +17,20 @@ export class SweepWarnings {
   #isOtherSeedTold = false;
   /** Tokens of which it was told that they are not listed: as many as the ledger has at most. */
   readonly #unlistedTold = new Set<string>();
+  /** By asset, why its moves to cold storage are refused: as many likewise. */
+  #coldRefusals = new Map<string, AcceptRefusal>();
 
   constructor(log: TreasuryContext["log"]) {
     this.#log = log;
+  }
+
+  /** Of a round's moves to cold storage those that are refused, when that begins, or for another reason. */
+  tellRefused(refusals: ReadonlyMap<string, AcceptRefusal>): void {
+    for (const [asset, refusal] of refusals) {
+      if (this.#coldRefusals.get(asset) === refusal) continue;
+      this.#log.warn({ asset, refusal }, "a move to cold storage is refused");
+    }
+    this.#coldRefusals = new Map(refusals);
   }
 
   /** Of the sweeps of a round those that no block takes, when there are more than in the round before. */

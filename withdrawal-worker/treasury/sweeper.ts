@@ -124,7 +124,8 @@ export class Sweeper {
     );
     if (!round.maySign) return false;
     const isMore = await this.#begin(round, moving);
-    await keepBands(this.#context, { ...round, look: () => this.#view(wallets, signal) });
+    const look = () => this.#view(wallets, signal);
+    this.#warnings.tellRefused(await keepBands(this.#context, { ...round, look }));
     return isMore;
   }
 

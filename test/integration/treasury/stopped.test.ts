@@ -1,5 +1,5 @@
 /** Sweeps that were begun when something stopped them: a token of other code, the kill switch, an incident. */
-import { afterAll, afterEach, beforeAll, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { resumeCrediting, writeIncident } from "../../../ledger/incidents.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
@@ -8,6 +8,7 @@ import {
   SWITCH_UNTOUCHED,
 } from "../../../ledger/kill-switch/kill-switch-level.js";
 import type { Sweep } from "../../../ledger/treasury/sweeps.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import type { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
@@ -206,4 +207,86 @@ it("sends nothing behind an incident that was opened in the middle of a round", 
   await stillBehindView(openDrill, note).round(signal);
   expect(await resumeCrediting(bench.bench.ledger.owner, "ann")).toBe(1);
   expect(raws).toHaveLength(1);
+});
+
+/** What the log of a treasury says, and how often it began to open a move. */
+function watched(given: Parameters<TreasuryBench["sweeper"]>[0] = {}) {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  let opened = 0;
+  const { worker } = bench;
+  const sweeper = bench.sweeper({
+    log: createLogger({ component: "test", destination }),
+    database: {
+      ...worker,
+      query: (text, values) => worker.query(text, values),
+      transaction: (work) =>
+        worker.transaction((tx) =>
+          work({
+            ...tx,
+            query: (text, values) => {
+              if (text.includes("pg_advisory_xact_lock(hashtextextended")) opened += 1;
+              return tx.query(text, values);
+            },
+          }),
+        ),
+    },
+    ...given,
+  });
+  return { sweeper, lines, opened: () => opened };
+}
+
+describe("while new withdrawals are stopped", () => {
+  const throwSwitch = (level: KillSwitchLevel) =>
+    setKillSwitch(bench.bench.ledger.owner, { level, reason: "drill", by: "test" });
+
+  it("asks for gas of nobody, round after round, without a word and without a write", async () => {
+    for (let count = 0; count < 3; count += 1) await deposit("token");
+    const { sweeper, lines, opened } = watched();
+    await throwSwitch("stop-new");
+    bench.killSwitch = { ...SWITCH_UNTOUCHED, level: "stop-new" };
+    for (let round = 0; round < 5; round += 1) await sweeper.round(signal);
+    await throwSwitch("none");
+    bench.killSwitch = SWITCH_UNTOUCHED;
+    expect((await bench.sweeps()).filter(({ state }) => state === "needs-gas")).toHaveLength(3);
+    expect([lines, opened()]).toEqual([[], 0]);
+  });
+
+  it("ends its asking with the first refusal where the switch is newer than the round", async () => {
+    for (let count = 0; count < 3; count += 1) await deposit("token");
+    const { sweeper, lines, opened } = watched();
+    await sweeper.round(signal);
+    await throwSwitch("stop-new");
+    await sweeper.round(signal);
+    await throwSwitch("none");
+    expect([lines.length, opened()]).toEqual([1, 1]);
+    expect(lines[0]).toContain("WITHDRAWALS_STOPPED");
+  });
+
+  it("begins no move to cold storage, and says once why one is refused", async () => {
+    const keep = (coldAddress: Address) => {
+      const band = { lowUnits: 0n, targetUnits: 1n, highUnits: 1n };
+      const rules = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress, band };
+      bench.files.policy = bench.policyOf({ assets: { TOKEN: rules } });
+    };
+    const customers = await bench.bench.register("cold-customer");
+    await bench.rounds(1);
+    const { sweeper, lines, opened } = watched();
+    keep(customers);
+    await throwSwitch("stop-new");
+    bench.killSwitch = { ...SWITCH_UNTOUCHED, level: "stop-new" };
+    for (let round = 0; round < 2; round += 1) await sweeper.round(signal);
+    await throwSwitch("none");
+    bench.killSwitch = SWITCH_UNTOUCHED;
+    expect([lines, opened()]).toEqual([[], 0]);
+    for (let round = 0; round < 3; round += 1) await sweeper.round(signal);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain("OWN_WALLET");
+    bench.files.policy = bench.policyOf({});
+    await sweeper.round(signal);
+    keep(customers);
+    await sweeper.round(signal);
+    expect(lines).toHaveLength(2);
+    bench.files.policy = bench.policyOf({});
+  });
 });
