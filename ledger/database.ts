@@ -56,7 +56,7 @@ import { RulesWithoutAPath1760000000050 } from "./migrations/rules/0050-rules-wi
 import { CharactersOfTexts1760000000051 } from "./migrations/0051-characters-of-texts.js";
 import { RulesOfTheOwner1760000000052 } from "./migrations/rules/0052-rules-of-the-owner.js";
 import { CodesOfTokens1760000000054 } from "./migrations/tokens/0054-codes-of-tokens.js";
-import { KeysAndRefills1760000000055 } from "./migrations/treasury/0055-keys-and-refills.js";
+import { TreasuryColumns1760000000055 } from "./migrations/treasury/0055-treasury-columns.js";
 import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -120,7 +120,7 @@ export const LEDGER_MIGRATIONS = [
   RulesOfTheOwner1760000000052,
   WhoRemembers1760000000053,
   CodesOfTokens1760000000054,
-  KeysAndRefills1760000000055,
+  TreasuryColumns1760000000055,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -5,8 +5,13 @@
 import { IS_NOT_REVERSED } from "../requests/lost-gas.js";
 import { SWEEP_OUT_KEY } from "./treasury-flows.js";
 
-/** SQL: of a sweep `s`, whether the watcher has gone back behind the block in which it had ended. */
-const IS_DOUBTED = `EXISTS (SELECT 1 FROM chain_rewind r WHERE r.to_height < s.block_number)`;
+/**
+ * SQL: of a sweep `s`, whether the watcher has gone back behind the block in which it had ended, since that.
+ * Losses are numbered as they are counted.
+ */
+const IS_DOUBTED = `EXISTS (
+  SELECT 1 FROM chain_rewind r
+   WHERE r.to_height < s.block_number AND r.id > coalesce(s.rewinds, 0))`;
 
 /**
  * SQL: one row of a sweep `s`, with hash and height of what is mined of it. Of one whose block is lost there

@@ -349,7 +349,7 @@ export async function endMined(tx: Sql, ends: readonly SweepEnd[]): Promise<void
         WHERE s.state IN ('signed', 'sent', 'frozen') ORDER BY s.id FOR UPDATE OF s
      ), ended AS (
        UPDATE sweep s SET state = input.state, reason = input.reason, mined_hash = input.hash,
-              block_number = input.height
+              block_number = input.height, rewinds = (SELECT rewinds FROM watch_cursor)
          FROM input JOIN open ON open.id = input.id
         WHERE s.id = input.id
        RETURNING s.id, s.state)

@@ -54,3 +54,32 @@ it("end where they moved nothing, and leave the way to the next one", async () =
   expect(await sweepsOf(address)).toEqual(["failed", "settled"]);
   expect(await bench.units(address, "MOODY")).toBe(0n);
 });
+
+it("are shown as ended where the chain had come back older before they were mined", async () => {
+  const head = () => bench.bench.chain.chain.view.head().height;
+  const kept = head();
+  await bench.bench.mine([{ to: WALLET, value: 1n }]);
+  await bench.mine();
+  const lost = head();
+  bench = await bench.without(kept);
+  while (head() <= lost) await bench.bench.mine([]);
+  await bench.bench.recover();
+  await bench.mine();
+  const address = await bench.bench.register("later");
+  await bench.bench.mine([callOf("MoodyToken", "mint", [address, 10n])]);
+  await bench.mine();
+  const treasury = forNothing();
+  await bench.rounds(1, treasury);
+  await bench.bench.mine([callOf("MoodyToken", "setMood", [2])]);
+  await bench.rounds(3, treasury);
+  const [sweep] = (await bench.sweeps()).filter((each) => each.address === address);
+  expect([sweep?.state, sweep?.reason]).toEqual(["failed", "it was mined and moved nothing"]);
+  expect(sweep?.blockNumber).toBeGreaterThan(kept);
+  // What is lost after that is lost.
+  const below = (sweep?.blockNumber ?? 0) - 1;
+  const former = head();
+  bench = await bench.without(below);
+  while (head() <= former) await bench.bench.mine([]);
+  await bench.bench.recover();
+  expect((await sweepsOf(address)).at(0)).toBe("sent");
+});
