@@ -49,8 +49,9 @@ export function cannotTake(height: Height, cause: unknown, own: Own): BlockError
     "DECIDED_BLOCK_REFUSED",
     `two thirds of the validators decided block ${height}, and this node cannot take it ` +
       `(${errorMessage(cause)}): its state or its version is not the network's. ` +
-      `${upgradeWords(own)}Run the version that the network runs; if it does already, ` +
-      "delete data/chain and sync again",
+      `${upgradeWords(own)}Run the version that the network runs; if it does already, see to ` +
+      "it that a peer has the blocks from 1 on (earliest_block_height of its /status), move " +
+      "data/chain away and sync again; throw nothing away before this node has caught up",
     { cause, details: { height } },
   );
 }
