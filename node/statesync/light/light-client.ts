@@ -1,7 +1,8 @@
 /**
  * The light client: from a height and hash that the operator trusts to any other height, over
  * servers that need not be trusted. Every answer of the first server is compared with those of all
- * others before it is believed; where two differ, nothing is believed any more.
+ * others before it is believed; where two differ, nothing is believed any more. Commits may differ,
+ * and no header names its own: one that proves nothing is its server's fault alone.
  */
 import { LRUCache } from "lru-cache";
 import {
@@ -18,7 +19,7 @@ import {
   verifySelfSigned,
 } from "../../../chain/consensus/light.js";
 import { msToNs } from "../../../chain/consensus/block-id.js";
-import { errorCode } from "../../../chain/errors.js";
+import { errorCode, errorMessage } from "../../../chain/errors.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
@@ -50,6 +51,15 @@ const MAX_VERIFIED = 1_000;
 /** Where a bisection looks next, in sixteenths of the way, as in CometBFT. */
 const PIVOT_SIXTEENTHS = 9;
 
+/** What a server says of a height. */
+interface Told {
+  readonly server: string;
+  readonly block: LightBlock;
+}
+
+/** A height by all servers that answered: one header, one set, and a commit of each. */
+type Agreed = readonly [Told, ...Told[]];
+
 /** Verified headers of any height. */
 export class LightClient {
   /** What was verified, by height. */
@@ -66,29 +76,28 @@ export class LightClient {
     await this.trustRoot(signal);
     const known = this.verified.get(height);
     if (known !== undefined) return known;
-    const target = await this.agreed(height, signal);
+    const agreed = await this.agreed(height, signal);
     const below = [...this.verified.values()].filter(({ header }) => header.height < height);
     const closest = below.reduce<LightBlock | undefined>((best, one) => {
       return best === undefined || one.header.height > best.header.height ? one : best;
     }, undefined);
-    if (closest === undefined || this.isOnlyTrustedFromAbove(closest, target)) {
-      await this.verifyDownTo(target, signal);
-    } else {
-      await this.bisect(closest, target, signal);
-    }
+    const isFromAbove = closest === undefined || this.isOnlyTrustedFromAbove(closest, height);
+    const target = isFromAbove
+      ? await this.verifyDownTo(agreed, signal)
+      : await this.bisect(closest, agreed, signal);
     this.verified.set(height, target);
     return target;
   }
 
   /** A header that has expired proves nothing above it; a newer one that has not proves what is below. */
-  private isOnlyTrustedFromAbove(closestBelow: LightBlock, target: LightBlock): boolean {
+  private isOnlyTrustedFromAbove(closestBelow: LightBlock, height: Height): boolean {
     const rules = this.rules();
     if (!isLightExpired(closestBelow.header, rules)) return false;
-    return this.headersAbove(target).some((header) => !isLightExpired(header, rules));
+    return this.headersAbove(height).some((header) => !isLightExpired(header, rules));
   }
 
   /** Verified headers above a height. */
-  private headersAbove({ header: { height } }: LightBlock): ConsensusHeader[] {
+  private headersAbove(height: Height): ConsensusHeader[] {
     return [...this.verified.values()]
       .map(({ header }) => header)
       .filter((header) => header.height > height);
@@ -98,8 +107,8 @@ export class LightClient {
   private async trustRoot(signal: AbortSignal): Promise<void> {
     const { height, hash } = this.options.trust;
     if (this.verified.has(height)) return;
-    const root = await this.agreed(height, signal);
-    const found = hashConsensusHeader(root.header);
+    const agreed = await this.agreed(height, signal);
+    const found = hashConsensusHeader(headerOf(agreed));
     if (found !== hash) {
       throw new StateSyncError(
         "TRUST_HASH_MISMATCH",
@@ -108,28 +117,31 @@ export class LightClient {
         { details: { height, found, trusted: hash } },
       );
     }
-    verifySelfSigned(root, this.rules());
-    this.verified.set(height, root);
+    const rules = this.rules();
+    this.verified.set(
+      height,
+      this.proven(agreed, (root) => verifySelfSigned(root, rules)),
+    );
   }
 
   /** Bisects upwards; every header on the way is verified and kept. */
-  private async bisect(from: LightBlock, target: LightBlock, signal: AbortSignal): Promise<void> {
+  private async bisect(from: LightBlock, target: Agreed, signal: AbortSignal): Promise<LightBlock> {
     let lower = from;
     const above = [target];
     for (let depth = 0; ; ) {
       const next = above[depth];
       if (next === undefined) throw new RangeError("a bisection has always a next header");
-      const isTrusted = this.isVerifiedBy(lower, next);
-      if (isTrusted) {
-        this.verified.set(next.header.height, next);
-        if (depth === 0) return;
-        lower = next;
+      const verified = this.verifiedBy(lower, next);
+      if (verified !== undefined) {
+        this.verified.set(verified.header.height, verified);
+        if (depth === 0) return verified;
+        lower = verified;
         above.length = depth;
         depth = 0;
         continue;
       }
       if (depth === above.length - 1) {
-        const gap = next.header.height - lower.header.height;
+        const gap = headerOf(next).height - lower.header.height;
         const pivot = lower.header.height + Math.floor((gap * PIVOT_SIXTEENTHS) / 16);
         above.push(await this.agreed(pivot, signal));
       }
@@ -137,20 +149,48 @@ export class LightClient {
     }
   }
 
-  /** False when another header in between may lead there. */
-  private isVerifiedBy(trusted: LightBlock, next: LightBlock): boolean {
+  /** Undefined when another header in between may lead there. */
+  private verifiedBy(trusted: LightBlock, next: Agreed): LightBlock | undefined {
+    const rules = this.rules();
     try {
-      verifyLightBlock(trusted, next, this.rules());
-      return true;
+      return this.proven(next, (block) => verifyLightBlock(trusted, block, rules));
     } catch (error) {
-      if (errorCode(error) === "LIGHT_UNTRUSTED") return false;
+      if (errorCode(error) === "LIGHT_UNTRUSTED") return undefined;
       throw error;
     }
   }
 
+  /**
+   * The block of the first server whose commit passes. Throws LIGHT_UNTRUSTED where a commit is only too weak,
+   * else the last server's LIGHT_INVALID, with its name; other faults are of the header, which all have.
+   */
+  private proven(agreed: Agreed, check: (block: LightBlock) => void): LightBlock {
+    let fault: unknown;
+    for (const { server, block } of agreed) {
+      try {
+        check(block);
+        return block;
+      } catch (cause) {
+        const code = errorCode(cause);
+        if (code === "LIGHT_UNTRUSTED") {
+          fault = cause;
+          continue;
+        }
+        if (code !== "LIGHT_INVALID") throw cause;
+        const details = { server, height: block.header.height };
+        this.options.log.warn({ ...details, err: cause }, "a light server's answer proves nothing");
+        if (errorCode(fault) === "LIGHT_UNTRUSTED") continue;
+        const message = `${errorMessage(cause)}, by each server, the last of them ${server}`;
+        fault = new LightError("LIGHT_INVALID", message, { details, cause });
+      }
+    }
+    throw fault;
+  }
+
   /** Follows the hashes of last blocks down from the lowest verified header above. */
-  private async verifyDownTo(target: LightBlock, signal: AbortSignal): Promise<void> {
-    const all = this.headersAbove(target);
+  private async verifyDownTo(agreed: Agreed, signal: AbortSignal): Promise<LightBlock> {
+    const target = headerOf(agreed);
+    const all = this.headersAbove(target.height);
     let lowest = all.reduce((low, header) => (header.height < low.height ? header : low));
     const rules = this.rules();
     // All are of one chain: one of them that is still trusted vouches for those below.
@@ -159,29 +199,29 @@ export class LightClient {
         details: { height: lowest.height },
       });
     }
-    const to = target.header.height;
+    const to = target.height;
     while (lowest.height > to) {
       const from = lowest.height - 1;
       const range = { from, to: Math.max(to, from - HEADERS_PER_PAGE + 1) };
       const page = await headersBelow(this.options.providers, lowest, range, signal);
       lowest = page.at(-1) ?? lowest;
     }
-    if (hashConsensusHeader(lowest) !== hashConsensusHeader(target.header)) {
+    if (hashConsensusHeader(lowest) !== hashConsensusHeader(target)) {
       throw new LightError("LIGHT_INVALID", "the header is not one of the trusted chain", {
         details: { height: to },
       });
     }
     // Its hash is proven; its commit and validators are held against it.
-    verifySelfSigned(target, rules);
+    return this.proven(agreed, (block) => verifySelfSigned(block, rules));
   }
 
   /** What all servers that answer say of a height: one alone could tell what it likes. */
-  private async agreed(height: Height, signal: AbortSignal): Promise<LightBlock> {
+  private async agreed(height: Height, signal: AbortSignal): Promise<Agreed> {
     const { providers, log } = this.options;
     const asked = await Promise.allSettled(
       providers.map(async (provider) => {
         const block = await provider.lightBlock(height, signal);
-        return { provider, block };
+        return { server: provider.name, block };
       }),
     );
     signal.throwIfAborted();
@@ -202,12 +242,12 @@ export class LightClient {
       if (difference === undefined) continue;
       throw new StateSyncError(
         "LIGHT_DIVERGENCE",
-        `servers ${first.provider.name} and ${other.provider.name} differ in ${difference} of ` +
+        `servers ${first.server} and ${other.server} differ in ${difference} of ` +
           `height ${height}: at least one of them lies, nothing is taken from either`,
-        { details: { height, servers: [first.provider.name, other.provider.name] } },
+        { details: { height, servers: [first.server, other.server] } },
       );
     }
-    return first.block;
+    return [first, ...others];
   }
 
   private rules(): LightRules {
@@ -215,6 +255,11 @@ export class LightClient {
     const nowNs = msToNs(Math.floor(clock.nowMs()));
     return { chainId, trustPeriodNs: trust.periodNs, nowNs, verifySignature };
   }
+}
+
+/** The header that all servers have. */
+function headerOf([first]: Agreed): ConsensusHeader {
+  return first.block.header;
 }
 
 /**

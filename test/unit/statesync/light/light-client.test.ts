@@ -284,6 +284,72 @@ describe("several servers", () => {
     await names(client({ servers }).verify(2, signal));
   });
 
+  describe("of which one has false signatures beside the right header", () => {
+    const long = lightChain(20, { validators: 3, change: 1 });
+    const nowNs = START_NS + 21n * MINUTE_NS;
+    /** The chain with altered signatures at some heights. */
+    const falsified = (...heights: readonly number[]) => {
+      const altered = heights.map((height): readonly [number, LightBlock] => {
+        const block = at(long, height);
+        const signatures = block.commit.signatures.map((entry) => {
+          if (entry.flag !== COMMIT_FLAG.commit) throw new Error("it has not signed");
+          return { ...entry, signature: Uint8Array.from(entry.signature, (byte) => byte ^ 1) };
+        });
+        return [height, { ...block, commit: { ...block.commit, signatures } }];
+      });
+      return new Map([...long, ...altered]);
+    };
+    const plan = (trusted: number, ...blocks: readonly LightBlocks[]) => ({
+      servers: blocks.map((one, index) => new FakeLightServer(`server ${index}`, one)),
+      trusted: at(long, trusted),
+      nowNs,
+    });
+
+    it("are believed by the commit of another, upwards and on the way", async () => {
+      const every = Array.from({ length: 20 }, (_, index) => index + 1);
+      for (const heights of [[20], every]) {
+        const light = client(plan(1, falsified(...heights), long));
+        expect(await light.verify(20, signal)).toBe(at(long, 20));
+      }
+    });
+
+    it("are believed at the trusted height, and below it", async () => {
+      const light = client(plan(18, falsified(4, 18), long));
+      expect(await light.verify(4, signal)).toBe(at(long, 4));
+    });
+
+    it("go on over headers between where the right commit is only too weak", async () => {
+      // One of three validators is left after two heights, and a third is not enough.
+      for (const blocks of [
+        [falsified(3), long],
+        [long, falsified(3)],
+      ]) {
+        const parts = plan(1, ...blocks);
+        expect(await client(parts).verify(3, signal)).toBe(at(long, 3));
+        expect(parts.servers.map(({ asked }) => asked)).toEqual([
+          [1, 3, 2],
+          [1, 3, 2],
+        ]);
+      }
+    });
+
+    it("are named where none has a right one", async () => {
+      for (const [trusted, height, wrongAt] of [
+        [1, 20, 20],
+        [18, 4, 4],
+        [20, 3, 20],
+      ] as const) {
+        const wrong = falsified(wrongAt);
+        const verifying = client(plan(trusted, wrong, wrong)).verify(height, signal);
+        await expect(verifying).rejects.toMatchObject({
+          code: "LIGHT_INVALID",
+          message: expect.stringMatching(/wrong signature .*server 1/),
+          details: { server: "server 1", height: wrongAt },
+        });
+      }
+    });
+  });
+
   it("may be silent, but not all but one", async () => {
     const [one, two] = twice(good);
     if (one === undefined || two === undefined) throw new Error("no server");
