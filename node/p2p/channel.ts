@@ -58,8 +58,8 @@ export class Channel {
   }
 
   /** Calls the listener whenever bytes come, before they are a whole message. */
-  onBytes(listener: () => void): void {
-    this.stream.addEventListener("message", listener);
+  onBytes(listener: (sizeBytes: number) => void): void {
+    this.stream.addEventListener("message", ({ data }) => listener(data.byteLength));
   }
 
   /** Whether the other side can still read what is sent. */

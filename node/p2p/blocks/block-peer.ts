@@ -5,6 +5,7 @@
  */
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { NodeId } from "../node-key.js";
+import { answerTimeMs } from "./answer-patience.js";
 import type { ArchiveRange, BlockSource } from "./block-protocol.js";
 import type { BlockRequest } from "./block-queue.js";
 
@@ -22,7 +23,7 @@ export interface SyncPeer {
 export interface AnswerLimits {
   /** A peer from which nothing comes for so long, on none of its requests, is silent. */
   readonly stallMs: number;
-  /** Time for a whole answer; a peer that needs longer is slow. */
+  /** Time for an answer of which nothing comes, and more with what comes (`answerTimeMs`). */
   readonly answerMs: number;
 }
 
@@ -44,6 +45,7 @@ interface Answer extends OpenAnswer {
   readonly ending: AbortController;
   readonly startMs: number;
   isDelayed: boolean;
+  cameBytes: number;
 }
 
 /** What is known of a peer; the state of one time of catching up. */
@@ -89,16 +91,18 @@ export class BlockPeer {
   begin(request: BlockRequest): OpenAnswer {
     const ending = new AbortController();
     const startMs = this.clock.monotonicMs();
-    const answer = { request, ending, signal: ending.signal, startMs, isDelayed: false };
+    const { signal } = ending;
+    const answer = { request, ending, signal, startMs, isDelayed: false, cameBytes: 0 };
     // With other answers under way it is not excused by being asked for more.
     if (this.open.size === 0) this.spokeAtMs = startMs;
     this.open.add(answer);
     return answer;
   }
 
-  /** Something came, if only a part of a block. */
-  spoke(): void {
-    this.spokeAtMs = this.clock.monotonicMs();
+  /** So many bytes of an answer came, if only of a part of a block. */
+  came(open: OpenAnswer, sizeBytes: number): void {
+    this.spoke();
+    for (const answer of this.open) if (answer === open) answer.cameBytes += sizeBytes;
   }
 
   /** A whole block came. */
@@ -142,9 +146,9 @@ export class BlockPeer {
    */
   expire({ stallMs, answerMs }: AnswerLimits, isWanted: (one: BlockRequest) => boolean): boolean {
     const nowMs = this.clock.monotonicMs();
-    for (const { request, ending, startMs } of this.open) {
+    for (const { request, ending, startMs, cameBytes } of this.open) {
       if (!isWanted(request)) ending.abort(new Error("others have given it"));
-      else if (nowMs - startMs >= answerMs && !ending.signal.aborted) {
+      else if (nowMs - startMs >= answerTimeMs(answerMs, cameBytes) && !ending.signal.aborted) {
         this.failed();
         ending.abort(new Error("slow"));
       }
@@ -153,5 +157,9 @@ export class BlockPeer {
     if (this.open.size === 0 || nowMs - this.spokeAtMs < stallMs) return false;
     for (const { ending } of this.open) ending.abort(new Error("silent"));
     return true;
+  }
+
+  private spoke(): void {
+    this.spokeAtMs = this.clock.monotonicMs();
   }
 }

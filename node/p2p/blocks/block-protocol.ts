@@ -8,7 +8,6 @@ import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobu
 import type { Height } from "../../../chain/hex.js";
 import type { Steps } from "../../../chain/steps/steps.js";
 import { Slices } from "../../../runtime/process/slices.js";
-import { withTimeout } from "../../../runtime/process/task.js";
 import {
   type BlockArchive,
   type ReceivedBlock,
@@ -17,6 +16,7 @@ import {
 import { type Channel, framedBytes } from "../channel.js";
 import type { ProtocolHandler } from "../host.js";
 import { P2pError } from "../p2p-error.js";
+import { AnswerLimit } from "./answer-patience.js";
 import type { PeerLink } from "../peers/peer-link.js";
 import { UntakenAnswers } from "./untaken-answers.js";
 
@@ -41,8 +41,8 @@ export interface BlockSource {
     options: {
       readonly signal: AbortSignal;
       readonly onBlock: (received: ReceivedBlock, sizeBytes: number) => void;
-      /** Something came, if only a part of a block. */
-      readonly onBytes?: () => void;
+      /** So much came, if only a part of a block. */
+      readonly onBytes?: (sizeBytes: number) => void;
       /** The peer has too much to do now: the next block comes later. */
       readonly onLater?: () => void;
     },
@@ -69,8 +69,8 @@ const MAX_REQUESTS_PER_PEER = 8;
 /** Time for a peer to say what it wants. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
-/** Time for a peer to take one answer. */
-const ANSWER_TIMEOUT_MS = 30_000;
+/** Time for a peer to take the first of an answer; what it takes gives it more. */
+const FIRST_TAKEN_MS = 30_000;
 
 /** Whoever waits for its turn is told so often that it does. */
 const LATER_INTERVAL_MS = 1_000;
@@ -78,13 +78,18 @@ const LATER_INTERVAL_MS = 1_000;
 /**
  * Serves this node's archive to peers.
  * @param options `requestMs`: time for a peer to say what it wants; `laterMs`: how often one that
- * waits for its turn is told so
+ * waits for its turn is told so; `firstTakenMs`: time for a peer to begin to take an answer
  */
 export function blockHandler(
   archive: BlockArchive,
-  options: { readonly requestMs?: number; readonly laterMs?: number } = {},
+  options: {
+    readonly requestMs?: number;
+    readonly laterMs?: number;
+    readonly firstTakenMs?: number;
+  } = {},
 ): ProtocolHandler {
   const { requestMs = REQUEST_TIMEOUT_MS, laterMs = LATER_INTERVAL_MS } = options;
+  const { firstTakenMs = FIRST_TAKEN_MS } = options;
   const untaken = new UntakenAnswers();
   return {
     protocol: PROTOCOL,
@@ -94,15 +99,19 @@ export function blockHandler(
       const request = parseRequest(
         await channel.readRequest({ timeoutMs: requestMs, signal: link.signal }),
       );
-      const give = (signal: AbortSignal) =>
-        answer(archive, { link, channel, request, laterMs, untaken, signal });
-      await withTimeout(give, {
-        timeoutMs: ANSWER_TIMEOUT_MS,
-        // Whoever opens streams and gives them up must not leave more behind than he may have open. With the
-        // connection they end as well: its signal with this one would keep a trace of each answer.
-        signal: channel.signal,
-        what: "answer",
+      const sent = { sizeBytes: 0 };
+      // Whoever opens streams and gives them up must not leave more behind than he may have open. With the
+      // connection they end as well: its signal with this one would keep a trace of each answer.
+      const limit = new AnswerLimit([channel.signal], {
+        firstMs: () => firstTakenMs,
+        cameBytes: () => Math.max(0, sent.sizeBytes - channel.unsentBytes),
       });
+      const { signal } = limit;
+      try {
+        await answer(archive, { link, channel, request, laterMs, untaken, sent, signal });
+      } finally {
+        limit.release();
+      }
     },
   };
 }
@@ -174,23 +183,24 @@ interface AnswerOptions {
   readonly request: { readonly from: Height; readonly count: number };
   readonly laterMs: number;
   readonly untaken: UntakenAnswers;
+  /** What the peer was given so far. */
+  readonly sent: { sizeBytes: number };
   readonly signal: AbortSignal;
 }
 
 async function answer(archive: BlockArchive, options: AnswerOptions): Promise<void> {
-  const { link, channel, request, untaken, signal } = options;
+  const { link, channel, request, untaken, sent, signal } = options;
   if (request.count === 0) {
     await channel.write(encodeRange({ base: archive.base(), height: archive.height() }), signal);
     return channel.close(signal);
   }
   const last = Math.min(request.from + request.count - 1, archive.height());
-  let sentBytes = 0;
-  for (let height = request.from; height <= last && sentBytes < ANSWER_BYTES; height++) {
+  for (let height = request.from; height <= last && sent.sizeBytes < ANSWER_BYTES; height++) {
     const bytes = await nextBlock(archive, height, options);
     if (bytes === undefined) break;
     try {
-      if (sentBytes > 0 && sentBytes + bytes.length > ANSWER_BYTES) break;
-      sentBytes += bytes.length;
+      if (sent.sizeBytes > 0 && sent.sizeBytes + bytes.length > ANSWER_BYTES) break;
+      sent.sizeBytes += bytes.length;
       await channel.write(bytes, signal);
     } finally {
       untaken.taken(link, bytes.length);

@@ -18,6 +18,7 @@ import { BlockQueue, type BlockRequest } from "./block-queue.js";
 import { HeightClaims } from "./height-claims.js";
 import type { NodeId } from "../node-key.js";
 import type { Offence } from "../peers/peer-scores.js";
+import { AnswerLimit } from "./answer-patience.js";
 
 /** What catching up needs. */
 export interface BlockSyncPorts {
@@ -43,7 +44,10 @@ export interface BlockSyncLimits {
   readonly silentMs: number;
   /** A peer from which nothing comes for so long, on none of its requests, is silent. */
   readonly stallMs: number;
-  /** Time for a whole answer; a peer that needs longer is slow, which is no offence. */
+  /**
+   * Time for an answer of which nothing comes, and more with what comes (`answerTimeMs`); a peer that needs
+   * longer is slow, which is no offence.
+   */
   readonly answerMs: number;
   /** The block that holds up all others is asked from one more peer after so long, each time. */
   readonly overdueMs: number;
@@ -344,7 +348,14 @@ export class BlockSync {
     const { peer } = state;
     state.isAskedForProof = true;
     // As long as for blocks: a peer with too much to do has the proof wait for its turn as well.
-    const limit = limitedSignal([signal, peer.signal], this.limits.answerMs);
+    let cameBytes = 0;
+    const limit = new AnswerLimit([signal, peer.signal], {
+      firstMs: () => this.limits.answerMs,
+      cameBytes: () => cameBytes,
+    });
+    const onBytes = (sizeBytes: number) => {
+      cameBytes += sizeBytes;
+    };
     const { target, log } = this.ports;
     let isProved = false;
     const onBlock = ({ commit }: ReceivedBlock) => {
@@ -353,10 +364,12 @@ export class BlockSync {
       this.claims.prove(peer.nodeId, height);
     };
     try {
-      await peer.source.blocks({ from: height, count: 1 }, { signal: limit, onBlock });
+      const options = { signal: limit.signal, onBlock, onBytes };
+      await peer.source.blocks({ from: height, count: 1 }, options);
     } catch (error) {
       if (!signal.aborted) log.debug({ peer: peer.nodeId, err: error }, "a height was not proved");
     } finally {
+      limit.release();
       state.askedForProof(isProved);
       this.wakeup.wake();
     }
@@ -378,7 +391,7 @@ export class BlockSync {
           this.queue.put(received, { from: nodeId, sizeBytes });
           this.wakeup.wake();
         },
-        onBytes: () => state.spoke(),
+        onBytes: (sizeBytes) => state.came(answer, sizeBytes),
         onLater: () => {
           state.delays(answer);
           this.claims.delay(nodeId);

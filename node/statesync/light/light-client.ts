@@ -161,7 +161,7 @@ export class LightClient {
   }
 
   /**
-   * The block of the first server whose commit passes. Throws LIGHT_UNTRUSTED where a commit is only too weak,
+   * The block of the first server whose commit passes. Throws LIGHT_UNTRUSTED where one is only too weak,
    * else the last server's LIGHT_INVALID, with its name; other faults are of the header, which all have.
    */
   private proven(agreed: Agreed, check: (block: LightBlock) => void): LightBlock {

@@ -29,7 +29,7 @@ interface Held {
   readonly from: Height;
   readonly signal: AbortSignal;
   readonly later: () => void;
-  readonly bytes: () => void;
+  readonly bytes: (sizeBytes?: number) => void;
   readonly give: () => void;
 }
 
@@ -57,7 +57,8 @@ class HeldPeer implements SyncPeer {
             resolve(count);
           };
           const later = () => onLater?.();
-          this.held.push({ from, signal, give, later, bytes: () => onBytes?.() });
+          const bytes = (sizeBytes = 1) => onBytes?.(sizeBytes);
+          this.held.push({ from, signal, give, later, bytes });
           signal.addEventListener("abort", () => reject(signal.reason));
           if (options.isGenerous === true) give();
         }),
@@ -183,5 +184,33 @@ describe("a peer that says later", () => {
     expect([chain.height(), reports]).toEqual([100, []]);
     // What others gave meanwhile is not waited for.
     expect(liar.open).toEqual([]);
+  });
+});
+
+/** The least rate of an answer, bytes a second, as operations.md promises it. */
+const LEAST_RATE = 128_000;
+
+/** While blocks are missing peers are asked so often how far they are. */
+const LOOK_MS = 2_000;
+
+describe("a line on which a block takes long", () => {
+  it("is waited for as long as an answer comes at the least rate, and not for a byte now and then", async () => {
+    const slow = new HeldPeer("slow", { height: 1 });
+    const { look, reports, stop } = stage([slow]);
+    await until(() => slow.open.length === 1, WAIT);
+    for (let turn = 0; turn < 30; turn++) {
+      slow.open[0]?.bytes((LEAST_RATE * LOOK_MS) / 1_000);
+      await look(slow, LOOK_MS);
+    }
+    expect([slow.held.length, slow.open.length, reports]).toEqual([1, 1, []]);
+    for (let turn = 0; turn < 9; turn++) {
+      slow.open[0]?.bytes();
+      await look(slow, LOOK_MS);
+    }
+    expect([slow.held.length, slow.open.length]).toEqual([1, 1]);
+    await look(slow, LOOK_MS + 1);
+    await until(() => slow.held.length === 2, WAIT);
+    expect([slow.held[0]?.signal.aborted, reports]).toEqual([true, []]);
+    await stop();
   });
 });
