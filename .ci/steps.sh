@@ -9,7 +9,9 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 export npm_config_cache="$work/npm-cache"
 export npm_config_update_notifier=false
-unset NODE_ENV
+# A database or settings that this shell has for an exchange are not for what is tried here.
+settings='import("./bin/testing/environment.mjs").then((own) => console.log(...own.settingsIn(process.env)))'
+unset NODE_ENV $(node -e "$settings")
 
 # step NAME COMMAND...: runs it, shows it, counts it. A test runner's own last line
 # "N passed, N failed" counts instead of the step.

@@ -5,6 +5,7 @@
 import { BENCH } from "./setup/compile.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
+import { leaveOutSettings } from "./testing/environment.mjs";
 
 console.log("causeway: checking packages and build");
 await runSetup(() =>
@@ -14,4 +15,5 @@ await runSetup(() =>
     say: (text) => console.log(`causeway: ${text}`),
   }),
 );
+leaveOutSettings();
 await import("../.cache/bench/test/bench/main.js");

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { environmentOfTests } from "./environment.mjs";
 
 /** Node 22 and later decide by other measures, and refuse the flag. */
 const COUNTS_BYTES = Number.parseInt(process.versions.node, 10) < 22;
@@ -26,18 +27,9 @@ const NODE_FLAGS = [
 const FORWARDED = ["SIGTERM", "SIGINT"];
 
 /**
- * This process's, but for a list of certificates: every Node reads it as it starts, for longer than the rest of
- * its start, and tests start thousands and ask nobody outside.
- */
-function environmentOfTests() {
-  const { NODE_EXTRA_CA_CERTS: _certificates, ...environment } = process.env;
-  return environment;
-}
-
-/**
  * Runs jest to its end.
  * @param words its own flags and patterns
- * @param options.environment variables beside those of this process
+ * @param options.environment variables beside those of this process that tests see
  * @param options.isShown whether what it prints on standard output is shown as it comes
  * @returns its exit code; 1 where it could not be started or was killed
  */

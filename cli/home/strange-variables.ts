@@ -4,6 +4,7 @@ import { kubernetesVariables } from "../../runtime/config/kubernetes-variables.j
 import { LOG_LEVEL_VARIABLE } from "../../runtime/config/log-level.js";
 import { FORMER_CHECK } from "../upgrade/next-environment.js";
 import { KIT_CONFIG_NAMES } from "./kit-config.js";
+import { OF_TESTS } from "./test-variables.mjs";
 
 /** Those that no settings file has. */
 const KNOWN = new Set([
@@ -13,9 +14,6 @@ const KNOWN = new Set([
   "CAUSEWAY_FAILPOINT",
   FORMER_CHECK,
 ]);
-
-/** What programs of the clone's own tests are told; not a mistake where they start a kit. */
-const OF_TESTS = /^CAUSEWAY_(TEST|SIM|FUZZ|FAULT|SOAK)_|^CAUSEWAY_(INTENTS|PROGRAMS)$/;
 
 /**
  * Names of such variables. One that begins as those of a settings file do is that file's to refuse;

@@ -10,7 +10,6 @@ import type { Address } from "../../../chain/address.js";
 import { errorMessage } from "../../../chain/errors.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
 import { LIVE_SCHEMA } from "../../../indexer/store/schema.js";
-import { databaseUrl } from "../../../runtime/config/service-urls.js";
 import { compileSolidity } from "../../helpers/contracts/solidity.js";
 import { until } from "../../helpers/until.js";
 import {
@@ -87,11 +86,12 @@ contract Token {
 /** Runs the rows over one chain. */
 export async function runIndexerRows(options: IndexerRowsOptions): Promise<BenchRow[]> {
   const senders = createSenders(SENDER_COUNT, "indexer");
-  const home = await createBenchHome({
+  const made = await createBenchHome({
     funded: senders.map(({ address }) => address),
     blockIntervalMs: 500,
   });
-  const postgres = await startPostgres(home);
+  const postgres = await startPostgres(made);
+  const home = { ...made, databaseUrl: postgres.url };
   const node = await startPart(home, "node", options.profileFolder);
   try {
     const chain = { home, senders, token: await deploy(home.url("jsonRpc"), senders) };
@@ -142,8 +142,13 @@ export async function runIndexerRows(options: IndexerRowsOptions): Promise<Bench
   }
 }
 
+/** A home and the server that was started for it: another database is never asked, filled or emptied. */
+interface ServedHome extends BenchHome {
+  readonly databaseUrl: string;
+}
+
 interface Chain {
-  readonly home: BenchHome;
+  readonly home: ServedHome;
   readonly senders: readonly Sender[];
   readonly token: Address;
 }
@@ -208,8 +213,7 @@ async function besidePonder(
 ): Promise<BenchRow> {
   const program = await installPonder(say);
   if (program === undefined) return ours;
-  const { folder, portOffset } = home;
-  const url = databaseUrl({ home: folder, env: process.env, portOffset });
+  const url = home.databaseUrl;
   const rpcUrl = home.url("jsonRpc");
   const events = await transfersHere(url, token);
   const run = await runPonder(program, { rpcUrl, databaseUrl: url, token, events }).catch(
@@ -229,9 +233,8 @@ async function besidePonder(
 }
 
 /** Nothing of the index is left. */
-async function emptyIndex({ folder, portOffset }: BenchHome): Promise<void> {
-  const url = databaseUrl({ home: folder, env: process.env, portOffset });
-  const client = new Client({ connectionString: url });
+async function emptyIndex(home: ServedHome): Promise<void> {
+  const client = new Client({ connectionString: home.databaseUrl });
   await client.connect();
   try {
     await client.query(`DROP SCHEMA ${LIVE_SCHEMA} CASCADE`);
@@ -281,14 +284,12 @@ async function assertSameBalances(url: string, token: Address, run: PonderRun): 
 
 /** Starts the indexer and waits until it has the head; what it wrote in which time. */
 async function catchUp(
-  home: BenchHome,
+  home: ServedHome,
   title: string,
   unit: "events/s" | "transactions/s",
   { profileFolder, say }: IndexerRowsOptions,
 ): Promise<BenchRow> {
-  const { folder, portOffset } = home;
-  const url = databaseUrl({ home: folder, env: process.env, portOffset });
-  const client = new Client({ connectionString: url });
+  const client = new Client({ connectionString: home.databaseUrl });
   await client.connect();
   const table = unit === "events/s" ? "log" : "transaction";
   const count = async () => {
@@ -344,10 +345,7 @@ async function readsAtScale(
   { home, token }: Chain,
   options: IndexerRowsOptions,
 ): Promise<BenchRow[]> {
-  const { folder, portOffset } = home;
-  const client = new Client({
-    connectionString: databaseUrl({ home: folder, env: process.env, portOffset }),
-  });
+  const client = new Client({ connectionString: home.databaseUrl });
   await client.connect();
   const transfers = options.quick ? SCALE.quick : SCALE.full;
   let index: ScaledIndex;

@@ -106,7 +106,7 @@ function matchPayments(
 /** Net credit balance of the suspense account, read from the postings. */
 export async function suspenseAtoken(kit: RunningKit): Promise<bigint> {
   const portOffset = kit.port("depositApi") - 8_082;
-  const client = new Client(databaseUrl({ home: kit.home, env: process.env, portOffset }));
+  const client = new Client(databaseUrl({ home: kit.home, env: {}, portOffset }));
   await client.connect();
   try {
     const { rows } = await client.query<{ sum: string }>(

@@ -2,11 +2,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { leaveOutSettings } from "../../../bin/testing/environment.mjs";
 import { claimRun } from "../../../bin/testing/test-ports.mjs";
 
 const SCRIPT = fileURLToPath(new URL("./test-services.mjs", import.meta.url));
 
 export default async function globalSetup() {
+  // Also where somebody starts jest without `npm test`.
+  leaveOutSettings();
   process.env.CAUSEWAY_TEST_RUN = String(await claimRun());
   // Its stdin is the leash: when this process ends for any reason, the helper cleans up.
   const helper = spawn(process.execPath, [SCRIPT], {

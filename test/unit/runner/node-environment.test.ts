@@ -26,25 +26,25 @@ describe("the environment of a test file", () => {
   it("ends with all that its tests put in place of something else", async () => {
     const owner = { word: () => "own" };
     const { console: before } = globalThis;
-    process.env["CAUSEWAY_RUNNER_CHANGED"] = "before";
-    process.env["CAUSEWAY_RUNNER_DELETED"] = "before";
+    process.env["CAUSEWAY_TEST_RUNNER_CHANGED"] = "before";
+    process.env["CAUSEWAY_TEST_RUNNER_DELETED"] = "before";
     const own = await environment();
     await own.setup();
     expect(globalThis.console).not.toBe(before);
     own.moduleMocker.spyOn(owner, "word").mockReturnValue("a test's");
     expect(owner.word()).toBe("a test's");
-    process.env["CAUSEWAY_RUNNER_CHANGED"] = "by a test";
-    process.env["CAUSEWAY_RUNNER_NEW"] = "by a test";
-    delete process.env["CAUSEWAY_RUNNER_DELETED"];
+    process.env["CAUSEWAY_TEST_RUNNER_CHANGED"] = "by a test";
+    process.env["CAUSEWAY_TEST_RUNNER_NEW"] = "by a test";
+    delete process.env["CAUSEWAY_TEST_RUNNER_DELETED"];
     await own.teardown();
     expect(owner.word()).toBe("own");
     expect(globalThis.console).toBe(before);
     const left = Object.entries(process.env).filter(([name]) =>
-      name.startsWith("CAUSEWAY_RUNNER_"),
+      name.startsWith("CAUSEWAY_TEST_RUNNER_"),
     );
     expect(Object.fromEntries(left)).toEqual({
-      CAUSEWAY_RUNNER_CHANGED: "before",
-      CAUSEWAY_RUNNER_DELETED: "before",
+      CAUSEWAY_TEST_RUNNER_CHANGED: "before",
+      CAUSEWAY_TEST_RUNNER_DELETED: "before",
     });
   });
 
