@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SHOWN_ELSEWHERE } from "./testing/fault-list.mjs";
-import { runJest } from "./testing/jest.mjs";
+import { runJest, untilStopped } from "./testing/jest.mjs";
 import { readFlags } from "./testing/program-flags.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
@@ -40,8 +40,13 @@ await runSetup(() =>
 );
 
 const folder = mkdtempSync(join(tmpdir(), "causeway-faults-"));
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 const rows = [];
-try {
+await untilStopped(addAll);
+print();
+
+/** What was tried, into the rows. */
+async function addAll() {
   const report = join(folder, "rows");
   await jest(["test/faults/scenarios"], {
     CAUSEWAY_FAULT_REPORT: report,
@@ -50,17 +55,13 @@ try {
   });
   rows.push(...readLines(report));
   await addShownElsewhere();
-  if (only.length === 0) {
-    const paths = values.all ? [...ON_KITS, ...ON_KITS_LONG] : ON_KITS;
-    const tests = await jest(paths, { CAUSEWAY_FAULT_SEED: seed });
-    for (const { fullName, status } of tests) {
-      rows.push({ number: 0, name: fullName, backend: "kit", result: status });
-    }
+  if (only.length > 0) return;
+  const paths = values.all ? [...ON_KITS, ...ON_KITS_LONG] : ON_KITS;
+  const tests = await jest(paths, { CAUSEWAY_FAULT_SEED: seed });
+  for (const { fullName, status } of tests) {
+    rows.push({ number: 0, name: fullName, backend: "kit", result: status });
   }
-} finally {
-  rmSync(folder, { recursive: true, force: true });
 }
-print();
 
 /** Tests that show a fault of the list already: each of those named has to be there and pass. */
 async function addShownElsewhere() {

@@ -1,5 +1,5 @@
 /** `npm run test:soak`: rounds of random faults over real processes, each judged. */
-import { runJest } from "./testing/jest.mjs";
+import { runJest, untilStopped } from "./testing/jest.mjs";
 import { readFlags } from "./testing/program-flags.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
@@ -29,11 +29,13 @@ await runSetup(() =>
 );
 // One file, whose lines are shown as they come; a socket of a process that was killed may still be waited
 // for when all is judged.
-process.exitCode = await runJest(["--runInBand", "--forceExit", "test/soak/"], {
-  isShown: true,
-  environment: {
-    CAUSEWAY_SOAK_ROUNDS: values.rounds,
-    CAUSEWAY_SOAK_SEED: values.seed,
-    CAUSEWAY_SOAK_AT_ONCE: values["at-once"],
-  },
+await untilStopped(async () => {
+  process.exitCode = await runJest(["--runInBand", "--forceExit", "test/soak/"], {
+    isShown: true,
+    environment: {
+      CAUSEWAY_SOAK_ROUNDS: values.rounds,
+      CAUSEWAY_SOAK_SEED: values.seed,
+      CAUSEWAY_SOAK_AT_ONCE: values["at-once"],
+    },
+  });
 });

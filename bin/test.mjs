@@ -9,7 +9,7 @@ import {
   hasGo,
 } from "./testing/judge.mjs";
 import { findChromium } from "./testing/chromium.mjs";
-import { runJest } from "./testing/jest.mjs";
+import { runJest, untilStopped } from "./testing/jest.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
 import { startPrivateServices } from "./testing/private-services.mjs";
@@ -64,7 +64,14 @@ process.once("exit", folder.remove);
 say(`the tests' files lie ${folder.isInMemory ? "in memory" : "on the disk"}, in ${folder.path}`);
 
 const totals = { passed: 0, failed: 0, exitCode: 0 };
-for (const mode of modes.length === 0 ? ["usual"] : modes) {
+await untilStopped(async () => {
+  for (const mode of modes.length === 0 ? ["usual"] : modes) await runMode(mode);
+});
+console.log(`${totals.passed} passed, ${totals.failed} failed`);
+process.exitCode = totals.exitCode;
+
+/** Runs all of a mode, beside what it needs. */
+async function runMode(mode) {
   const services = mode === "services" ? await startOrExit() : undefined;
   const judge = mode === "mesh" ? await judgeOrExit() : undefined;
   const comet = mode === "network" ? await cometOrExit() : undefined;
@@ -83,8 +90,6 @@ for (const mode of modes.length === 0 ? ["usual"] : modes) {
     await services?.stop();
   }
 }
-console.log(`${totals.passed} passed, ${totals.failed} failed`);
-process.exitCode = totals.exitCode;
 
 async function startOrExit() {
   let services;
@@ -168,8 +173,7 @@ async function runTests(mode, environment) {
   const ticker = setInterval(() => {
     say(`the tests have been running for ${Math.round((performance.now() - startedMs) / 1_000)} s`);
   }, REPORT_MS);
-  const code = await runJest(words, { environment });
-  clearInterval(ticker);
+  const code = await runJest(words, { environment }).finally(() => clearInterval(ticker));
   addFigures(resultPath, code);
 }
 

@@ -7,8 +7,8 @@ import { SetupError } from "./setup-error.mjs";
 /** npm answers SIGTERM with a rollback of minutes; all has to be gone within 10 s. */
 const GRACE_MS = 3_000;
 
-/** Exit codes of a command that a signal ended, as shells count them. */
-const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+/** Signals that end a command, with the exit codes that shells count for them. */
+export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
 /**
  * Runs a program in a process group of its own and resolves with its exit code. A signal for this

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { SIGNAL_CODES } from "../setup/child.mjs";
 import { environmentOfTests } from "./environment.mjs";
 
 /** Node 22 and later decide by other measures, and refuse the flag. */
@@ -24,14 +25,33 @@ const NODE_FLAGS = [
 ];
 
 /** What this process is told to end by, jest is told as well; on a terminal Ctrl-C reaches both. */
-const FORWARDED = ["SIGTERM", "SIGINT"];
+const FORWARDED = Object.keys(SIGNAL_CODES);
+
+/** The run was told to end by a signal: nothing that would come behind it is begun. */
+class Stopped extends Error {
+  constructor(signal) {
+    super(`ended by ${signal}`);
+    this.exitCode = SIGNAL_CODES[signal];
+  }
+}
+
+/** Does work that runs jest. Where a signal ended that, this process ends with the signal's exit code. */
+export async function untilStopped(work) {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof Stopped)) throw error;
+    process.exit(error.exitCode);
+  }
+}
 
 /**
- * Runs jest to its end.
+ * Runs jest to its end, within `untilStopped`.
  * @param words its own flags and patterns
  * @param options.environment variables beside those of this process that tests see
  * @param options.isShown whether what it prints on standard output is shown as it comes
  * @returns its exit code; 1 where it could not be started or was killed
+ * @throws what `untilStopped` ends by where a signal came; jest has ended by then
  */
 export async function runJest(words, { environment, isShown = false }) {
   const child = spawn(
@@ -43,13 +63,19 @@ export async function runJest(words, { environment, isShown = false }) {
       env: { ...environmentOfTests(), ...environment },
     },
   );
-  const forward = (signal) => child.kill(signal);
+  let stoppedBy;
+  const forward = (signal) => {
+    stoppedBy = signal;
+    child.kill(signal);
+  };
   for (const signal of FORWARDED) process.on(signal, forward);
   try {
-    return await new Promise((resolve) => {
+    const code = await new Promise((resolve) => {
       child.once("error", () => resolve(1));
       child.once("close", (status) => resolve(status ?? 1));
     });
+    if (stoppedBy !== undefined) throw new Stopped(stoppedBy);
+    return code;
   } finally {
     for (const signal of FORWARDED) process.removeListener(signal, forward);
   }
