@@ -12,8 +12,13 @@ import {
 import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { startTicks } from "../setup/lock.mjs";
 import { SetupError } from "../setup/setup-error.mjs";
 import { freePort } from "./test-ports.mjs";
+
+/** What ends the kit's own processes when their supervisor is gone. */
+const GUARDIAN = fileURLToPath(new URL("../../runtime/process/guardian-main.mjs", import.meta.url));
 
 /** User and group id of `nobody`: PostgreSQL refuses to run as root. */
 const NOBODY = 65_534;
@@ -22,24 +27,27 @@ const STOP_TIMEOUT_MS = 10_000;
 
 /**
  * Starts both servers; as root, missing packages are installed with apt-get first.
- * @param {{say: (text: string) => void}} options
+ * @param {{say: (text: string) => void, programs?: {postgres: string, redis: string}}} options
+ * programs: the folder of PostgreSQL's and the path of redis-server; else those of the system
  * @returns the variables that point the tests to them, and `stop`
  * @throws {SetupError}
  */
-export async function startPrivateServices({ say }) {
-  const programs = findPrograms() ?? installPrograms(say);
+export async function startPrivateServices({
+  say,
+  programs = findPrograms() ?? installPrograms(say),
+}) {
   const isRoot = process.getuid?.() === 0;
   const account = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
   const folder = mkdtempSync(join(tmpdir(), "causeway-services-"));
   chmodSync(folder, 0o711);
-  const children = [];
+  const servers = openServers();
   const stop = async () => {
-    await Promise.all(children.map(end));
+    await servers.end();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const postgresPort = await startPostgres(programs, folder, account, children);
-    const redisPort = await startRedis(programs, folder, account, children);
+    const postgresPort = await startPostgres(programs, folder, account, servers);
+    const redisPort = await startRedis(programs, folder, account, servers);
     say(`private PostgreSQL on port ${postgresPort}, Redis on port ${redisPort}`);
     return {
       environment: {
@@ -92,7 +100,7 @@ function installPrograms(say) {
   return programs;
 }
 
-async function startPostgres(programs, folder, account, children) {
+async function startPostgres(programs, folder, account, servers) {
   const data = join(folder, "postgres");
   mkdirSync(data, { mode: 0o700 });
   if (account.uid !== undefined) {
@@ -115,13 +123,13 @@ async function startPostgres(programs, folder, account, children) {
     "fsync=off",
   ];
   const flags = settings.flatMap((setting) => ["-c", setting]);
-  start(join(programs.postgres, "postgres"), ["-D", data, ...flags], options, children);
+  servers.start(join(programs.postgres, "postgres"), ["-D", data, ...flags], options);
   // Recovery is short here; the port opens when the server takes connections.
   await answersOn(port, "PostgreSQL");
   return port;
 }
 
-async function startRedis(programs, folder, account, children) {
+async function startRedis(programs, folder, account, servers) {
   const data = join(folder, "redis");
   mkdirSync(data, { mode: 0o700 });
   if (account.uid !== undefined) {
@@ -130,15 +138,38 @@ async function startRedis(programs, folder, account, children) {
   const port = await freePort();
   const flags = ["--port", String(port), "--bind", "127.0.0.1", "--dir", data, "--save", ""];
   flags.push("--appendonly", "yes", "--maxmemory-policy", "noeviction");
-  start(programs.redis, flags, { ...account, cwd: "/" }, children);
+  servers.start(programs.redis, flags, { ...account, cwd: "/" });
   await answersOn(port, "Redis");
   return port;
 }
 
-function start(program, args, options, children) {
-  const child = spawn(program, args, { ...options, stdio: "ignore", detached: true });
-  children.push(child);
-  process.once("exit", () => child.kill("SIGKILL"));
+/**
+ * Starts servers in sessions of their own, which Ctrl-C does not reach. However this process ends, the guardian
+ * ends those that are left: it sees the pipe close.
+ */
+function openServers() {
+  const guardian = spawn(process.execPath, [GUARDIAN], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  // Where somebody ended it the servers only lose their leash.
+  guardian.stdin.on("error", () => undefined);
+  guardian.unref();
+  guardian.stdin.unref();
+  const children = [];
+  return {
+    start(program, args, options) {
+      const child = spawn(program, args, { ...options, stdio: "ignore", detached: true });
+      children.push(child);
+      process.once("exit", () => child.kill("SIGKILL"));
+      if (child.pid === undefined) return;
+      guardian.stdin.write(`watch ${child.pid} SIGINT ${startTicks(child.pid) ?? "-"}\n`);
+    },
+    async end() {
+      await Promise.all(children.map(end));
+      guardian.stdin.end("quit\n");
+    },
+  };
 }
 
 async function end(child) {
