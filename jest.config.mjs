@@ -1,4 +1,5 @@
 /** One project: TypeScript through swc, ES modules; services are started when a test asks. */
+import { inClone, isPlainClone } from "./bin/testing/clone-paths.mjs";
 import { swcOptions } from "./test/helpers/runner/swc-options.mjs";
 
 export default {
@@ -8,11 +9,12 @@ export default {
   runtime: "<rootDir>/test/helpers/runner/native-runtime.cjs",
   extensionsToTreatAsEsm: [".ts"],
   moduleNameMapper: { "^(\\.{1,2}/.*)\\.js$": "$1" },
-  testMatch: ["<rootDir>/test/**/*.test.ts"],
-  modulePathIgnorePatterns: ["<rootDir>/dist", "<rootDir>/\\.causeway", "<rootDir>/\\.cache"],
+  testRegex: [inClone("/test/.*\\.test\\.ts$")],
+  modulePathIgnorePatterns: ["/dist", "/\\.causeway", "/\\.cache"].map(inClone),
   transform: { "^.+\\.ts$": ["@swc/jest", swcOptions] },
-  // Not where the tests' own files lie, which end with the run.
-  cacheDirectory: "<rootDir>/.cache/jest",
+  // Not where the tests' own files lie, which end with the run. Jest takes the path of one in the clone for an
+  // expression: where it would be none, or another, the cache is jest's usual one.
+  ...(isPlainClone && { cacheDirectory: "<rootDir>/.cache/jest" }),
   testSequencer: "<rootDir>/test/helpers/runner/longest-first.mjs",
   globalSetup: "<rootDir>/test/helpers/runner/global-setup.mjs",
   globalTeardown: "<rootDir>/test/helpers/runner/global-teardown.mjs",

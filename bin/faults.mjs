@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { escaped } from "./testing/clone-paths.mjs";
 import { SHOWN_ELSEWHERE } from "./testing/fault-list.mjs";
 import { runJest, untilStopped } from "./testing/jest.mjs";
 import { readFlags } from "./testing/program-flags.mjs";
@@ -9,8 +10,8 @@ import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
 
 /** Whole kits under load; the last three take many minutes. */
-const ON_KITS = ["test/faults/watcher-crash"];
-const ON_KITS_LONG = ["test/faults/(failpoints|strikes|redis|consensus-crash)"];
+const ON_KITS = ["^test/faults/watcher-crash"];
+const ON_KITS_LONG = ["^test/faults/(failpoints|strikes|redis|consensus-crash)"];
 
 const USAGE = `Usage: npm run test:faults -- [OPTIONS]
 
@@ -48,7 +49,7 @@ print();
 /** What was tried, into the rows. */
 async function addAll() {
   const report = join(folder, "rows");
-  await jest(["test/faults/scenarios"], {
+  await jest(["^test/faults/scenarios"], {
     CAUSEWAY_FAULT_REPORT: report,
     CAUSEWAY_FAULT_SEED: seed,
     CAUSEWAY_FAULT_ONLY: only.join(","),
@@ -69,8 +70,9 @@ async function addShownElsewhere() {
   if (wanted.length === 0) return;
   const named = wanted.flatMap(({ tests }) => tests);
   const files = [...new Set(wanted.flatMap(({ files: some }) => some))];
-  const pattern = named.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
-  const found = await jest([...files, "-t", pattern], {});
+  const paths = files.map((file) => `^${file}`);
+  const pattern = named.map(escaped).join("|");
+  const found = await jest([...paths, "-t", pattern], {});
   for (const { number, name, tests } of wanted) {
     const results = tests.map(
       (test) =>

@@ -30,7 +30,7 @@ await runSetup(() =>
 // One file, whose lines are shown as they come; a socket of a process that was killed may still be waited
 // for when all is judged.
 await untilStopped(async () => {
-  process.exitCode = await runJest(["--runInBand", "--forceExit", "test/soak/"], {
+  process.exitCode = await runJest(["--runInBand", "--forceExit", "^test/soak/"], {
     isShown: true,
     environment: {
       CAUSEWAY_SOAK_ROUNDS: values.rounds,

@@ -14,7 +14,7 @@ import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
 import { startPrivateServices } from "./testing/private-services.mjs";
 import { openTestFolder } from "./testing/test-folder.mjs";
-import { HALVES, MODES } from "./testing/test-modes.mjs";
+import { HALVES, ignoring, MODES } from "./testing/test-modes.mjs";
 
 const USAGE = `Usage: npm test [-- OPTIONS]
 
@@ -142,17 +142,10 @@ function runsOf(mode, comet) {
 
 /** The tests of networks that are asked for and possible. */
 function networkMode(comet) {
-  const { ignored, ...mode } = MODES.network;
-  return {
-    ...mode,
-    ignored: [
-      ...ignored,
-      ...(given.includes("--long") ? [] : ["/test/network/long/"]),
-      ...(comet === undefined
-        ? ["/test/network/light", "/test/network/rpc-client", "/test/network/grpcurl"]
-        : []),
-    ],
-  };
+  const long = given.includes("--long") ? [] : ["network/long/"];
+  const judged =
+    comet === undefined ? ["network/light", "network/rpc-client", "network/grpcurl"] : [];
+  return { ...MODES.network, ignored: ignoring([...long, ...judged]) };
 }
 
 /** Runs the tests of a mode and adds their figures to the totals. */

@@ -1,8 +1,9 @@
 /** Which tests each mode of `npm test` runs. */
 import { availableParallelism, totalmem } from "node:os";
+import { inClone } from "./clone-paths.mjs";
 
 /** Folders that are run when they are asked for. */
-const APART = ["browser", "faults", "mesh", "network", "soak"];
+const APART = ["browser/", "faults/", "mesh/", "network/", "soak/"];
 
 /** Test files that run at once, at most: whole kits have ports for so many (`test/helpers/kit.ts`). */
 export const MOST_WORKERS = 8;
@@ -19,38 +20,40 @@ const WAITING_WORKERS = waitingWorkers({
   memoryBytes: totalmem(),
 });
 
-const ignoring = (folders) => ["/node_modules/", ...folders.map((folder) => `/test/${folder}/`)];
+/** Patterns for these places below `test/` and for packages; jest holds them against whole paths. */
+export const ignoring = (places = []) =>
+  ["/.*node_modules/", ...places.map((place) => `/test/${place}`)].map(inClone);
 
-/** Which tests each mode runs, as jest's path patterns. */
+/** Which tests each mode runs: patterns of paths as they are from the clone on, and of whole ones. */
 export const MODES = {
   usual: { paths: [], ignored: ignoring(APART) },
   unit: {
-    paths: ["test/(unit|architecture|sim)/"],
-    ignored: ["/node_modules/"],
+    paths: ["^test/(unit|architecture|sim)/"],
+    ignored: ignoring(),
   },
   // What touches SQL or the queue; tests of nodes, sidecars and whole kits, which bring services of their
   // own, would only run a second time.
   services: {
     paths: [
-      "test/integration/(audit|compose|console|deposit-watcher|indexer|ledger|policy|recovery)/",
-      "test/integration/(runtime|tokens|treasury|wallets|webhooks|withdrawal-worker)/",
-      "test/integration/cli/(database-refuses|embedded-postgres|ledger-commands|older-tables)",
-      "test/faults/redis",
+      "^test/integration/(audit|compose|console|deposit-watcher|indexer|ledger|policy|recovery)/",
+      "^test/integration/(runtime|tokens|treasury|wallets|webhooks|withdrawal-worker)/",
+      "^test/integration/cli/(database-refuses|embedded-postgres|ledger-commands|older-tables)",
+      "^test/faults/redis",
     ],
-    ignored: ["/node_modules/"],
+    ignored: ignoring(),
   },
-  mesh: { paths: ["test/mesh/"], ignored: ["/node_modules/"] },
+  mesh: { paths: ["^test/mesh/"], ignored: ignoring() },
   // One after the other: each network has the cores for itself.
-  network: { paths: ["test/network/"], ignored: ["/node_modules/"], flags: ["--runInBand"] },
-  browser: { paths: ["test/browser/"], ignored: ["/node_modules/"] },
+  network: { paths: ["^test/network/"], ignored: ignoring(), flags: ["--runInBand"] },
+  browser: { paths: ["^test/browser/"], ignored: ignoring() },
   fuzz: {
-    paths: ["test/integration/sidecar/fuzz", "construction-bytes"],
-    ignored: ["/node_modules/"],
+    paths: ["^test/integration/sidecar/fuzz", "^test/.*construction-bytes"],
+    ignored: ignoring(),
     environment: { CAUSEWAY_FUZZ_REQUESTS: "100000", CAUSEWAY_INTENTS: "3000" },
   },
   sim: {
-    paths: ["test/sim/"],
-    ignored: ["/node_modules/"],
+    paths: ["^test/sim/"],
+    ignored: ignoring(),
     environment: { CAUSEWAY_SIM_BLOCKS: "10000", CAUSEWAY_SIM_RUNS: "6000" },
   },
 };
@@ -60,10 +63,10 @@ export const MODES = {
  * leaves half of them idle.
  */
 export const HALVES = [
-  { paths: ["test/e2e/"], ignored: MODES.usual.ignored },
+  { paths: ["^test/e2e/"], ignored: MODES.usual.ignored },
   {
     paths: [],
-    ignored: ignoring([...APART, "e2e"]),
+    ignored: ignoring([...APART, "e2e/"]),
     flags: [`--maxWorkers=${WAITING_WORKERS}`],
   },
 ];
