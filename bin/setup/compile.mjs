@@ -48,7 +48,7 @@ export async function build({ target = PRODUCT, say }) {
     if (!isBuilt(target)) {
       say(`building ${target.folder}`);
       const words = (seconds) => `still building ${target.folder} after ${seconds} s`;
-      await withSignsOfLife(say, words, () => buildNow(target));
+      await withSignsOfLife(say, words, () => buildNow(target, say));
     }
   });
 }
@@ -125,7 +125,7 @@ function writeLook(folder, look) {
   }
 }
 
-async function buildNow(target) {
+async function buildNow(target, say) {
   const final = join(ROOT, target.folder);
   removeLeftovers(final);
   // Taken first: a file that is edited meanwhile makes the next start build again.
@@ -135,7 +135,7 @@ async function buildNow(target) {
   try {
     await compile(target.project, draft);
     await copyAssets(ROOT, draft);
-    await joinPackages(draft);
+    await joinPackages(draft, { say });
     writeFileSync(join(draft, ".stamp"), stamp);
     markWhole(draft);
     writeLook(draft, look);

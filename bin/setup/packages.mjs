@@ -64,23 +64,24 @@ const READ_SLOWLY = {
 
 /**
  * Puts the joined packages into `folder`/node_modules; made once for each state of the lock file.
- * @param {string} cache where they are kept; other than the clone's own for tests
- * @returns false where the program that joins them is not installed for this machine
+ * @param {{cache?: string, say?: (text: string) => void}} options
+ * cache: where they are kept; other than the clone's own for tests
+ * @returns false where the program that joins them is not installed for this machine, or does not run on it
  * @throws the program's faults
  */
-export async function joinPackages(folder, cache = CACHE) {
-  const joined = await joinedPackages(cache);
+export async function joinPackages(folder, { cache = CACHE, say = () => undefined } = {}) {
+  const joined = await joinedPackages(cache, say);
   if (joined === undefined) return false;
   cpSync(joined, join(folder, "node_modules"), { recursive: true });
   return true;
 }
 
 /** Folder that holds the joined packages, made when it is missing; undefined where none can be. */
-async function joinedPackages(cache) {
+async function joinedPackages(cache, say) {
   const wanted = importedPackages();
   const final = join(cache, stampOf(wanted));
   if (isWhole(final)) return final;
-  const esbuild = await import("esbuild").catch(() => undefined);
+  const esbuild = await runningEsbuild(say);
   if (esbuild === undefined) return undefined;
   removeOthers(cache);
   const draft = `${final}.${process.pid}`;
@@ -105,6 +106,19 @@ async function joinedPackages(cache) {
     await esbuild.stop();
   }
   return final;
+}
+
+/** Asked for a word first: its package is there also where that of this machine's program is not. */
+async function runningEsbuild(say) {
+  const esbuild = await import("esbuild").catch(() => undefined);
+  try {
+    await esbuild?.transform("");
+    return esbuild;
+  } catch (error) {
+    const [reason] = error.message.split("\n", 1);
+    say(`packages are not joined, which costs time at each start: esbuild does not run: ${reason}`);
+    return undefined;
+  }
 }
 
 /** Removes what was joined from another lock file or is not whole, and drafts of who was killed. */

@@ -35,13 +35,19 @@ async function exportsSeenFrom(place: string, names: readonly string[]) {
 }
 
 /** What the build does, in a process of its own; with a cache of its own where one is named. */
-async function joinInto(place: string, ...cache: readonly string[]): Promise<void> {
-  const words = [place, ...cache].map((word) => JSON.stringify(word)).join();
+async function joinInto(place: string, cache?: string): Promise<void> {
+  expect(await joining(place, cache)).toBe("true\n");
+}
+
+/** What that says, and whether it has joined them; another program joins where one is named. */
+async function joining(place: string, cache?: string, program?: string): Promise<string> {
   const script = `import(${JSON.stringify(path.resolve("bin/setup/packages.mjs"))})
-    .then(({ joinPackages }) => joinPackages(${words}))
+    .then(({ joinPackages }) =>
+      joinPackages(${JSON.stringify(place)}, { say: console.log, ...${JSON.stringify({ cache })} }))
     .then((isDone) => console.log(isDone));`;
-  const { stdout } = await run(process.execPath, ["-e", script]);
-  expect(stdout.trim()).toBe("true");
+  const env = { ...process.env, ...(program !== undefined && { ESBUILD_BINARY_PATH: program }) };
+  const { stdout } = await run(process.execPath, ["-e", script], { env });
+  return stdout;
 }
 
 describe("joined packages", () => {
@@ -75,6 +81,20 @@ describe("joined packages", () => {
     const place = path.join(folder, "after-the-cut");
     await joinInto(place, cache);
     expect(packageNames(path.join(place, "node_modules"))).toContain("express");
+  });
+
+  it.each([
+    ["must not be run", { text: "#!/bin/sh\n", mode: 0o644 }],
+    ["is another one", { text: "#!/bin/sh\necho none\n", mode: 0o755 }],
+  ])("are gone without where the program that joins them %s", async (_how, { text, mode }) => {
+    const program = path.join(folder, "esbuild");
+    fs.writeFileSync(program, text);
+    fs.chmodSync(program, mode);
+    const place = path.join(folder, "usual");
+    const said = await joining(place, path.join(folder, "cache-without"), program);
+    expect(said).toMatch(/^packages are not joined, .*: esbuild does not run: .*\nfalse\n$/);
+    expect(fs.existsSync(place)).toBe(false);
+    fs.rmSync(program);
   });
 });
 
