@@ -6,6 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 passed=0
 failed=0
 work=$(mktemp -d) || exit 1
+# Root's PostgreSQL runs as nobody: where it may not pass its database would lie elsewhere, and stay.
+chmod 711 "$work"
 trap 'rm -rf "$work"' EXIT
 export npm_config_cache="$work/npm-cache"
 export npm_config_update_notifier=false
