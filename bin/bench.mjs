@@ -6,14 +6,11 @@ import { BENCH } from "./setup/compile.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
 import { leaveOutSettings } from "./testing/environment.mjs";
+import { temporaryFolder } from "./testing/test-folder.mjs";
 
-console.log("causeway: checking packages and build");
-await runSetup(() =>
-  prepare({
-    isDevWanted: true,
-    target: BENCH,
-    say: (text) => console.log(`causeway: ${text}`),
-  }),
-);
+const say = (text) => console.log(`causeway: ${text}`);
+await runSetup(() => (process.env.TMPDIR = temporaryFolder({ say })));
+say("checking packages and build");
+await runSetup(() => prepare({ isDevWanted: true, target: BENCH, say }));
 leaveOutSettings();
 await import("../.cache/bench/test/bench/main.js");

@@ -6,6 +6,7 @@ import { escaped } from "./testing/clone-paths.mjs";
 import { SHOWN_ELSEWHERE } from "./testing/fault-list.mjs";
 import { runJest, untilStopped } from "./testing/jest.mjs";
 import { readFlags } from "./testing/program-flags.mjs";
+import { temporaryFolder } from "./testing/test-folder.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
 
@@ -36,9 +37,9 @@ const only = (values.only ?? "").split(",").filter(Boolean).map(Number);
 const seed = values.seed ?? String(Date.now() % 1_000_000_007);
 const isWanted = (number) => only.length === 0 || only.includes(number);
 
-await runSetup(() =>
-  prepare({ isDevWanted: true, say: (text) => console.log(`causeway: ${text}`) }),
-);
+const say = (text) => console.log(`causeway: ${text}`);
+await runSetup(() => (process.env.TMPDIR = temporaryFolder({ say })));
+await runSetup(() => prepare({ isDevWanted: true, say }));
 
 const folder = mkdtempSync(join(tmpdir(), "causeway-faults-"));
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,7 @@
 /** `npm run test:soak`: rounds of random faults over real processes, each judged. */
 import { runJest, untilStopped } from "./testing/jest.mjs";
 import { readFlags } from "./testing/program-flags.mjs";
+import { temporaryFolder } from "./testing/test-folder.mjs";
 import { prepare } from "./setup/prepare.mjs";
 import { runSetup } from "./setup/setup-error.mjs";
 
@@ -24,9 +25,9 @@ const values = readFlags(
   { numbers: ["rounds", "seed", "at-once"] },
 );
 
-await runSetup(() =>
-  prepare({ isDevWanted: true, say: (text) => console.log(`causeway: ${text}`) }),
-);
+const say = (text) => console.log(`causeway: ${text}`);
+await runSetup(() => (process.env.TMPDIR = temporaryFolder({ say })));
+await runSetup(() => prepare({ isDevWanted: true, say }));
 // One file, whose lines are shown as they come; a socket of a process that was killed may still be waited
 // for when all is judged.
 await untilStopped(async () => {

@@ -55,12 +55,13 @@ const jestArguments = given.filter((word) => !FLAGS.includes(word));
 const hasOwnPaths = jestArguments.some((word) => !word.startsWith("-") && /[/.]/.test(word));
 const modes = Object.keys(MODES).filter((name) => given.includes(`--${name}`));
 
+// Asked for first: without it all that is installed and built would be for nothing.
+let folder;
+await runSetup(() => (folder = openTestFolder({ say })));
+process.once("exit", folder.remove);
 say("checking packages and build");
 await runSetup(() => prepare({ isDevWanted: true, say }));
-
-const folder = openTestFolder();
 process.env.TMPDIR = folder.path;
-process.once("exit", folder.remove);
 say(`the tests' files lie ${folder.isInMemory ? "in memory" : "on the disk"}, in ${folder.path}`);
 
 const totals = { passed: 0, failed: 0, exitCode: 0 };

@@ -4,13 +4,26 @@
  * afterwards. Elsewhere it is a folder of the usual place. What a killed run left is removed.
  */
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { freemem, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { isAlive } from "../setup/lock.mjs";
+import { SetupError } from "../setup/setup-error.mjs";
 
 /** A file system in memory, on Linux. */
 const MEMORY_FOLDER = "/dev/shm";
+
+/** Where everybody may go. */
+const OPEN_FOLDER = "/tmp";
 
 /** `f_type` of tmpfs (statfs(2)). */
 const TMPFS_MAGIC = 0x01021994;
@@ -20,12 +33,44 @@ const ROOM_BYTES = 2 ** 30;
 const FREE_MEMORY_BYTES = 8 * 2 ** 30;
 
 /**
- * Makes the folder of a run of the tests.
- * @returns {{path: string, isInMemory: boolean, remove: () => void}}
+ * Folder for temporary files: the system's. Root's is another one where that is closed to the account of its
+ * PostgreSQL, whose databases would lie in a folder of the system then, and stay.
+ * @param {{say: (text: string) => void}} options
+ * @returns {string}
+ * @throws {SetupError} where no files can be made there
  */
-export function openTestFolder() {
+export function temporaryFolder({ say }) {
+  const usual = tmpdir();
+  try {
+    rmSync(mkdtempSync(join(usual, "causeway-probe-")), { recursive: true });
+  } catch (error) {
+    throw new SetupError(
+      `no temporary files can be made in ${usual} (${error.code}): make that folder usable, or name ` +
+        "another one by TMPDIR",
+    );
+  }
+  if (process.getuid?.() !== 0 || isOpen(realpathSync(usual))) return usual;
+  say(
+    `${usual} lets no other user in, and PostgreSQL is one for root: files lie in ${OPEN_FOLDER}`,
+  );
+  return OPEN_FOLDER;
+}
+
+/** Whether everybody may go there: `canEnter` of `runtime/files/permissions.ts`, before that is built. */
+function isOpen(folder) {
+  const parent = dirname(folder);
+  return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isOpen(parent));
+}
+
+/**
+ * Makes the folder of a run of the tests.
+ * @param {{say: (text: string) => void}} options
+ * @returns {{path: string, isInMemory: boolean, remove: () => void}}
+ * @throws {SetupError}
+ */
+export function openTestFolder({ say }) {
   const isInMemory = process.env.TMPDIR === undefined && hasRoomInMemory();
-  const parent = isInMemory ? MEMORY_FOLDER : tmpdir();
+  const parent = isInMemory ? MEMORY_FOLDER : temporaryFolder({ say });
   removeLeftovers(parent);
   const path = mkdtempSync(join(parent, `causeway-tests-${process.pid}-`));
   // A database server of the tests runs under another account where they run as root.
