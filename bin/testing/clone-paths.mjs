@@ -1,6 +1,6 @@
 /**
- * This clone's place, as jest is told of it: it takes what it is to leave out for expressions over whole paths, and
- * a clone may lie in a folder `c++`, or one `test/e2e`.
+ * This clone's place, as jest is told of it: it takes what it is to leave out for expressions over whole
+ * paths, and a clone may lie in a folder `c++`, or one `test/e2e`.
  */
 import { fileURLToPath } from "node:url";
 

@@ -144,8 +144,8 @@ async function startRedis(programs, folder, account, servers) {
 }
 
 /**
- * Starts servers in sessions of their own, which Ctrl-C does not reach. However this process ends, the guardian
- * ends those that are left: it sees the pipe close.
+ * Starts servers in sessions of their own, which Ctrl-C does not reach. However this process ends, the
+ * guardian ends those that are left: it sees the pipe close.
  */
 function openServers() {
   const guardian = spawn(process.execPath, [GUARDIAN], {
