@@ -12,7 +12,7 @@ import { readTokenStates } from "../../ledger/assets/token-state.js";
 import { depositIdsOfTransaction } from "../../ledger/deposits/deposit-evidence.js";
 import { isPastAwaited } from "../../ledger/deposits/deposit-addresses.js";
 import { findDeposit, type StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
-import { NATIVE_ASSET, UNASSIGNED } from "../../ledger/journal/accounts.js";
+import { UNASSIGNED } from "../../ledger/journal/accounts.js";
 import { type Brought, readTopUps } from "../../ledger/treasury/top-ups.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
@@ -20,10 +20,10 @@ import type { DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import { isPruned } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
-import type { NodeReceipt } from "../../rpc-client/transaction-codec.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../reading/block-source.js";
 import { OtherSides, type Watched } from "../deposit-match.js";
+import { arrivalsIn, claimsIn } from "./arrivals.js";
 
 /**
  * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state; of SUSPENSE there may be
@@ -118,13 +118,13 @@ export async function explainTransaction(
       "a deposit again.";
     return { code: "REVERSED", message, deposits, height: deposits[0]?.height };
   }
-  const answer = (code: ExplanationCode, message: string, height?: Height): Explanation => {
+  const answer: Answer = (code, message, height) => {
     return { code, message, deposits: [], height };
   };
   const status = await node.transactionStatus(hash, options);
   switch (status.status) {
     case "unknown":
-      return answer("UNKNOWN_TRANSACTION", "The node has never seen a transaction of this hash.");
+      return ofUnknown(parts, hash, answer, options);
     case "pending":
       return answer("PENDING", "The transaction waits in the pool for a block.");
     case "queued": {
@@ -146,6 +146,31 @@ export async function explainTransaction(
       return ofIncluded(parts, { hash, ...status }, answer, options);
   }
   return status satisfies never;
+}
+
+/** Words of one transaction without deposits. */
+type Answer = (code: ExplanationCode, message: string, height?: Height) => Explanation;
+
+/** With a block a node deletes that it had its transactions; what the ledger recorded of them stands. */
+async function ofUnknown(
+  parts: ExplanationParts,
+  hash: Hash32,
+  answer: Answer,
+  options: Asking,
+): Promise<Explanation> {
+  const { database, node } = parts;
+  const [sighting] = await listSightings(database, { txHash: hash, afterId: 0, limit: 1 });
+  if (sighting !== undefined) {
+    return answer(...(await ofSighting(parts, sighting)), sighting.height);
+  }
+  // Block 0 is never deleted.
+  const first = node.getBlockHeader(1, options).then(() => "kept");
+  const message =
+    (await unlessPruned(first)) === undefined
+      ? "Neither the pool nor a block that the node still has knows it; the node has deleted its oldest " +
+        "blocks, and one of those may have had it."
+      : "The node has never seen a transaction of this hash.";
+  return answer("UNKNOWN_TRANSACTION", message);
 }
 
 async function ofDeposits(
@@ -189,7 +214,7 @@ async function ofIncluded(
     height,
     index,
   }: { readonly hash: Hash32; readonly height: Height; readonly index: number },
-  answer: (code: ExplanationCode, message: string, height?: Height) => Explanation,
+  answer: Answer,
   options: Asking,
 ): Promise<Explanation> {
   const { database, node, source, watched } = parts;
@@ -250,13 +275,18 @@ async function journaled(
   options: { readonly signal: AbortSignal },
 ): Promise<OwnTransaction | undefined> {
   const header = await node.getBlockHeader(height, options);
-  const block =
-    header &&
-    (await node.blockJournal(header.hash, options).catch((error: unknown) => {
-      if (isPruned(error)) return undefined;
-      throw error;
-    }));
+  const block = header && (await unlessPruned(node.blockJournal(header.hash, options)));
   return block?.transactions.find((one) => one.index === index);
+}
+
+/** Undefined where the node has deleted what is read. */
+async function unlessPruned<T>(read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read;
+  } catch (error) {
+    if (isPruned(error)) return undefined;
+    throw error;
+  }
 }
 
 function ofUnlisted(contract: Address): [ExplanationCode, string] {
@@ -352,44 +382,6 @@ async function ofSighting(
       ];
   }
   return reason satisfies never;
-}
-
-/** Coins that a transaction brought to addresses of ours. */
-function arrivalsIn(
-  transaction: DataTransaction | undefined,
-  isOurs: (address: Address) => boolean,
-): readonly Brought[] {
-  if (transaction === undefined) return [];
-  const sides = new OtherSides(transaction);
-  return transaction.operations
-    .filter(({ address, isNative, amountAtoken, status }) => {
-      return isOurs(address) && isNative && amountAtoken > 0n && status === "SUCCESS";
-    })
-    .filter((operation) => !sides.isSelfPaid(operation))
-    .map(({ address, amountAtoken: amountUnits }) => {
-      return { address, asset: NATIVE_ASSET, amountUnits, txHash: transaction.hash };
-    });
-}
-
-/** Tokens that a transaction says it brought to addresses of ours: its operations, then its logs. */
-function claimsIn(
-  transaction: DataTransaction | undefined,
-  receipt: Pick<NodeReceipt, "transfers"> | undefined,
-  isOurs: (address: Address) => boolean,
-): readonly { readonly contract: Address; readonly address: Address }[] {
-  const { operations = [] } = transaction ?? {};
-  const sides = new OtherSides({ operations });
-  const told = operations.flatMap((operation) => {
-    const { address, contract, amountAtoken, status } = operation;
-    const isArrival = isOurs(address) && amountAtoken > 0n && status === "SUCCESS";
-    if (contract === undefined || !isArrival || sides.isSelfPaid(operation)) return [];
-    return [{ contract, address }];
-  });
-  const logged = (receipt?.transfers ?? []).flatMap(({ contract, from, to, units }) => {
-    if (to === undefined || to === from || units === 0n || !isOurs(to)) return [];
-    return [{ contract, address: to }];
-  });
-  return [...told, ...logged];
 }
 
 /** Why coins that arrived are no deposit. */

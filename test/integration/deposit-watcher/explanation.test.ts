@@ -13,6 +13,7 @@ import { insertDeposits } from "../../../ledger/blocks/new-deposits.js";
 import type { DepositStatus } from "../../../ledger/deposits/deposit-queries.js";
 import { type CustomerId, parseCustomerId, UNASSIGNED } from "../../../ledger/journal/accounts.js";
 import { postJournals } from "../../../ledger/journal/journal.js";
+import { RpcError } from "../../../rpc-client/errors.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 import { HOT, registerAddress, STRANGER } from "../../helpers/services/watcher.js";
 
@@ -157,6 +158,32 @@ it.each([
     expect(message).toContain(words);
   },
 );
+
+describe("a transaction that the node does not know", () => {
+  const pruned = new RpcError("pruned history unavailable", {
+    rpcCode: 4444,
+    method: "eth_getBlockByNumber",
+  });
+  const unknownTo = (getBlockHeader: ExplanationParts["node"]["getBlockHeader"]) =>
+    explain({ node: { transactionStatus: async () => ({ status: "unknown" }), getBlockHeader } });
+
+  it("is told by what was recorded of it, whose block the node may have deleted since", async () => {
+    await sight("UNKNOWN_TOKEN");
+    const found = await unknownTo(() => Promise.reject(pruned));
+    expect([found.code, found.height]).toEqual(["TOKEN_NOT_CREDITED", 5]);
+    expect(found.message).toContain(GOLD);
+  });
+
+  it("was never seen only by a node that has all blocks", async () => {
+    const never = await unknownTo(async () => undefined);
+    const message = "The node has never seen a transaction of this hash.";
+    expect(never).toEqual({ code: "UNKNOWN_TRANSACTION", message, deposits: [] });
+    const gone = await unknownTo(() => Promise.reject(pruned));
+    expect(gone.code).toBe("UNKNOWN_TRANSACTION");
+    expect(gone.message).not.toContain("never");
+    expect(gone.message).toContain("deleted its oldest blocks");
+  });
+});
 
 describe("units of a listed token that were there before they counted", () => {
   /** Blocks below it are read: who is registered now counts from it on. */
