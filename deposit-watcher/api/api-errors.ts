@@ -1,7 +1,8 @@
 /** The one place where faults become the deposit API's error bodies. */
 import { AppError } from "../../chain/errors.js";
 import { LedgerError, type LedgerErrorCode } from "../../ledger/errors.js";
-import { DataApiError, NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { isOfServer } from "../../rpc-client/data-api/data-api-client.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { HttpError, refusalOf, understoodStatus } from "../../runtime/http/http-errors.js";
 import type { ErrorReply } from "../../runtime/http/http-server.js";
 import { PostError } from "../../runtime/http/outgoing/guarded-post.js";
@@ -41,17 +42,17 @@ export function mapDepositError(error: unknown): ErrorReply {
   if (error instanceof PostError) {
     return reply(422, "INVALID_FIELD", error.message, { field: "url", reason: error.code });
   }
-  if (isOfChain(error) && error.retriable) {
+  if (error instanceof RpcError || isOfServer(error)) {
+    const message = `the node or the Data API does not tell at the moment: ${error.message}`;
+    return reply(503, "UNAVAILABLE", message, {});
+  }
+  if (error instanceof NodeFault && error.retriable) {
     return reply(503, "UNAVAILABLE", "the node or the Data API cannot be asked at the moment", {});
   }
   if (error instanceof SqlError || (error instanceof AppError && error.retriable)) {
     return reply(503, "UNAVAILABLE", "the ledger cannot be asked at the moment", {});
   }
   return reply(500, "INTERNAL", "an unexpected fault; see the log", {});
-}
-
-function isOfChain(error: unknown): error is NodeFault | RpcError | DataApiError {
-  return [NodeFault, RpcError, DataApiError].some((kind) => error instanceof kind);
 }
 
 /** Refusals of the ledger that a client can do something about. */

@@ -16,6 +16,7 @@ import { UNASSIGNED } from "../../ledger/journal/accounts.js";
 import { type Brought, readTopUps } from "../../ledger/treasury/top-ups.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
+import { isDeletedThere } from "../../rpc-client/data-api/data-api-client.js";
 import type { DataTransaction } from "../../rpc-client/data-api/data-block.js";
 import { isPruned } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -34,7 +35,8 @@ import { arrivalsIn, claimsIn } from "./arrivals.js";
  * crediting stands still. TOKEN_NOT_CREDITED: it brought one of our addresses tokens or NFTs that nobody
  * listed. TOKEN_NOT_ARRIVED: a listed token claimed more than came, or than was there when it was
  * registered. NOT_A_DEPOSIT: it brought what is the exchange's own. NOTHING_ARRIVED: it touched our
- * addresses and left them no richer. NOT_OURS: it touched none.
+ * addresses and left them no richer. NOT_OURS: it touched none. BLOCK_DELETED: the Data API cannot tell,
+ * as its node has deleted what the block is made of.
  */
 const EXPLANATION_CODES = [
   "CREDITED",
@@ -55,6 +57,7 @@ const EXPLANATION_CODES = [
   "NOT_A_DEPOSIT",
   "NOTHING_ARRIVED",
   "NOT_OURS",
+  "BLOCK_DELETED",
 ] as const;
 
 /** One of `EXPLANATION_CODES`. */
@@ -234,17 +237,17 @@ async function ofIncluded(
   const [sighting] = await listSightings(database, { txHash: hash, afterId: 0, limit: 1 });
   if (sighting !== undefined) return answer(...(await ofSighting(parts, sighting)), height);
   const isOurs = (address: Address) => watched.customerOf(address) !== undefined;
-  const block = await source.block(height, options);
-  if (block === undefined) {
+  // Whose journal is deleted may have been asked for by its hash in consensus: the block has its own.
+  const mayBeOther = receipt === undefined && own === undefined && options.isOwnHash !== true;
+  const isWanted = mayBeOther ? () => true : isOurs;
+  const transactions = await transactionsOf(source, height, isWanted, options);
+  if (transactions === "behind") {
     // It was read here: who serves it has fallen behind since, and does not say what it holds.
     const message = `The Data API does not have block ${height} at the moment: ask again later.`;
     return answer("NOT_READ_YET", message, height);
   }
-  // Whose journal is deleted may have been asked for by its hash in consensus: the block has its own.
-  const mayBeOther = receipt === undefined && own === undefined && options.isOwnHash !== true;
-  const isWanted = mayBeOther ? () => true : isOurs;
-  const transactions = await block.transactions(isWanted, options);
-  const transaction = transactions.find((one) => one.index === index);
+  const isDeleted = transactions === "deleted";
+  const transaction = isDeleted ? undefined : transactions.find((one) => one.index === index);
   if (mayBeOther && transaction !== undefined && transaction.hash !== hash) {
     return explainTransaction(parts, transaction.hash, { ...options, isOwnHash: true });
   }
@@ -257,11 +260,34 @@ async function ofIncluded(
     if (token === undefined) continue;
     return answer(...(await ofListed(parts, token, { address, height })), height);
   }
-  const told = ofOperations(transaction, isOurs);
-  if (told[0] !== "NOT_OURS") return answer(...told, height);
+  const told = isDeleted ? ofDeleted(height) : ofOperations(transaction, isOurs);
+  if (!isDeleted && told[0] !== "NOT_OURS") return answer(...told, height);
   // A block may have more transfers of strangers' tokens than are recorded: the logs tell of each.
   const [unlisted] = claims;
   return answer(...(unlisted === undefined ? told : ofUnlisted(unlisted.contract)), height);
+}
+
+/** Those of a block that concern somebody; "behind" and "deleted" where the Data API does not have it. */
+async function transactionsOf(
+  source: BlockSource,
+  height: Height,
+  isWanted: (address: Address) => boolean,
+  options: Asking,
+): Promise<readonly DataTransaction[] | "behind" | "deleted"> {
+  try {
+    const block = await source.block(height, options);
+    return block === undefined ? "behind" : await block.transactions(isWanted, options);
+  } catch (error) {
+    if (isDeletedThere(error)) return "deleted";
+    throw error;
+  }
+}
+
+function ofDeleted(height: Height): [ExplanationCode, string] {
+  const message =
+    `What it brought cannot be looked at: the Data API does not have block ${height} ready, and its node ` +
+    "has deleted what that, or one before it, is made of; with an archive node behind it it could be told.";
+  return ["BLOCK_DELETED", message];
 }
 
 /**

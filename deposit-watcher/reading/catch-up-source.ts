@@ -6,12 +6,12 @@
 import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import {
-  BLOCK_MISSING_NUMBERS,
   type DataApiClient,
-  SERVER_STATE_NUMBERS,
+  isBlockMissing,
+  isOfServer,
 } from "../../rpc-client/data-api/data-api-client.js";
 import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
-import { DataApiError, NodeFault } from "../../rpc-client/errors.js";
+import { NodeFault } from "../../rpc-client/errors.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { BlockOptions, BlockSource } from "./block-source.js";
 
@@ -108,7 +108,6 @@ export class CatchUpSource implements BlockSource {
 }
 
 function passes(error: unknown): boolean {
-  if (!(error instanceof DataApiError)) return error instanceof NodeFault && error.retriable;
-  const number = Number(error.details["rosettaCode"]);
-  return error.retriable || BLOCK_MISSING_NUMBERS.has(number) || SERVER_STATE_NUMBERS.has(number);
+  if (error instanceof NodeFault) return error.retriable;
+  return isBlockMissing(error) || isOfServer(error);
 }

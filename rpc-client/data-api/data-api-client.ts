@@ -67,6 +67,20 @@ export const BLOCK_MISSING_NUMBERS: ReadonlySet<number> = new Set([201, 202]);
  */
 export const SERVER_STATE_NUMBERS: ReadonlySet<number> = new Set([105, 106, 107, 110, 204, 209]);
 
+/** Listed error number for what the server does not have ready, and its node not any more. */
+const DELETED_NUMBER = 204;
+
+/** Whether a refusal says how the server stands: the same question may be answered later. */
+export function isOfServer(error: unknown): error is DataApiError {
+  if (!(error instanceof DataApiError)) return false;
+  return error.retriable || SERVER_STATE_NUMBERS.has(numberOf(error));
+}
+
+/** Whether a refusal says that the node behind the server has deleted what the answer is made of. */
+export function isDeletedThere(error: unknown): error is DataApiError {
+  return error instanceof DataApiError && numberOf(error) === DELETED_NUMBER;
+}
+
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /** Enough to keep a server busy; each more would only be one more to look after. */
@@ -122,10 +136,13 @@ export function createDataApiClient(options: DataApiClientOptions): DataApiClien
   };
 }
 
-function isBlockMissing(error: unknown): boolean {
-  return (
-    error instanceof DataApiError && BLOCK_MISSING_NUMBERS.has(Number(error.details["rosettaCode"]))
-  );
+/** Whether a refusal means that the block is not there. */
+export function isBlockMissing(error: unknown): error is DataApiError {
+  return error instanceof DataApiError && BLOCK_MISSING_NUMBERS.has(numberOf(error));
+}
+
+function numberOf({ details }: DataApiError): number {
+  return Number(details["rosettaCode"]);
 }
 
 function parseError(answer: AnswerObject, path: string): DataApiError {

@@ -14,7 +14,7 @@ import { createDepositRoutes, type DepositApiParts } from "../../../deposit-watc
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
-import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
+import { DataApiError, NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import type { NodeReceipt, NodeTransactionStatus } from "../../../rpc-client/transaction-codec.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
@@ -46,6 +46,10 @@ const logged = new Map<string, NodeReceipt["transfers"]>();
 let isNodeDown = false;
 let isJournalPruned = false;
 let isDataApiBehind = false;
+/** What the Data API refuses blocks with. */
+let dataApiRefusal: DataApiError | undefined;
+/** What the node refuses receipts with. */
+let receiptRefusal: RpcError | undefined;
 
 beforeAll(async () => {
   bench = await WatcherBench.open();
@@ -54,8 +58,10 @@ beforeAll(async () => {
   running = bench.start();
   book.add([entry]);
   const source: BlockSource = {
-    block: async (height, options) =>
-      isDataApiBehind ? undefined : bench.source.block(height, options),
+    async block(height, options) {
+      if (dataApiRefusal !== undefined) throw dataApiRefusal;
+      return isDataApiBehind ? undefined : bench.source.block(height, options);
+    },
   };
   const chain = { node: nodeOf(bench), source, watched: book };
   server = createHttpServer({
@@ -116,6 +122,7 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
       });
     },
     async getTransactionReceipt(hash) {
+      if (receiptRefusal !== undefined) throw receiptRefusal;
       const transfers = logged.get(hash) ?? [];
       if (!failed.has(hash) && !logged.has(hash)) return undefined;
       return {
@@ -426,6 +433,65 @@ describe("GET /v1/deposits/explain", () => {
     isNodeDown = false;
     const message = "the node or the Data API cannot be asked at the moment";
     expect([status, body]).toEqual([503, { code: "UNAVAILABLE", message, details: {} }]);
+  });
+
+  describe("passes on what the node or the Data API says of itself", () => {
+    const message = "the node or the Data API does not tell at the moment: ";
+    /** Asked of a transaction that made no deposit. */
+    async function refusalOf(refuse: () => void) {
+      const { hash } = bench.chain.mine([bench.chain.payment(STRANGER, HOT, 1n)]);
+      await bench.caughtUp();
+      const txHash = bench.chain.blocks.find((one) => one.hash === hash)?.transactions[0]?.hash;
+      refuse();
+      const { status, body } = await get(`/v1/deposits/explain?txHash=${txHash}`);
+      [dataApiRefusal, receiptRefusal] = [undefined, undefined];
+      return [status, body.code, body.message];
+    }
+
+    it.each([
+      [-32002, "request timed out"],
+      [-32003, "response too large"],
+      [-32005, "too many large answers are asked for at once"],
+    ])("%i", async (rpcCode, words) => {
+      const method = "eth_getTransactionReceipt";
+      const refusal = new RpcError(words, { rpcCode, method });
+      expect(await refusalOf(() => (receiptRefusal = refusal))).toEqual([
+        503,
+        "UNAVAILABLE",
+        `${message}${method}: ${words}`,
+      ]);
+    });
+
+    it.each([
+      [105, 503],
+      [110, 503],
+      [209, 503],
+      // It is of this program's own question.
+      [200, 500],
+    ])("number %i", async (rosettaCode, status) => {
+      const words = "/block: as the list of errors has it";
+      const told = await refusalOf(() => {
+        dataApiRefusal = new DataApiError("DATA_API_ERROR", words, { details: { rosettaCode } });
+      });
+      const [code, said] = status === 503 ? ["UNAVAILABLE", `${message}${words}`] : ["INTERNAL"];
+      expect(told).toEqual([status, code, said ?? "an unexpected fault; see the log"]);
+    });
+  });
+
+  it("does not say whose a transaction was of a block that the Data API has no more", async () => {
+    const { chain } = bench;
+    const contract = parseAddress(`0x${"7d".repeat(20)}`);
+    const [plain, claiming] = [chain.payment(STRANGER, HOT, 1n), chain.payment(STRANGER, HOT, 1n)];
+    logged.set(claiming.hash, [{ contract, from: STRANGER, to: alice, units: 5n }]);
+    const { height: blockNumber } = chain.mine([plain, claiming]);
+    await bench.caughtUp();
+    const details = { rosettaCode: 204 };
+    dataApiRefusal = new DataApiError("DATA_API_ERROR", "/block: block pruned", { details });
+    const found = await Promise.all([plain, claiming].map(({ hash }) => explain(hash)));
+    dataApiRefusal = undefined;
+    expect(found[0]).toMatchObject({ code: "BLOCK_DELETED", blockNumber });
+    // The node has its logs.
+    expect(found[1]).toMatchObject({ code: "TOKEN_NOT_CREDITED", blockNumber });
   });
 
   it("refuses what is no hash", async () => {
