@@ -110,7 +110,9 @@ function filtersOf(
 ): Filters {
   const given = Object.fromEntries(
     filters.flatMap((name) => {
-      const value = query[name];
+      const asked = query[name];
+      // "Up to the end", however it is written: a cursor holds no number that JavaScript rounds.
+      const value = typeof asked === "number" ? Math.min(asked, Number.MAX_SAFE_INTEGER) : asked;
       return typeof value === "string" || typeof value === "number" ? [[name, value]] : [];
     }),
   );

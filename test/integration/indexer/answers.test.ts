@@ -346,6 +346,17 @@ describe("the indexer's answers", () => {
 });
 
 describe("a list of which much is asked", () => {
+  it.each(["9999999999999999", "999999999999999999"])("goes on up to block %s", async (toBlock) => {
+    const list = `/addresses/${bob.address}/transfers`;
+    const whole = await stage.all(list);
+    expect(whole.length).toBeGreaterThan(2);
+    const asked = `${list}?toBlock=${toBlock}`;
+    expect(await stage.all(asked, 1)).toEqual(whole);
+    const { next } = await stage.get(`${asked}&limit=1`);
+    const second = await stage.get(`${asked}&limit=1&cursor=${next}`);
+    expect(second.items).toEqual([whole[1]]);
+  });
+
   it("goes on by the cursor that it gave, however many filters are in it", async () => {
     const rich = await stage.deploy(compiled["Rich"]?.bytecode ?? "0x");
     const pay = call(rich, coinAbi, "transfer", bob.address, 10n ** 24n);
