@@ -21,7 +21,9 @@ const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
 /** SQLSTATE of a statement that took longer than it may. */
 export const STATEMENT_TIMEOUT = "57014";
 
-/** The same question would not be answered later either. */
+/** The same question would hardly be answered later either: nobody is told to ask it again. */
+const TOO_SLOW = "ANSWER_TOO_SLOW";
+
 const TOO_MUCH =
   `the answer took longer than ${STATEMENT_TIMEOUT_MS / 1_000} s: ask for less of it, for example ` +
   "by fromBlock and toBlock, or with fewer filters";
@@ -48,7 +50,7 @@ export function mapIndexerError(error: unknown): ErrorReply {
     }
   }
   if (error instanceof SqlError && error.details["sqlState"] === STATEMENT_TIMEOUT) {
-    return problem(503, "UNAVAILABLE", TOO_MUCH, {});
+    return problem(503, TOO_SLOW, TOO_MUCH, {});
   }
   if (error instanceof SqlError || (error instanceof AppError && error.retriable)) {
     return problem(503, "UNAVAILABLE", "the index cannot be asked at the moment", {});
@@ -64,14 +66,13 @@ function problem(
 ): ErrorReply {
   const title = code.toLowerCase().replaceAll("_", " ");
   const retry = details["retryAfterSeconds"];
+  const passes = status === 429 || (status === 503 && code !== TOO_SLOW);
   return {
     status,
     body: { ...details, type: "about:blank", title, status, code, detail },
     headers: {
       "content-type": "application/problem+json",
-      ...(status === 429 || status === 503
-        ? { "retry-after": String(typeof retry === "number" ? retry : 1) }
-        : {}),
+      ...(passes ? { "retry-after": String(typeof retry === "number" ? retry : 1) } : {}),
     },
   };
 }

@@ -162,14 +162,18 @@ describe("an index that is not there yet", () => {
 describe("an index that does not answer", () => {
   const told = (sqlState: string) => {
     const fault = new SqlError("DATABASE_UNAVAILABLE", "no", { details: { sqlState } });
-    const { status, body } = mapIndexerError(fault);
-    return { status, ...(body as { readonly code: string; readonly detail: string }) };
+    const { status, body, headers } = mapIndexerError(fault);
+    return { status, headers, ...(body as { readonly code: string; readonly detail: string }) };
   };
 
   it("because too much was asked says so: to ask the same again helps nobody", () => {
-    const { status, code, detail } = told("57014");
-    expect({ status, code }).toEqual({ status: 503, code: "UNAVAILABLE" });
+    const { status, code, detail, headers } = told("57014");
+    expect({ status, code }).toEqual({ status: 503, code: "ANSWER_TOO_SLOW" });
     expect(detail).toMatch(/longer than 15 s.*fromBlock/);
-    expect(told("57P01").detail).not.toMatch(/longer/);
+    // Whoever goes by the status and this alone would ask for it again and again.
+    expect(headers).not.toHaveProperty("retry-after");
+    const passing = told("57P01");
+    expect(passing.detail).not.toMatch(/longer/);
+    expect(passing).toMatchObject({ code: "UNAVAILABLE", headers: { "retry-after": "1" } });
   });
 });
