@@ -11,6 +11,7 @@ import { createWakeup, type Wakeup } from "../../runtime/process/task.js";
 import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
+import { invalidField } from "./inputs.js";
 import { type ApiContext, hexOf } from "./reads.js";
 
 /** Blocks read at a time. */
@@ -22,8 +23,8 @@ const KEEP_ALIVE_MS = 15_000;
 /** Time between two looks: another process that writes the index does not wake this one. */
 const LOOK_MS = 1_000;
 
-/** The id of an event. */
-const EVENT_ID = /^(?<height>-1|[0-9]{1,9})(?::(?<hash>0x[0-9a-f]{64}))?$/;
+/** The id of an event, or a height. */
+const EVENT_ID = /^(?<height>-1|[0-9]{1,9})(?::(?<hash>0x[0-9a-f]{64}))?$/i;
 
 /** The readers of one process. */
 export class BlockStream {
@@ -44,7 +45,7 @@ export class BlockStream {
     for (const bell of this.bells) bell.wake();
   }
 
-  /** @throws TOO_MANY_STREAMS */
+  /** @throws TOO_MANY_STREAMS, INVALID_FIELD */
   async open({ headers, signal, remoteAddress }: HttpRequest): Promise<HttpReply> {
     this.assertRoom(remoteAddress);
     const known = placeOf(headers["last-event-id"]);
@@ -148,10 +149,18 @@ function isSame(row: BlockRow | undefined, { height, hash }: Place): boolean {
   return hash === undefined || hexOf(row.hash) === hash;
 }
 
-/** What a reader was told last: a height, and the hash of its block where he gives the whole id. */
+/**
+ * What a reader was told last: a height, and the hash of its block where he gives the whole id. Undefined
+ * for one who was told nothing; whoever was told something and began at the end would miss all between.
+ * @throws INVALID_FIELD
+ */
 function placeOf(id: string | readonly string[] | undefined): Place | undefined {
+  if (id === undefined || id === "") return undefined;
   const parts = typeof id === "string" ? EVENT_ID.exec(id)?.groups : undefined;
-  return parts && { height: Number(parts["height"]), hash: parts["hash"] };
+  if (parts === undefined) {
+    throw invalidField("Last-Event-ID", "it is the id of an event, height:hash, or a height");
+  }
+  return { height: Number(parts["height"]), hash: parts["hash"]?.toLowerCase() };
 }
 
 /**

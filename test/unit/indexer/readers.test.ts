@@ -51,6 +51,36 @@ describe("the stream of blocks", () => {
     await expect(stream.open(requestWith({}))).resolves.toHaveProperty("stream");
   });
 
+  it.each(["0x1388", "5000:0x1388", '"5000"', "5000 ", "5e3", "-2", "5000, 5000"])(
+    "refuses to begin at the end for whoever was told %p last",
+    async (id) => {
+      const stream = new BlockStream(contextWithoutNode(noRows, 7), options);
+      const opening = stream.open(requestWith({ "last-event-id": id }));
+      const details = { field: "Last-Event-ID" };
+      await expect(opening).rejects.toMatchObject({ code: "INVALID_FIELD", details });
+    },
+  );
+
+  it.each([`5:0x${"AB".repeat(32)}`, `5:0X${"ab".repeat(32)}`])("goes on behind %s", async (id) => {
+    const hash = Buffer.alloc(32, 0xab);
+    const rows = [5, 6].map((height) => ({ height, hash, time: new Date(0), transactions: 0 }));
+    const known = { query: () => Promise.resolve([...rows] as never[]) };
+    const stream = new BlockStream(contextWithoutNode(known, 7), options);
+    const { stream: pieces } = await stream.open(requestWith({ "last-event-id": id }));
+    const reading = pieces?.[Symbol.asyncIterator]();
+    await reading?.next();
+    const told = String((await reading?.next())?.value);
+    await reading?.return?.();
+    expect(told).toMatch(/^id: 6:0x(ab){32}\nevent: block\n/);
+  });
+
+  it("begins at the end for whoever was told nothing", async () => {
+    const stream = new BlockStream(contextWithoutNode(noRows, 7), options);
+    for (const headers of [{}, { "last-event-id": "" }]) {
+      await expect(stream.open(requestWith(headers))).resolves.toHaveProperty("stream");
+    }
+  });
+
   it("has no more readers than it may have, and room again behind each that ends", async () => {
     const stream = new BlockStream(contextWithoutNode(noRows, 7), options);
     const first = (await stream.open(requestWith({}))).stream?.[Symbol.asyncIterator]();
