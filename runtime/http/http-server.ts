@@ -24,7 +24,7 @@ import { PipelineBound } from "./connections/pipeline.js";
 import { createReaders } from "./readers.js";
 import {
   checkHeaders,
-  checkNumbers,
+  checkQuery,
   checkUrl,
   foldTypes,
   headerCheck,
@@ -418,7 +418,7 @@ class OpenApiServer implements HttpServer {
   }
 
   async #handle(route: HttpRoute, request: Request, response: Response): Promise<void> {
-    checkNumbers(request);
+    checkQuery(request);
     const { rawBody, caller, leaving } = this.#stateOf(request);
     const known = { method: request.method, path: request.path, headers: request.headers, rawBody };
     const target = request.originalUrl;

@@ -96,19 +96,27 @@ export function checkUrl({ originalUrl, path }: Request): void {
 const WHOLE_NUMBER = /^-?[0-9]{1,18}$/;
 
 /**
- * Numbers that the validator made of a query. It takes whatever JavaScript reads as one, and no bound
- * of an API file holds `Infinity`, which `1e999` is, too: a page of that limit was the whole table.
+ * What the validator lets pass of a query. Of a name with a bracket, which no API file has, it makes the name
+ * before it, and drops it where that is none: the filter that was meant would not be there. Numbers it takes
+ * as JavaScript reads them, and no bound of an API file holds `Infinity`, which `1e999` is, too: a page of
+ * that limit was the whole table.
  * @throws INVALID_REQUEST
  */
-export function checkNumbers({ originalUrl, query }: Pick<Request, "originalUrl" | "query">): void {
+export function checkQuery({ originalUrl, query }: Pick<Request, "originalUrl" | "query">): void {
   const at = originalUrl.indexOf("?");
   if (at < 0) return;
   const texts = new URLSearchParams(originalUrl.slice(at));
+  for (const name of texts.keys()) {
+    if (name.includes("[")) throw refusedField(name, `Unknown query parameter '${name}'`);
+  }
   for (const [name, value] of Object.entries(query)) {
     const text = texts.get(name);
     if (typeof value !== "number" || text === null) continue;
     if (WHOLE_NUMBER.test(text)) continue;
-    const path = `/query/${name}`;
-    throw requestError(400, `request${path} must be a whole number`, { path });
+    throw refusedField(name, `request/query/${name} must be a whole number`);
   }
+}
+
+function refusedField(name: string, message: string): Error {
+  return requestError(400, message, { path: `/query/${name}` });
 }

@@ -172,9 +172,28 @@ describe("lists", () => {
     "customerId=a%20b",
     "unknown=1",
     "limit=1&limit=2",
+    "[status]=held",
+    "%5Bstatus%5D=held",
+    "%5bstatus]=held&limit=10",
+    "status[constructor]=held",
+    "status[]=held",
+    "filter[status]=held",
+    "[]",
   ])("refuse ?%s", async (query) => {
     const reply = await get(`/v1/deposits?${query}`);
     expect([query, reply.status, reply.body.code]).toEqual([query, 422, "INVALID_FIELD"]);
+  });
+
+  it("take a bracket in a value for a part of it", async () => {
+    const reply = await get("/v1/customers/pager/balances?[x]=1");
+    expect([reply.status, reply.body.details.errors[0].path]).toEqual([422, "/query/[x]"]);
+    const told = await get("/v1/deposits?status=[held]");
+    expect(told.body.details.errors[0].path).toBe("/query/status");
+  });
+
+  it("are not the only ones that refuse them", async () => {
+    const reply = await post("/v1/addresses?[x]=1").send({ customerId: "alice" });
+    expect([reply.status, reply.body.code]).toEqual([422, "INVALID_FIELD"]);
   });
 
   it("serve events of both kinds with a gapless sequence", async () => {
