@@ -6,6 +6,7 @@ import type { IncomingMessage } from "node:http";
 import { loadApiSchemas, onFirstUse, type RequestCheck, type ResponseCheck } from "./api-schema.js";
 import { parseJsonBody } from "./http-body.js";
 import { HttpError } from "./http-errors.js";
+import type { HttpRoute } from "./http-route.js";
 
 /** A request that the lane takes. */
 export interface DirectCall<Route> {
@@ -31,6 +32,14 @@ interface DirectOperation<Route> {
   readonly route: Route;
   readonly checkRequest: RequestCheck;
   readonly checkReply: ResponseCheck;
+}
+
+/** Whether a route takes the lane. @throws LISTEN_FAILED for one that is marked and cannot */
+export function isDirect({ direct, method, path }: HttpRoute): boolean {
+  if (direct === true && method !== "post") {
+    throw new HttpError("LISTEN_FAILED", `${method} ${path} cannot be served directly: no POST`);
+  }
+  return direct === true;
 }
 
 /** Other types, and other ways to write this one, are for the validator to judge. */

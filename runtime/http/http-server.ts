@@ -18,7 +18,13 @@ import { boundConnections } from "./connections/client-connections.js";
 import { endServer } from "./connections/ending.js";
 import { beginListening, mostConnections } from "./connections/listening.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
-import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
+import {
+  createDirectLane,
+  type DirectCall,
+  type DirectLane,
+  isDirect,
+  isPlainJson,
+} from "./http-lane.js";
 import { CLIENT_PATIENCE, HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./connections/pipeline.js";
 import { createReaders } from "./readers.js";
@@ -74,6 +80,8 @@ export interface HttpServerOptions extends ApiDescription {
   readonly moreApis?: readonly ApiDescription[];
   /** Origins of pages that may read an open API; "*" for all. Default none. */
   readonly corsOrigins?: readonly string[];
+  /** Looks at every request but the probes first: sets headers of its answer, or throws a refusal. */
+  readonly pace?: (request: IncomingMessage, response: ServerResponse) => void;
   /** When given, every request but the probes needs `Authorization: Bearer <key>`, every route a scope. */
   readonly access?: HttpAccess;
   /**
@@ -270,6 +278,7 @@ class OpenApiServer implements HttpServer {
         return;
       }
       this.#timer.time(response, "other");
+      this.#options.pace?.(request, response);
       checkHeaders(request);
       const method = request.method ?? "GET";
       if (this.#gate !== undefined) {
@@ -487,12 +496,4 @@ interface DirectContext {
   readonly headers: IncomingHttpHeaders;
   readonly state: RequestState;
   readonly response: ServerResponse;
-}
-
-/** @throws LISTEN_FAILED for a route that is marked and cannot take the lane */
-function isDirect({ direct, method, path }: HttpRoute): boolean {
-  if (direct === true && method !== "post") {
-    throw new HttpError("LISTEN_FAILED", `${method} ${path} cannot be served directly: no POST`);
-  }
-  return direct === true;
 }

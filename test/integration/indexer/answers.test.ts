@@ -6,12 +6,10 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Contract, getCreateAddress, Interface, JsonRpcProvider, Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { IndexerSource } from "../../../explorer/sources/indexer-source.js";
-import { RateLimit } from "../../../indexer/api/rate-limit.js";
 import { rebuildIndex } from "../../../indexer/maintenance/commands.js";
 import { writeBatch } from "../../../indexer/ingest/batch-write.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
-import type { HttpRequest } from "../../../runtime/http/http-route.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
@@ -428,40 +426,5 @@ describe("another chain's blocks", () => {
       rpc.close();
       await other.close();
     }
-  });
-});
-
-describe("the limit of requests", () => {
-  it("is told with each answer, counts a network once, and spares this machine", async () => {
-    let nowMs = 1_000;
-    const limit = new RateLimit(2, { monotonicMs: () => nowMs });
-    const handler = async () => ({ headers: { "content-type": "text/plain" }, body: {} });
-    const [route] = limit.around([{ method: "get", path: "/v1/status", handler }]);
-    const ask = async (remoteAddress: string) => {
-      const request = { remoteAddress } as HttpRequest;
-      return (await route?.handler(request))?.headers;
-    };
-    nowMs = 61_000;
-    expect(await ask("2001:db8::1")).toEqual({
-      "ratelimit-limit": "2",
-      "ratelimit-remaining": "1",
-      "ratelimit-reset": "60",
-      "content-type": "text/plain",
-    });
-    nowMs += 20_500;
-    expect(await ask("2001:db8::2")).toMatchObject({
-      "ratelimit-remaining": "0",
-      "ratelimit-reset": "40",
-    });
-    await expect(ask("2001:db8::3")).rejects.toMatchObject({
-      code: "RATE_LIMITED",
-      details: { retryAfterSeconds: 40, limit: 2 },
-    });
-    expect(await ask("10.0.0.1")).toMatchObject({ "ratelimit-remaining": "1" });
-    for (let count = 0; count < 5; count++) {
-      expect(await ask("::ffff:127.0.0.1")).toEqual({ "content-type": "text/plain" });
-    }
-    nowMs += 40_000;
-    expect(await ask("2001:db8::3")).toMatchObject({ "ratelimit-remaining": "1" });
   });
 });
