@@ -46,19 +46,26 @@ export interface SwitchBounds {
   readonly neverLower?: boolean;
   /** Stop less than is stopped, where the ledger says something else than this, which the caller has seen. */
   readonly seen?: KillSwitchState;
+  /** Nothing is committed behind it: whoever waited has been told that the ledger was not. */
+  readonly signal?: AbortSignal;
+}
+
+/** What the ledger said before, and says now. */
+export interface SwitchSet {
+  readonly before: KillSwitchState;
+  readonly now: KillSwitchState;
 }
 
 /**
  * Sets or lifts the switch. When it resolves, every commit that takes a request, a nonce or a
  * signature was made before, or knows it.
- * @returns what it said before
- * @throws SWITCH_LOWERED; DATABASE_UNAVAILABLE where somebody keeps a lock that it needs
+ * @throws SWITCH_LOWERED; the signal's reason; DATABASE_UNAVAILABLE where somebody keeps a lock that it needs
  */
 export function setKillSwitch(
   database: Pick<SqlDatabase, "transaction">,
   wanted: { readonly level: KillSwitchLevel; readonly reason: string; readonly by: string },
-  { neverLower = false, seen }: SwitchBounds = {},
-): Promise<KillSwitchState> {
+  { neverLower = false, seen, signal }: SwitchBounds = {},
+): Promise<SwitchSet> {
   return database.transaction(async (tx) => {
     await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [String(LOCK_WAIT_MS)]);
     await tx.query(`SELECT pg_advisory_xact_lock($1::bigint)`, [SWITCH_LOCK]);
@@ -70,11 +77,12 @@ export function setKillSwitch(
     if (isLowered && (neverLower || isNew)) {
       throw new LedgerError("SWITCH_LOWERED", `the kill switch is at ${before.level}`);
     }
-    await tx.query(`INSERT INTO kill_switch (level, reason, set_by) VALUES ($1, $2, $3)`, [
-      wanted.level,
-      wanted.reason,
-      wanted.by,
-    ]);
-    return before;
+    const { level, reason, by } = wanted;
+    const [row] = await tx.query<{ at: unknown }>(
+      `INSERT INTO kill_switch (level, reason, set_by) VALUES ($1, $2, $3) RETURNING at`,
+      [level, reason, by],
+    );
+    signal?.throwIfAborted();
+    return { before, now: { level, reason, by, at: storedTime(row?.at) } };
   });
 }

@@ -44,16 +44,27 @@ const MAX_LOOKS = 10;
 /** Longest name of who set the switch, as in the ledger's table. */
 const MAX_BY_LENGTH = 100;
 
-/** Time for the ledger, in which it may wait for a lock: whoever stops payments is told in some seconds. */
-const LEDGER_PATIENCE_MS = 7_000;
+/** Time for the record of the call, which may wait for a lock for 5 s. */
+const RECORD_PATIENCE_MS = 5_500;
+
+/** Time for record and ledger, which may wait for a lock, too: whoever stops payments is told soon. */
+const PATIENCE_MS = 7_000;
+
+/** Time for the ledger, however long the record took. Whoever asks waits for 10 s (`api.timeout-ms`). */
+const LEDGER_PATIENCE_MS = 3_000;
+
+/** Time for what somebody else may have set in the ledger meanwhile. */
+const LOOK_PATIENCE_MS = 1_000;
 
 /** What `GET /v1/kill-switch` shows. @throws database faults */
 export async function showSwitch({
   database,
   switchFile,
 }: Pick<SwitchParts, "database" | "switchFile">) {
-  const home = fileSwitch(switchFile);
-  const ledger = await readKillSwitch(database);
+  return encodePlaces(fileSwitch(switchFile), await readKillSwitch(database));
+}
+
+function encodePlaces(home: KillSwitchState, ledger: KillSwitchState) {
   return { level: stricter(home, ledger).level, home: encode(home), ledger: encode(ledger) };
 }
 
@@ -79,19 +90,18 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
   const wanted = { level, reason: readReason(request.body), by, at };
   const { switchFile } = parts;
   const first = await stopHome(switchFile, wanted, { evenAbsent: false });
-  const deadlineMs = performance.now() + LEDGER_PATIENCE_MS;
-  const unwritten = await faultOf(
-    () => request.unwritten?.write() ?? Promise.resolve(),
-    deadlineMs,
-  );
+  const startMs = performance.now();
+  const write = () => request.unwritten?.write() ?? Promise.resolve();
+  const { fault: unwritten } = await outcomeOf(write, RECORD_PATIENCE_MS);
   if (unwritten !== undefined) {
     const { call } = present(request.unwritten, "a call that could not be written down");
     parts.log.warn({ call, wanted, reason: errorMessage(unwritten) }, "a stop is not on record");
   }
   if (unwritten instanceof HttpError) throw refusal(unwritten, fileSwitch(switchFile));
-  const untold = await faultOf(
-    () => setKillSwitch(parts.database, wanted, { neverLower: true }),
-    deadlineMs,
+  const restMs = startMs + PATIENCE_MS - performance.now();
+  const { value: set, fault: untold } = await outcomeOf(
+    (signal) => setKillSwitch(parts.database, wanted, { neverLower: true, signal }),
+    Math.max(restMs, LEDGER_PATIENCE_MS),
   );
   if (untold instanceof LedgerError && untold.code === "SWITCH_LOWERED") {
     const raised = `; this home's own file is at ${level} as of now`;
@@ -100,27 +110,30 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
     throw new ApiError(409, "SWITCH_LOWERED", isRaised ? `${told}${raised}` : told);
   }
   // Whatever is wrong with the ledger: who wants it stopped has it stopped here.
-  if (untold !== undefined) {
+  if (set === undefined) {
     const told = await stopHome(switchFile, wanted, { evenAbsent: true });
     throw untoldLedger(told, untold, unwritten !== undefined);
   }
   const homeFault = await raiseHome(parts, wanted);
-  if (unwritten === undefined) return { body: { ...(await showSwitch(parts)), homeFault } };
+  if (unwritten === undefined) {
+    return { body: { ...encodePlaces(fileSwitch(switchFile), set.now), homeFault } };
+  }
   const who = homeFault === null ? "this home and the ledger are" : "the ledger is";
   const told = `${who} at ${level}; the call could not be written down: see the log`;
   throw new ApiError(503, "UNAVAILABLE", told, withFault(homeFault), unwritten);
 }
 
-/** Why something failed, or has not ended by then; undefined where it is done. */
-async function faultOf(work: () => Promise<unknown>, deadlineMs: number): Promise<unknown> {
-  const timeoutMs = Math.max(0, deadlineMs - performance.now());
+/** What came of a work, or why it failed or has not ended by then. */
+async function outcomeOf<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  timeoutMs: number,
+): Promise<{ readonly value?: T; readonly fault?: unknown }> {
   try {
     // Who asked may be gone: that ends nothing.
     const { signal } = new AbortController();
-    await withTimeout(work, { timeoutMs, signal, what: "the ledger" });
-    return undefined;
+    return { value: await withTimeout(work, { timeoutMs, signal, what: "the ledger" }) };
   } catch (error) {
-    return error ?? new Error("a fault that says nothing");
+    return { fault: error ?? new Error("a fault that says nothing") };
   }
 }
 
@@ -204,7 +217,10 @@ async function raiseHome(
     } catch (error) {
       return errorMessage(error);
     }
-    state = await readKillSwitch(database);
+    const { value: ledger } = await outcomeOf(() => readKillSwitch(database), LOOK_PATIENCE_MS);
+    // What was wanted is in the file; the ledger's own level counts beside it.
+    if (ledger === undefined) return null;
+    state = ledger;
     isDue = stricter(fileSwitch(switchFile), state) === state;
   }
   return null;

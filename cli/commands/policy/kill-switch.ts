@@ -254,7 +254,7 @@ async function tellLedger(
     const { database } = opened;
     try {
       const bounds = isSeenFirst ? { seen: await readKillSwitch(database) } : {};
-      return { before: await setKillSwitch(database, state, bounds) };
+      return await setKillSwitch(database, state, bounds);
     } catch (error) {
       if (errorCode(error) === "SWITCH_LOWERED") {
         const sentence = errorMessage(error);

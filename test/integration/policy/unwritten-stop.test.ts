@@ -26,6 +26,8 @@ import { until } from "../../helpers/until.js";
 
 const FILE_KEY = "the-key-of-the-home";
 const STOP = { level: "stop-sign", reason: "a key has leaked" };
+/** The advisory lock of who sets the switch in the ledger. */
+const SWITCH_LOCK = 8_083_000_009;
 const UNHEARD = new SqlError("DATABASE_UNAVAILABLE", "nobody there", { retriable: true });
 
 let house: House;
@@ -128,6 +130,46 @@ it("stops the ledger, too, which takes that and no record of the call", async ()
     "this home and the ledger are at stop-sign; the call could not be written down: see the log",
   );
   expect([fileLevel(), await ledgerLevel()]).toEqual(["stop-sign", "stop-sign"]);
+});
+
+it("tells the ledger, too, where the record of the call does not end", async () => {
+  fault = (text) =>
+    text.includes("INTO api_call") ? new Promise<never>(() => undefined) : undefined;
+  const told = await stop(FILE_KEY);
+  expect([told.status, told.body.message]).toEqual([
+    503,
+    "this home and the ledger are at stop-sign; the call could not be written down: see the log",
+  ]);
+  expect([fileLevel(), await ledgerLevel()]).toEqual(["stop-sign", "stop-sign"]);
+});
+
+it("tells the ledger nothing behind its answer that it could not be told", async () => {
+  fault = (text) =>
+    text.includes("INTO api_call") ? new Promise<never>(() => undefined) : undefined;
+  await standing(house.ledger.owner, async (tx) => {
+    await tx.query(`SELECT pg_advisory_xact_lock(${SWITCH_LOCK})`);
+    expect((await stop(FILE_KEY)).body.message).toMatch(
+      /the ledger could not be told: set it again/,
+    );
+  });
+  // Behind whoever still waits for the lock.
+  const level = await house.ledger.owner.transaction(async (tx) => {
+    await tx.query(`SELECT pg_advisory_xact_lock(${SWITCH_LOCK})`);
+    return (await readKillSwitch(tx)).level;
+  });
+  expect([fileLevel(), level]).toEqual(["stop-sign", "none"]);
+});
+
+it("says that both are told where the ledger is gone right behind that", async () => {
+  fault = (text) => (text.includes("FROM kill_switch") ? Promise.reject(UNHEARD) : undefined);
+  const told = await stop(FILE_KEY);
+  expect([told.status, told.body]).toMatchObject([
+    200,
+    { level: "stop-sign", home: STOP, ledger: { ...STOP, by: "api.key" }, homeFault: null },
+  ]);
+  fault = () => undefined;
+  const { at } = await readKillSwitch(house.database);
+  expect(told.body.ledger.at).toBe(at);
 });
 
 it("stops at once while somebody keeps the lock of the record, and nobody waits for ever", async () => {
