@@ -47,7 +47,7 @@ export function policyOf({ api, signal }: ConsoleRequest): Promise<PolicyView | 
 }
 
 /** An answer that a page can do without; undefined while there is none. */
-async function ifGiven<T>(answer: Promise<T>): Promise<T | undefined> {
+export async function ifGiven<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {

@@ -5,9 +5,9 @@ import { badge, code, facts, section, table } from "../../web/html/parts.js";
 import { block, moment } from "../html/amounts.js";
 import { actionForm, choice, reasonField, submit } from "../html/forms.js";
 import type { ConsolePage, ConsolePost, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
-import { killSwitch } from "../sources/answers.js";
+import { killSwitch, type KillSwitchView } from "../sources/answers.js";
 import { isAble } from "../users/roles.js";
-import { DONE_QUERY, doneNote, policyOf, reasonOf, warning } from "./context.js";
+import { DONE_QUERY, doneNote, ifGiven, policyOf, reasonOf, warning } from "./context.js";
 
 const LEVELS = ["stop-new", "stop-sign", "stop-broadcast"];
 
@@ -23,32 +23,20 @@ export function policyRoutes(): ConsoleRoutes {
 
 async function show(request: ConsoleRequest): Promise<ConsolePage> {
   const { api, t, role, signal } = request;
+  const question = { api: "withdrawal", path: "/v1/kill-switch", schema: killSwitch } as const;
   const [policy, stop] = await Promise.all([
     policyOf(request),
-    api.get({ api: "withdrawal", path: "/v1/kill-switch", schema: killSwitch }, signal),
+    // While the ledger is away nobody says what is stopped: it can be raised all the same.
+    ifGiven(api.get(question, signal)),
   ]);
-  const isOpen = stop.level === "none";
   return {
     title: t("policy"),
     content: [
       doneNote(request),
       section(
         t("killSwitch"),
-        el("p", {}, badge(isOpen ? "good" : "bad", isOpen ? t("levelNone") : stop.level)),
-        table({
-          caption: t("killSwitch"),
-          columns: [t("name"), t("level"), t("reason"), t("by"), t("at")],
-          empty: t("noEntries"),
-          rows: [
-            [t("home"), stop.home],
-            [t("ledger"), stop.ledger],
-          ].map(([name, place]) =>
-            typeof place === "string" || typeof name !== "string" || place === undefined
-              ? []
-              : [name, place.level, place.reason, place.by, moment(place.at)],
-          ),
-        }),
-        isAble(role, "operate") ? raiseForm(request, stop.level) : undefined,
+        stop === undefined ? warning(t("killSwitchAway")) : levels(request, stop),
+        isAble(role, "operate") ? raiseForm(request, stop?.level ?? "none") : undefined,
         el("p", {}, t("killSwitchLift")),
         block(LIFT, t("commandLine")),
       ),
@@ -64,6 +52,26 @@ async function show(request: ConsoleRequest): Promise<ConsolePage> {
       ),
     ],
   };
+}
+
+function levels({ t }: ConsoleRequest, { level, home, ledger }: KillSwitchView): Content {
+  const isOpen = level === "none";
+  const row = (name: string, place: KillSwitchView["home"]) => [
+    name,
+    place.level,
+    place.reason,
+    place.by,
+    moment(place.at),
+  ];
+  return [
+    el("p", {}, badge(isOpen ? "good" : "bad", isOpen ? t("levelNone") : level)),
+    table({
+      caption: t("killSwitch"),
+      columns: [t("name"), t("level"), t("reason"), t("by"), t("at")],
+      empty: t("noEntries"),
+      rows: [row(t("home"), home), row(t("ledger"), ledger)],
+    }),
+  ];
 }
 
 function raiseForm({ t, hiddenFields }: ConsoleRequest, level: string): Content {

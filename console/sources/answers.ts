@@ -359,6 +359,9 @@ export const killSwitch = z.object({
   homeFault: z.string().nullable().optional(),
 });
 
+/** What `GET /v1/kill-switch` answers. */
+export type KillSwitchView = z.output<typeof killSwitch>;
+
 const webhook = z.object({
   id: z.string(),
   url: z.string(),

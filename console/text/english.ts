@@ -148,6 +148,9 @@ export const ENGLISH = {
   key: "Key",
   keyId: "API key",
   killSwitch: "Kill switch",
+  killSwitchAway:
+    "The withdrawal API does not say what is stopped. Raise the switch all the same: while the " +
+    "ledger cannot be asked that API stops its own home, and says so.",
   killSwitchLift:
     "Payments go on by a person's word at the command line alone: who has a browser of " +
     "yours can stop, and never start.",

@@ -154,6 +154,9 @@ export const GERMAN: Catalogue = {
   key: "Schlüssel",
   keyId: "API-Schlüssel",
   killSwitch: "Notschalter",
+  killSwitchAway:
+    "Die API der Auszahlungen sagt nicht, was gestoppt ist. Setzen Sie den Schalter trotzdem: " +
+    "Kann sie das Ledger nicht fragen, stoppt sie ihr eigenes Home und sagt es.",
   killSwitchLift:
     "Weiter geht es nur durch das Wort einer Person auf der Kommandozeile: Wer Ihren " +
     "Browser hat, kann stoppen, aber nie starten.",

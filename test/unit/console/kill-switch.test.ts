@@ -85,6 +85,22 @@ it("can be raised while there is no policy to be shown, which the page says", as
   ).rejects.toBe(fault);
 });
 
+it("can be raised to any level while the API does not say what is stopped, which the page says", async () => {
+  const answer = (question: ApiQuestion<unknown>) => {
+    if (question.path !== "/v1/kill-switch") return withoutPolicy(question);
+    throw new PageError("UNAVAILABLE", "the ledger cannot be asked");
+  };
+  const { text, root } = await shownPage(policyRoutes(), "/policy", { role: "operator", answer });
+  const actions = all(root, "form").map(({ attributes }) => attributes.get("action"));
+  expect(actions).toEqual(["/policy/kill-switch"]);
+  const levels = all(root, "option").map(({ attributes }) => attributes.get("value"));
+  expect(levels).toEqual(["stop-new", "stop-sign", "stop-broadcast"]);
+  expect(text).toContain(CATALOGUES.en.killSwitchAway);
+  expect(text).not.toContain(CATALOGUES.en.levelNone);
+  const shown = await shownPage(policyRoutes(), "/policy", { role: "viewer", answer });
+  expect(all(shown.root, "form")).toEqual([]);
+});
+
 it("is told of in the words of the API where that could do a half of it alone", () => {
   const said = "this home is at stop-sign and obeys; the ledger could not be told: set it again";
   const details = { code: "UNAVAILABLE", message: said };
