@@ -5,6 +5,7 @@ import { type Divergence, divergenceText, explainBreaks } from "../ledger/books/
 import { missingBlockText, otherBlockText } from "../ledger/books/compared-block.js";
 import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
 import {
+  hasKept,
   type LastRun,
   lastRun,
   reconciledAssets,
@@ -134,8 +135,7 @@ export async function reconcileOnce(
     return true;
   }
   const found = findingTexts(report, []);
-  const told = new Set((await lastRun(database))?.findings);
-  if (!found.every((text) => told.has(text))) await keep(found);
+  if (!hasKept(await lastRun(database), found)) await keep(found);
   const { divergences } = await explainBreaks(database, chain, report);
   await keep(findingTexts(report, divergences));
   return true;
@@ -150,6 +150,9 @@ export function isHaltedFarBelow(
   return clean && halted !== undefined && headHeight - height > maxLagBlocks;
 }
 
+/** Breaks whose beginnings come before the names of all: a run that keeps no names is new each time. */
+const FIRST_PLACES = 20;
+
 /** In words, what weighs most first: of many breaks a run keeps the first ones. */
 export function findingTexts(
   report: ReconcileReport,
@@ -163,11 +166,12 @@ export function findingTexts(
     ...assets
       .flatMap(({ internalBreaks }) => internalBreaks)
       .map(({ what }) => `inside the ledger: ${what}`),
-    ...divergences.map(divergenceText),
+    ...divergences.slice(0, FIRST_PLACES).map(divergenceText),
     ...lines.flatMap(({ account, breaks, moreBreaks }) => [
       ...breaks.map(({ address }) => `${account}: ${toChecksumAddress(address)} does not match`),
       ...(moreBreaks > 0 ? [`${account}: ${moreBreaks} more addresses`] : []),
     ]),
+    ...divergences.slice(FIRST_PLACES).map(divergenceText),
   ];
 }
 

@@ -117,7 +117,25 @@ export async function recordRun(
 function keptFindings(findings: readonly string[]): readonly string[] {
   if (findings.length <= MAX_FINDINGS) return findings;
   const kept = findings.slice(0, MAX_FINDINGS - 1);
-  return [...kept, `${findings.length - kept.length} more findings`];
+  return [...kept, `${findings.length - kept.length} ${MORE_FINDINGS}`];
+}
+
+/** Behind the number of those that a run does not keep. */
+const MORE_FINDINGS = "more findings";
+
+/**
+ * Whether a run has kept these findings, between which it may have others: of more than a run keeps the
+ * first ones of them, as it cannot say what the others were.
+ */
+export function hasKept(
+  run: Pick<ReconcileRun, "findings"> | undefined,
+  findings: readonly string[],
+): boolean {
+  const kept = new Set(run?.findings);
+  const first = findings.findIndex((text) => !kept.has(text));
+  if (first === -1) return true;
+  const isCut = run?.findings.at(-1)?.endsWith(MORE_FINDINGS) ?? false;
+  return isCut && first > 0 && !findings.slice(first).some((text) => kept.has(text));
 }
 
 /** The newest run. */

@@ -1,11 +1,13 @@
 /** A break is told before anything is looked for that takes as long as a wallet has lived. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { toChecksumAddress } from "../../../chain/address.js";
+import { present } from "../../../chain/errors.js";
 import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";
 import { RpcError } from "../../../rpc-client/errors.js";
-import { silentLog } from "../../helpers/services/ledger.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
 import { storeSigned } from "../../helpers/services/signed-payment.js";
 import { HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
@@ -118,4 +120,34 @@ it("is found where the node has deleted the states from before the last clean co
 it("is not taken for the payments on their way before it, where the node tells no causes", async () => {
   const accountJournal = () => Promise.reject(pruned("causeway_getAccountJournal"));
   expect(await reconcileBy({ accountJournal })).toContain(since());
+});
+
+it("of more addresses than a run keeps is told once, too, and anew where another one is broken", async () => {
+  const many = await WatcherBench.open();
+  try {
+    const { chain, ledger } = many;
+    const wallets = Array.from({ length: 30 }, (_, place) => testAddress(0x700 + place));
+    await registerTestWallets(ledger.database, ...wallets);
+    many.start();
+    many.pay(...wallets.map((wallet) => [wallet, 1_000n] as const));
+    await many.caughtUp();
+    const parts = { database: ledger.database, log: silentLog, node: many.node };
+    const runsOf = async () => {
+      const before = await ledger.owner.query("SELECT FROM reconcile_run");
+      await reconcileOnce(parts, signal);
+      return (await ledger.owner.query("SELECT FROM reconcile_run")).length - before.length;
+    };
+    expect(await runsOf()).toBe(1);
+    expect((await lastRun(ledger.database))?.clean).toBe(true);
+    chain.mine(wallets.slice(1).map((wallet) => chain.payment(wallet, STRANGER, 300n, 1n)));
+    await many.caughtUp();
+    expect(await runsOf()).toBe(2);
+    expect((await lastRun(ledger.database))?.findings).toHaveLength(50);
+    expect(await runsOf()).toBe(1);
+    chain.mine([chain.payment(present(wallets[0], "wallet"), STRANGER, 300n, 1n)]);
+    await many.caughtUp();
+    expect([await runsOf(), await runsOf()]).toEqual([2, 1]);
+  } finally {
+    await many.close();
+  }
 });

@@ -6,7 +6,7 @@ import {
   registerReconcileFigures,
   runReconcileLoop,
 } from "../../../deposit-watcher/reconcile-loop.js";
-import { recordRun } from "../../../ledger/books/reconcile-runs.js";
+import { hasKept, recordRun } from "../../../ledger/books/reconcile-runs.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -118,4 +118,18 @@ it("keeps what is wrong inside the ledger, and since when, whatever else is too 
   expect(kept[1]).toContain("differs since block 7");
   expect(kept[2]).toMatch(/^wallet 0: /);
   expect(kept.at(-1)).toBe("13 more findings");
+});
+
+it("knows findings again of which a run has kept the first ones", () => {
+  const found = Array.from({ length: 60 }, (_, place) => `wallet ${place}`);
+  const cut = { findings: ["since block 7", ...found.slice(0, 48), "12 more findings"] };
+  const whole = { findings: found.slice(0, 50) };
+  expect(hasKept(undefined, found)).toBe(false);
+  expect(hasKept(cut, found)).toBe(true);
+  expect(hasKept(whole, found.slice(0, 50))).toBe(true);
+  expect(hasKept(whole, found)).toBe(false);
+  // Another one before them, or in the place of one, and a run of which none is known again.
+  expect(hasKept(cut, ["wallet a", ...found])).toBe(false);
+  expect(hasKept(cut, found.toSpliced(7, 1, "wallet a"))).toBe(false);
+  expect(hasKept({ findings: ["since block 7", "60 more findings"] }, found)).toBe(false);
 });
