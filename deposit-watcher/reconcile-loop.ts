@@ -63,8 +63,9 @@ export async function runReconcileLoop(
       dueSinceMs ??= clock.monotonicMs();
       // It asks for every address, of the node that the blocks come from, too.
       const mayWait = clock.monotonicMs() - dueSinceMs < intervalMs;
-      if (mayWait && parts.isCatchingUp()) return false;
+      // Who waits for a node that is away keeps nobody else from comparing.
       if (!(await isComparable(parts, roundSignal))) return false;
+      if (mayWait && parts.isCatchingUp()) return false;
       let isKept = false;
       try {
         isKept = await reconcileOnce(parts, roundSignal);

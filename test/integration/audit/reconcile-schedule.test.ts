@@ -118,8 +118,10 @@ describe("a reconciliation on a schedule", () => {
       };
       const shared = { intervalMs: 20, maxLagBlocks: 20, clock, isCatchingUp: () => false };
       const controller = new AbortController();
+      // It has not asked its node yet, or stands far below the head of it, and may wait.
+      const waiting = { isCatchingUp: () => true, clock: { ...clock, monotonicMs: () => 0 } };
       const own = { ...parts(), node: { ...bench.node, getBlockHeader }, owner };
-      const loops = [runReconcileLoop({ ...own, ...shared }, controller.signal)];
+      const loops = [runReconcileLoop({ ...own, ...shared, ...waiting }, controller.signal)];
       try {
         await until(() => tries > 0, { timeoutMs: 10_000, what: "the first one tries" });
         const other = { ...parts(), owner: "other", ...shared };
