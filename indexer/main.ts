@@ -68,6 +68,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       schema: LIVE_SCHEMA,
       node,
       identity,
+      readIdentity: (options) => readIdentity(node, expected, options),
       log,
       metrics,
       pollIntervalMs: config.indexer["poll-interval-ms"],

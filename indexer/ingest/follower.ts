@@ -8,6 +8,7 @@ import type { Height } from "../../chain/hex.js";
 import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isMethodMissing, isPruned } from "../../rpc-client/errors.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -28,6 +29,7 @@ import {
   openIndexes,
   openTables,
   readProgressOnly,
+  storeBurnAddress,
 } from "../store/progress.js";
 import { type IndexSchema, LAST_HEIGHT } from "../store/schema.js";
 import { checkBalances } from "./balance-check.js";
@@ -49,6 +51,8 @@ export interface FollowerOptions {
   readonly schema: IndexSchema;
   readonly node: IndexedNode;
   readonly identity: IndexIdentity;
+  /** Asked for what `identity` lacks, which is as it was stored while the node was away. */
+  readonly readIdentity?: (options: RpcOptions) => Promise<IndexIdentity>;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly pollIntervalMs: number;
@@ -225,10 +229,21 @@ export class IndexFollower {
       }
       this.state = "behind";
       await this.assertSameChain(signal);
+      await this.keepBurnAddress(session, signal);
       await this.follow(session, signal, onProgress);
     } finally {
       await session.close().catch(() => undefined);
     }
+  }
+
+  /** Once in each session: the node of a session before may have been another one. */
+  private async keepBurnAddress(session: SqlSession, signal: AbortSignal): Promise<void> {
+    const { identity, schema, readIdentity } = this.options;
+    if (identity.burnAddress !== undefined || readIdentity === undefined) return;
+    const told = await readIdentity({ signal });
+    // One of another chain is refused with its blocks.
+    if (told.genesisHash !== identity.genesisHash) return;
+    await session.transaction((tx) => storeBurnAddress(tx, schema, told));
   }
 
   /** Resolves when other tables are in the place of those that halted it, or the signal fires. */

@@ -60,7 +60,8 @@ export async function readStoredIdentity(
   return { chainId, genesisHash, burnAddress };
 }
 
-async function storeBurnAddress(
+/** Keeps the burn address of the chain that is indexed, as its node told it. Its writer alone may. */
+export async function storeBurnAddress(
   sql: Sql,
   schema: IndexSchema,
   { burnAddress }: IndexIdentity,
