@@ -281,6 +281,8 @@ export class IndexFollower {
       ahead = prepared.next();
       const written = await writeBatch(target, this.tip, range.blocks, prepared);
       this.tip = written.tip;
+      // Behind each batch: the way to the head may be weeks long.
+      await renewStaged(session, this.options.maxStagedAge ?? MAX_STAGED_AGE);
       totals = batch.totals;
       this.figures.blocks.inc(range.blocks.length);
       this.figures.transfers.inc(written.transfers);
@@ -321,7 +323,6 @@ export class IndexFollower {
   ): Promise<boolean> {
     const { node, verifyPerRound: limit, clock } = this.options;
     if (this.tip.height < 0) return false;
-    await renewStaged(target.session, this.options.maxStagedAge ?? MAX_STAGED_AGE);
     const options = { signal, clock, upTo: this.goal };
     const pairOptions = { ...options, after: this.lastPair };
     const pairs = await confirmPairs(target, this.tip, node, pairOptions);

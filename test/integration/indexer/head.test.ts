@@ -301,6 +301,20 @@ it("ends though a pair is logged as another one each time it is asked, and asks 
   expect(times).toBe(2);
 });
 
+const THOUSAND_TRANSACTIONS = `DO $$ BEGIN
+  FOR one IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP;
+END $$`;
+
+/** Transactions of the server since the oldest of the writer's own tables was made. */
+async function stagedAge(client: Client): Promise<number> {
+  const { rows } = await client.query(
+    `SELECT max(greatest(age(c.relfrozenxid), age(t.relfrozenxid))) AS age
+     FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
+     WHERE c.relpersistence = 't' AND c.relname LIKE 'stage\\_%'`,
+  );
+  return rows[0]?.age;
+}
+
 it("leaves the server free to forget transactions, however long the writer's session lives", async () => {
   await dropTables();
   const client = new Client({ connectionString: database.url });
@@ -309,27 +323,41 @@ it("leaves the server free to forget transactions, however long the writer's ses
   const options = { ...followerOptions(hashAt(0)), pollIntervalMs: 20, untilHead: false };
   const follower = new IndexFollower({ ...options, maxStagedAge: 100 });
   const running = follower.run(ending.signal);
-  const oldest = async () => {
-    const { rows } = await client.query(
-      `SELECT max(greatest(age(c.relfrozenxid), age(t.relfrozenxid))) AS age
-       FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
-       WHERE c.relpersistence = 't' AND c.relname LIKE 'stage\\_%'`,
-    );
-    return rows[0];
-  };
   try {
     await until(() => follower.status().state === "following", { timeoutMs: PATIENCE_MS });
-    expect(await oldest()).toMatchObject({ age: expect.any(Number) });
-    await client.query(
-      `DO $$ BEGIN
-         FOR one IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP;
-       END $$`,
-    );
-    const isYoung = async () => (await oldest()).age < 1_000;
+    expect(await stagedAge(client)).toEqual(expect.any(Number));
+    await client.query(THOUSAND_TRANSACTIONS);
+    const isYoung = async () => (await stagedAge(client)) < 1_000;
     await until(isYoung, { timeoutMs: 30_000, what: "tables that are young again" });
   } finally {
     ending.abort();
     await running;
+    await client.end();
+  }
+});
+
+it("does so on the way to the head, too, which may take longer than that", async () => {
+  await dropTables();
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  const head = 12;
+  const ages: number[] = [];
+  const far: IndexedNode = {
+    ...node,
+    async blockRange({ from }) {
+      if (from === 4) await client.query(THOUSAND_TRANSACTIONS);
+      if (from > 1 && from < head) ages.push(await stagedAge(client));
+      const blocks = from <= head ? [blockAt(from)] : [];
+      const next = from < head ? from + 1 : undefined;
+      return { blocks, next, head: { height: head, hash: hashAt(head) } };
+    },
+  };
+  try {
+    const options = followerOptions(hashAt(0), far);
+    await new IndexFollower({ ...options, maxStagedAge: 100 }).run(signal);
+    expect(Math.max(...ages)).toBeGreaterThanOrEqual(1_000);
+    expect(ages.at(-1)).toBeLessThan(1_000);
+  } finally {
     await client.end();
   }
 });
