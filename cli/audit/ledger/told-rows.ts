@@ -1,6 +1,6 @@
 /**
- * What an export tells of each deposit and withdrawal, until all of it is read: one record for each, and as
- * many as the program's memory holds. An export is written as a stream, and has no bound.
+ * What an export tells of each deposit, withdrawal and account, until all of it is read: one record for each,
+ * and as many as the program's memory holds. An export is written as a stream, and has no bound.
  */
 import { getHeapStatistics } from "node:v8";
 import { AuditError } from "../errors.js";
@@ -12,7 +12,7 @@ const RECORD_BYTES = 250;
 const RECORDS_SHARE = 0.75;
 
 /** Entries of one map: no map of the engine takes 2^24. */
-const MAP_ENTRIES = 8_000_000;
+export const MAP_ENTRIES = 8_000_000;
 
 /** Records that fit into this program's memory. */
 export function recordsThatFit(): number {
@@ -32,7 +32,7 @@ export class RecordRoom {
     if (this.#left === 0) {
       const message =
         "The export tells of more than the memory of this program holds, which is " +
-        `${this.most} deposits, withdrawals and names: run the command again with more, such as ` +
+        `${this.most} deposits, withdrawals, accounts and names: run the command again with more, such as ` +
         "NODE_OPTIONS=--max-old-space-size=16000 (megabytes).";
       throw new AuditError("TOO_LARGE", message);
     }
@@ -47,6 +47,7 @@ export class ToldRows<T extends object> {
   constructor(
     private readonly room: RecordRoom,
     private readonly create: () => T,
+    private readonly mapEntries = MAP_ENTRIES,
   ) {}
 
   /** The record of a row; a new one where none is there. @throws TOO_LARGE */
@@ -56,7 +57,7 @@ export class ToldRows<T extends object> {
     this.room.take();
     const record = this.create();
     let last = this.#maps.at(-1);
-    if (last === undefined || last.size >= MAP_ENTRIES) {
+    if (last === undefined || last.size >= this.mapEntries) {
       last = new Map();
       this.#maps.push(last);
     }

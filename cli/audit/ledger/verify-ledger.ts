@@ -18,7 +18,7 @@ import {
 import type { ExportLine } from "./export-file.js";
 import { KeySet } from "./key-set.js";
 import { PersonsCheck } from "./verify-persons.js";
-import { RecordRoom, recordsThatFit, SameTexts, ToldRows } from "./told-rows.js";
+import { MAP_ENTRIES, RecordRoom, recordsThatFit, SameTexts, ToldRows } from "./told-rows.js";
 import { RequestersCheck, type ToldRequester } from "./verify-requesters.js";
 
 /** What an export came to. */
@@ -40,7 +40,7 @@ export interface LedgerVerdict {
   /** What does not hold, the first first, at most `MAX_FAULTS`; empty when all does. */
   readonly faults: readonly string[];
   /** Sums of all accounts, by asset and account; every asset's sums add up to zero. */
-  readonly accounts: ReadonlyMap<string, bigint>;
+  readonly accounts: Iterable<readonly [name: string, units: bigint]>;
 }
 
 /** Faults that are shown: behind the first one many follow. */
@@ -87,6 +87,14 @@ interface ToldWithdrawal extends ToldRequester {
   status: string | undefined;
 }
 
+/** What it tells of one account in one asset; undefined before it does. */
+interface ToldAccount {
+  /** What its postings add up to. */
+  posted: bigint | undefined;
+  /** What is kept as its balance. */
+  kept: bigint | undefined;
+}
+
 /** What a line says of a row, with a link or without. */
 interface RowLine {
   readonly kind: LinkKind;
@@ -97,15 +105,18 @@ interface RowLine {
 /**
  * Checks all lines.
  * @param knownHead a link's hash that somebody wrote down earlier; it must be one of the chain's
- * @param mostRecords deposits and withdrawals that are kept until the end is read, with the names in them
+ * @param mostRecords deposits, withdrawals and accounts that are kept until the end is read, with the names
+ *   in them
+ * @param mapEntries accounts of one map
  * @throws TOO_LARGE where there are more
  */
 export async function verifyLedger(
   lines: AsyncIterable<ExportLine>,
   knownHead?: string,
   mostRecords = recordsThatFit(),
+  mapEntries = MAP_ENTRIES,
 ): Promise<LedgerVerdict> {
-  const check = new LedgerCheck(knownHead, new RecordRoom(mostRecords));
+  const check = new LedgerCheck(knownHead, new RecordRoom(mostRecords), mapEntries);
   for await (const line of lines) check.take(line);
   return check.verdict();
 }
@@ -135,8 +146,7 @@ class LedgerCheck {
     acknowledgement: 0,
     rewind: 0,
   };
-  readonly #accounts = new Map<string, bigint>();
-  readonly #kept = new Map<string, bigint>();
+  readonly #accounts: ToldRows<ToldAccount>;
   readonly #texts: SameTexts;
   readonly #deposits: ToldRows<ToldDeposit>;
   readonly #withdrawals: ToldRows<ToldWithdrawal>;
@@ -155,10 +165,13 @@ class LedgerCheck {
 
   constructor(
     private readonly knownHead: string | undefined,
-    private readonly room: RecordRoom,
+    room: RecordRoom,
+    mapEntries: number,
   ) {
     this.#isKnownHeadSeen = knownHead === undefined;
     this.#texts = new SameTexts(room);
+    const create = () => ({ posted: undefined, kept: undefined });
+    this.#accounts = new ToldRows<ToldAccount>(room, create, mapEntries);
     const untold = { lastType: undefined, status: undefined };
     this.#deposits = new ToldRows(room, () => {
       return { ...untold, lastCustomerId: undefined, customerId: undefined };
@@ -214,7 +227,7 @@ class LedgerCheck {
       areWithdrawalsTold: this.#ledger?.withdrawals !== undefined,
       arePersonsTold: wallets !== undefined,
       faults: this.#faults,
-      accounts: this.#accounts,
+      accounts: { [Symbol.iterator]: () => this.#postedAccounts() },
     };
   }
 
@@ -249,19 +262,22 @@ class LedgerCheck {
 
   #takeBalance(line: Extract<ExportLine, { readonly type: "balance" }>): void {
     const { customerId, asset } = line;
-    const sums = [
-      [`liability:customer:${customerId}`, BigInt(line.available)],
-      [`liability:held:${customerId}`, BigInt(line.held)],
-    ] as const;
     this.#balances += 1;
     // The last line alone would count, and a false one before it would go through with it.
-    if (this.#kept.has(`${asset} liability:customer:${customerId}`)) {
+    const available = this.#accounts.of(`${asset} liability:customer:${customerId}`);
+    if (available.kept !== undefined) {
       this.#fault(`the balance of ${customerId} in ${asset} is there twice`);
     }
-    for (const [account, units] of sums) {
-      this.room.take();
-      if (units < 0n) this.#fault(`the balance of ${account} in ${asset} is below zero`);
-      this.#kept.set(`${asset} ${account}`, units);
+    available.kept = BigInt(line.available);
+    const heldUnits = BigInt(line.held);
+    // Of most nothing is held: that needs no record.
+    if (heldUnits !== 0n) {
+      this.#accounts.of(`${asset} liability:held:${customerId}`).kept = heldUnits;
+    }
+    const sums = { customer: available.kept, held: heldUnits };
+    for (const [account, units] of Object.entries(sums)) {
+      if (units >= 0n) continue;
+      this.#fault(`the balance of liability:${account}:${customerId} in ${asset} is below zero`);
     }
   }
 
@@ -346,9 +362,8 @@ class LedgerCheck {
   }
 
   #move(account: string, units: bigint): void {
-    const before = this.#accounts.get(account);
-    if (before === undefined) this.room.take();
-    this.#accounts.set(account, (before ?? 0n) + units);
+    const record = this.#accounts.of(account);
+    record.posted = (record.posted ?? 0n) + units;
   }
 
   /** Of every deposit that has a row the export says whose it is. */
@@ -413,19 +428,26 @@ class LedgerCheck {
 
   /** A liability is what was credited less what was debited. */
   #checkBalances(): void {
-    const owed = [...this.#accounts].filter(([name]) => / liability:(customer|held):/.test(name));
-    const names = new Set([...owed.map(([name]) => name), ...this.#kept.keys()]);
-    for (const name of [...names].toSorted()) {
-      const posted = -(this.#accounts.get(name) ?? 0n);
-      const kept = this.#kept.get(name) ?? 0n;
-      if (posted === kept) continue;
-      this.#fault(`the balance of ${name} is kept as ${kept}, and its postings say ${posted}`);
+    const uneven: string[] = [];
+    for (const [name, { posted = 0n, kept }] of this.#accounts) {
+      const isOwed = kept !== undefined || / liability:(customer|held):/.test(name);
+      if (isOwed && -posted !== (kept ?? 0n)) uneven.push(name);
+    }
+    for (const name of uneven.toSorted().slice(0, MAX_FAULTS)) {
+      const { posted = 0n, kept = 0n } = this.#accounts.of(name);
+      this.#fault(`the balance of ${name} is kept as ${kept}, and its postings say ${-posted}`);
+    }
+  }
+
+  *#postedAccounts(): Generator<readonly [name: string, units: bigint]> {
+    for (const [name, { posted }] of this.#accounts) {
+      if (posted !== undefined) yield [name, posted];
     }
   }
 
   #checkAssets(): void {
     const sums = new Map<string, bigint>();
-    for (const [name, units] of this.#accounts) {
+    for (const [name, units] of this.#postedAccounts()) {
       const [asset = ""] = name.split(" ");
       sums.set(asset, (sums.get(asset) ?? 0n) + units);
     }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "@jest/globals";
+import { afterEach, describe, expect, it } from "@jest/globals";
 import { runVerifyLedger } from "../../../../cli/audit/ledger/commands.js";
 import type { ExportLine } from "../../../../cli/audit/ledger/export-file.js";
 import { type LedgerVerdict, verifyLedger } from "../../../../cli/audit/ledger/verify-ledger.js";
@@ -280,5 +280,42 @@ describe("an export of more than memory holds", () => {
   it("is checked where it does, each row by one record and each name once", async () => {
     // The customer's name, and the two types of events.
     expect((await check(2 * EACH + 3)).faults).toEqual([]);
+  });
+});
+
+describe("an export of more balances than one map takes", () => {
+  /** As many entries as a map of this engine takes, which has no room for millions. */
+  const MOST = 3_000;
+  const names = Array.from({ length: 2 * MOST }, (_, index) => `c${index}`);
+  const postings = names.map((name, index) => {
+    return [`${index}`, "0", "TOKEN", "asset:deposits", `liability:customer:${name}`, "7"];
+  });
+  const entry: Row = ["entry", ["1", "1", "all", "credit", "{}", TIME, postings]];
+  const balances = names.map((customerId) => {
+    return { type: "balance", customerId, asset: "TOKEN", available: "7", held: "0" } as const;
+  });
+  const UsualMap = Map;
+  class SmallMap<Key, Value> extends Map<Key, Value> {
+    override set(key: Key, value: Value): this {
+      if (this.size < MOST || this.has(key)) return super.set(key, value);
+      throw new RangeError("Map maximum size exceeded");
+    }
+  }
+  const check = (kept: readonly ExportLine[]) => {
+    globalThis.Map = SmallMap;
+    const lines = async function* () {
+      yield* linesOf([entry], { deposits: 0, withdrawals: 0, wallets: 0, decisions: 0 }, kept);
+    };
+    return verifyLedger(lines(), undefined, 3 * MOST, MOST / 2);
+  };
+  afterEach(() => {
+    globalThis.Map = UsualMap;
+  });
+
+  it("is held against its postings all the same, each account by one record", async () => {
+    const verdict = await check(balances);
+    expect(verdict).toMatchObject({ faults: [], balances: names.length });
+    const sums = new Set([...verdict.accounts].map(([, units]) => units));
+    expect(sums).toEqual(new Set([7n * BigInt(names.length), -7n]));
   });
 });
