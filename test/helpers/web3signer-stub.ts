@@ -1,7 +1,7 @@
 /** A Web3Signer that tests can make lie: HTTP JSON-RPC, one key, `eth_signTransaction`; and `eth_sign`. */
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { getBytes, Signature, Transaction, Wallet } from "ethers";
+import { getBytes, Signature, Transaction, type TransactionLike, Wallet } from "ethers";
 
 /** What it does wrong; undefined for nothing. */
 export type Lie =
@@ -12,6 +12,10 @@ export type Lie =
   | "other-nonce"
   | "other-recipient"
   | "more-gas"
+  | "dearer"
+  | "cheaper"
+  | "access-list"
+  | "fee-market"
   | "calldata"
   | "garbage"
   | "not-hex"
@@ -85,17 +89,25 @@ export class Web3SignerStub {
     const { lie } = this;
     const wallet = lie === "other-key" ? new Wallet(`0x${"4d".repeat(32)}`) : this.#wallet;
     const raw = await wallet.signTransaction({
-      type: 0,
       chainId: lie === "wrong-chain" ? this.#chainId + 1n : this.#chainId,
       nonce: Number(asked["nonce"]) + (lie === "other-nonce" ? 1 : 0),
       to: lie === "other-recipient" ? `0x${"77".repeat(20)}` : asked["to"],
       value: BigInt(asked["value"] ?? 0) + (lie === "other-value" ? 1n : 0n),
       gasLimit: BigInt(asked["gas"] ?? 0) + (lie === "more-gas" ? 1n : 0n),
-      gasPrice: BigInt(asked["gasPrice"] ?? 0),
+      ...feesOf(BigInt(asked["gasPrice"] ?? 0), lie),
       data: lie === "calldata" ? "0x01" : asked["data"],
     });
     return lie === "high-s" ? withHighS(raw, this.#chainId) : raw;
   }
+}
+
+/** The transaction's type, and what it pays for gas: of the other types as much as was asked for. */
+function feesOf(price: bigint, lie: Lie | undefined): TransactionLike {
+  if (lie === "access-list") return { type: 1, gasPrice: price, accessList: [] };
+  if (lie === "fee-market") return { type: 2, maxFeePerGas: price, maxPriorityFeePerGas: price };
+  if (lie === "dearer") return { type: 0, gasPrice: price + 1n };
+  if (lie === "cheaper") return { type: 0, gasPrice: price - 1n };
+  return { type: 0, gasPrice: price };
 }
 
 /** The same signature with `s` in the upper half: valid for the curve, not for Ethereum. */
