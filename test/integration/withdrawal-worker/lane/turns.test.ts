@@ -4,6 +4,7 @@ import { parseHash32 } from "../../../../chain/hex.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
+import type { ReceiptsAtHeight } from "../../../../withdrawal-worker/lane/receipts.js";
 import { House, houseForEachTest, statuses } from "../../../helpers/exchange/house.js";
 
 let house: House;
@@ -67,7 +68,10 @@ it("a block that looked changed has to look so twice again", async () => {
   });
 });
 
-it("a receipt that the two nodes showed otherwise has to be so twice again", async () => {
+it.each<readonly [string, (truth: ReceiptsAtHeight) => ReceiptsAtHeight]>([
+  ["that the second node lacked has to lack twice", (truth) => ({ ...truth, byHash: new Map() })],
+  ["that the two nodes showed otherwise has to be so twice", failing],
+])("a receipt %s again", async (_, oddly) => {
   const { id } = await house.accept();
   const context = house.context();
   let isOdd = true;
@@ -75,7 +79,7 @@ it("a receipt that the two nodes showed otherwise has to be so twice again", asy
     ...context.node,
     receipts: async (hashes, options) => {
       const truth = await context.node.receipts(hashes, options);
-      return isOdd ? { ...truth, byHash: new Map() } : truth;
+      return isOdd ? oddly(truth) : truth;
     },
   };
   const lane = house.laneWith({ ...context, secondNode });
@@ -83,6 +87,12 @@ it("a receipt that the two nodes showed otherwise has to be so twice again", asy
     isOdd = false;
   });
 });
+
+/** All payments failed. */
+function failing({ byHash, ...rest }: ReceiptsAtHeight): ReceiptsAtHeight {
+  const failed = [...byHash].map(([hash, receipt]) => [hash, { ...receipt, status: 0 }] as const);
+  return { ...rest, byHash: new Map(failed) };
+}
 
 it("a nonce is waited for from the first look on", async () => {
   const { id, to } = await house.acceptTo();
