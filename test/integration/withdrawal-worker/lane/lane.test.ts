@@ -353,6 +353,25 @@ describe("the hot wallet's nonces", () => {
     house.chain.isSyncing = true;
     await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "NODE_BEHIND" });
   });
+
+  it("refuse a node of the same chain id and another genesis, the second one, too", async () => {
+    const { id } = await house.accept();
+    const header = { hash: `0x${"cd".repeat(32)}`, parentHash: `0x${"00".repeat(32)}` };
+    house.chain.override = (method, params) =>
+      method === "eth_getBlockByNumber" && params[0] === "0x0"
+        ? { result: { ...header, number: "0x0", timestamp: "0x1" } }
+        : undefined;
+    const context = house.context();
+    const { signal } = house;
+    const refusal = { code: "WRONG_NODE", details: { genesisHash: header.hash } };
+    await expect(house.laneWith(context).runRound(signal)).rejects.toMatchObject(refusal);
+    await expect(context.node.assertChain({ signal })).rejects.toMatchObject(refusal);
+    expect([house.chain.arrived, (await house.read(id)).hashes]).toEqual([[], []]);
+    house.chain.override = () => undefined;
+    await context.node.assertChain({ signal });
+    await house.laneWith(context).runRound(signal);
+    expect((await house.read(id)).status).toBe("broadcast");
+  });
 });
 
 describe("receipts", () => {
