@@ -2,7 +2,14 @@
 import { pause } from "../../helpers/faults/bench.js";
 import type { LabExchange } from "../../helpers/faults/lab/lab-exchange.js";
 import type { Rule } from "../../helpers/faults/proxy/http-proxy.js";
-import { changing, inTurn, replying, sometimes, stale } from "../../helpers/faults/proxy/rules.js";
+import {
+  changing,
+  editing,
+  inTurn,
+  replying,
+  sometimes,
+  stale,
+} from "../../helpers/faults/proxy/rules.js";
 import { until } from "../../helpers/until.js";
 import { assertHappened, type Scenario } from "./scenario.js";
 
@@ -32,6 +39,14 @@ async function blindfold(
     const hits = node.hitsOf();
     await until(() => node.hitsOf() > hits + 1, { timeoutMs: 60_000, what: "a look at the node" });
   }
+  await goesNotOn(lab, progress);
+}
+
+/** New work waits until the way is healed. */
+async function goesNotOn(
+  lab: LabExchange,
+  progress: (lab: LabExchange) => Promise<string>,
+): Promise<void> {
   const before = await progress(lab);
   const working = lab.work();
   await pause(FAULT_MS);
@@ -39,6 +54,28 @@ async function blindfold(
   if (after !== before) throw new Error(`it went on by such a view: ${before}, then ${after}`);
   await lab.heal();
   await working;
+}
+
+/**
+ * A node that serves blocks, states and heights as ours does, and says that it is another network's: the
+ * worker asks in each round, a watcher that has looked once only behind a fault.
+ */
+async function misplace(lab: LabExchange, name: string, lie: Rule): Promise<void> {
+  await lab.work();
+  await lab.customers.settled();
+  const { worker, watcher } = lab;
+  worker.node.rules = [lie];
+  watcher.node.rules = [lie, replying("no height", "eth_blockNumber", () => ({ error: gone }))];
+  const isRefused = async () => (await lab.readiness(watcher)).includes("serves another chain");
+  await until(isRefused, { timeoutMs: 60_000, what: `the watcher says no to the ${name}` });
+  watcher.node.rules = [lie];
+  const hits = worker.node.hitsOf(name);
+  await until(() => worker.node.hitsOf(name) > hits + 1, {
+    timeoutMs: 60_000,
+    what: `the worker meets the ${name}`,
+  });
+  await goesNotOn(lab, paymentsAndCredits);
+  assertHappened(watcher.node.hitsOf(name), `the ${name} for the watcher`);
 }
 
 /** Payments sent and deposits credited so far. */
@@ -138,16 +175,14 @@ export const VIEWS: readonly Scenario[] = [
     number: 29,
     name: "the node is of another chain, or of another genesis",
     async run(lab) {
-      await blindfold(lab, [
-        replying("other chain", "eth_chainId", () => ({ result: "0x1" })),
-        replying("stands still", "eth_blockNumber", () => ({ error: gone })),
-      ]);
-      await blindfold(lab, [
-        changing("other genesis", "eth_getBlockByNumber", (block) =>
-          isGenesis(block) ? { ...Object(block), hash: otherHash } : block,
-        ),
-        replying("stands still", "eth_blockNumber", () => ({ error: gone })),
-      ]);
+      const chain = replying("other chain", "eth_chainId", () => ({ result: "0x1" }));
+      await misplace(lab, "other chain", chain);
+      const genesis = editing("other genesis", ({ method, params }) =>
+        method === "eth_getBlockByNumber" && params[0] === "0x0"
+          ? { change: ({ result }) => ({ result: { ...Object(result), hash: otherHash } }) }
+          : undefined,
+      );
+      await misplace(lab, "other genesis", genesis);
     },
   },
   {
