@@ -23,6 +23,7 @@ export async function loseBlocks(lab: LabExchange): Promise<void> {
   // Else node and Data API go on giving wrong answers while the chain is older.
   if (often()) await lab.heal();
   if (often()) await lab.work();
+  const keptHeight = await customers.chain.height();
   await chain.keepCopy();
   if (often()) await customers.register(random.pick(customers.customers));
   await lab.work(1 + random.integer(2));
@@ -32,7 +33,7 @@ export async function loseBlocks(lab: LabExchange): Promise<void> {
     await customers.withdrawOf(gift, "fresh");
     await customers.settled();
   }
-  await chain.comeBackOlder();
+  await comeBackOlder(lab, keptHeight);
   if (often()) await customers.withdraw("fresh");
   if (gift !== undefined && use === "asked for after") {
     await untilHalted(lab);
@@ -43,8 +44,16 @@ export async function loseBlocks(lab: LabExchange): Promise<void> {
   await recoverOlderChain(lab, least);
   if (random.integer(ROUNDS_PER_SECOND_LOSS) > 0) return;
   if (often()) await lab.work();
-  await chain.comeBackOlder();
+  await comeBackOlder(lab, keptHeight);
   await recoverOlderChain(lab, least);
+}
+
+/** What was shown of the lost blocks is no promise any more. */
+async function comeBackOlder(lab: LabExchange, keptHeight: number): Promise<void> {
+  await lab.endWatch();
+  await lab.options.chain.comeBackOlder();
+  lab.witness.forgetAbove(keptHeight);
+  lab.beginWatch();
 }
 
 /**

@@ -163,11 +163,24 @@ export class BlockWitness {
     this.#shown.set(height, before ?? hash);
   }
 
-  /** Everything in which the chain differs from what it once showed; empty when nothing does. */
-  contradictions(blocks: readonly ChainBlock[]): string[] {
+  /** A chain that came back older owes nothing of the blocks that it has lost. */
+  forgetAbove(height: number): void {
+    for (const shown of [...this.#shown.keys()]) if (shown > height) this.#shown.delete(shown);
+  }
+
+  /** Hashes by height of what was shown so far. */
+  shown(): ReadonlyMap<number, string> {
+    return new Map(this.#shown);
+  }
+
+  /**
+   * Everything in which the chain differs from what it once showed; empty when nothing does.
+   * @param blocks read behind `shown`: what came since is in none of them
+   */
+  contradictions(blocks: readonly ChainBlock[], shown: ReadonlyMap<number, string>): string[] {
     const faults = [...this.#contradictions];
     const byHeight = new Map(blocks.map((block) => [block.height, block.hash]));
-    for (const [height, hash] of this.#shown) {
+    for (const [height, hash] of shown) {
       const now = byHeight.get(height);
       if (now !== hash) faults.push(`block ${height} was ${hash} and is ${now ?? "gone"}`);
     }

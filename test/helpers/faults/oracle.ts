@@ -44,8 +44,9 @@ export async function assertMoneyKept(
   fromHeight = 0,
 ): Promise<Figures> {
   await exchange.settled();
+  const shown = witness.shown();
   const blocks = await exchange.chain.blocks(fromHeight, await exchange.chain.height());
-  expect(witness.contradictions(blocks)).toEqual([]);
+  expect(witness.contradictions(blocks, shown)).toEqual([]);
   const mined = new Map(blocks.flatMap(({ transactions }) => transactions).map((t) => [t.hash, t]));
   const lost = exchange.payments.filter((payment) => !mined.has(payment.hash));
   expect({ acknowledgedAndLost: lost.map(({ hash }) => hash) }).toEqual({

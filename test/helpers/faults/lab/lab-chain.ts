@@ -94,6 +94,11 @@ export class LabChain {
     return this.#all.sidecar;
   }
 
+  /** Ends of node and Data API that nobody asked for. */
+  get ownEnds(): readonly string[] {
+    return [...this.node.ownEnds, ...this.sidecar.ownEnds];
+  }
+
   get #all() {
     const args = ["--home", this.home, "--port-offset", String(this.portOffset)];
     const make = (name: string, script: string) => new LabProcess({ name, script, args, env: {} });

@@ -107,6 +107,8 @@ export class LabExchange {
   /** Blocks up to here were mined before this exchange had its first coin. */
   startHeight = 0;
   #dropDatabase: () => Promise<void> = async () => undefined;
+  #watching: { readonly ending: AbortController; readonly end: Promise<void> } | undefined;
+  #watchFault: unknown;
 
   private constructor(readonly options: LabExchangeOptions) {
     this.random = createRandom(options.seed);
@@ -129,6 +131,7 @@ export class LabExchange {
       lab.#watcher = await lab.addWatcher();
       if (options.hasTreasury === true) lab.#treasury = await lab.#addTreasury();
       await Promise.all(lab.members.map(({ process }) => process.untilReady()));
+      lab.beginWatch();
       await lab.customers.open(["alice", "bob"]);
       return lab;
     } catch (error) {
@@ -238,6 +241,28 @@ export class LabExchange {
     return member;
   }
 
+  /** From now on every block that the node shows is written down. */
+  beginWatch(): void {
+    const ending = new AbortController();
+    const end = this.witness.run(ending.signal).catch((error: unknown) => {
+      this.#watchFault = error;
+    });
+    this.#watching = { ending, end };
+  }
+
+  /** Ends that: what the node shows now is not looked at. */
+  async endWatch(): Promise<void> {
+    this.#watching?.ending.abort();
+    await this.#watching?.end;
+    this.#watching = undefined;
+  }
+
+  /** @throws where nothing was written down, or something kept the witness from it */
+  assertWatched(): void {
+    if (this.#watchFault !== undefined) throw this.#watchFault;
+    if (this.witness.count === 0) throw new Error("no block was written down");
+  }
+
   /** The same customers ask another worker. */
   askAt(worker: Member): void {
     this.customers.withdrawalUrl = worker.url;
@@ -334,6 +359,8 @@ export class LabExchange {
   }
 
   async close(): Promise<void> {
+    // Not awaited: of a node that is gone it waits for an answer.
+    this.#watching?.ending.abort();
     for (const { process } of this.members) await process.stop();
     for (const { database, node, blocks, redis } of this.members) {
       await Promise.all([database.close(), node.close(), blocks.close(), redis?.close()]);

@@ -76,8 +76,9 @@ export class LabProcess {
     });
   }
 
-  /** `kill -9`; it comes back by itself. */
+  /** `kill -9`; it comes back by itself, and is not ready before. */
   kill(): void {
+    this.#isReady = false;
     this.#child?.kill("SIGKILL");
   }
 
