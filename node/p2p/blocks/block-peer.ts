@@ -45,6 +45,7 @@ interface Answer extends OpenAnswer {
   readonly ending: AbortController;
   readonly startMs: number;
   isDelayed: boolean;
+  /** Of the peer, on whichever answer, since this one began. */
   cameBytes: number;
 }
 
@@ -99,10 +100,10 @@ export class BlockPeer {
     return answer;
   }
 
-  /** So many bytes of an answer came, if only of a part of a block. */
-  came(open: OpenAnswer, sizeBytes: number): void {
+  /** So many bytes came, if only of a part of a block: all its answers share the line. */
+  came(sizeBytes: number): void {
     this.spoke();
-    for (const answer of this.open) if (answer === open) answer.cameBytes += sizeBytes;
+    for (const answer of this.open) answer.cameBytes += sizeBytes;
   }
 
   /** A whole block came. */

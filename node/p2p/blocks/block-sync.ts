@@ -391,7 +391,7 @@ export class BlockSync {
           this.queue.put(received, { from: nodeId, sizeBytes });
           this.wakeup.wake();
         },
-        onBytes: (sizeBytes) => state.came(answer, sizeBytes),
+        onBytes: (sizeBytes) => state.came(sizeBytes),
         onLater: () => {
           state.delays(answer);
           this.claims.delay(nodeId);

@@ -8,9 +8,8 @@ import type { Commit } from "../../../chain/consensus/commit.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { sleep } from "../../../runtime/process/task.js";
+import { limitedSignal, sleep } from "../../../runtime/process/task.js";
 import type { HeightWitness } from "../../consensus/consensus-ports.js";
-import { AnswerLimit } from "./answer-patience.js";
 import type { BlockSource } from "./block-protocol.js";
 import type { NodeId } from "../node-key.js";
 import type { Offence } from "../peers/peer-scores.js";
@@ -41,7 +40,7 @@ export interface LagLimits {
   readonly patienceMs: number;
   /** Without a new height for so long single messages do not help, whatever the reason: see `missing`. */
   readonly standstillMs: number;
-  /** Time for a proof of which nothing comes, and more with what comes (`answerTimeMs`). */
+  /** Time for a peer to give its proof. */
   readonly proofMs: number;
   /** A peer without proof is not asked again for this long; doubles each time. */
   readonly doubtMs: number;
@@ -74,7 +73,7 @@ const STANDSTILL_BLOCKS = 1;
 /** Peers asked at once; each may answer with the largest block there is. */
 const MAX_ASKED_AT_ONCE = 4;
 
-/** A peer that says that its proof comes later has so many times as long, before anything of it comes. */
+/** A peer that says that its proof comes later has so many times as long. */
 const LATER_FACTOR = 3;
 
 /** Doublings that count: the longest wait is reached long before, and a higher power is Infinity. */
@@ -208,21 +207,18 @@ export class LagWatch {
     signal: AbortSignal,
   ): Promise<Commit | undefined> {
     const { proofMs } = this.limits;
+    const ending = new AbortController();
     let isLater = false;
-    let cameBytes = 0;
-    const limit = new AnswerLimit([signal], {
-      firstMs: () => (isLater ? proofMs * LATER_FACTOR : proofMs),
-      cameBytes: () => cameBytes,
-    });
+    const timer = setTimeout(() => {
+      if (!isLater) ending.abort(new DOMException("no proof in time", "TimeoutError"));
+    }, proofMs);
+    const limit = limitedSignal([signal, ending.signal], proofMs * LATER_FACTOR);
     let commit: Commit | undefined;
     const askFor = (from: Height) =>
       source.blocks(
         { from, count: 1 },
         {
-          signal: limit.signal,
-          onBytes: (sizeBytes) => {
-            cameBytes += sizeBytes;
-          },
+          signal: limit,
           onBlock: (received) => {
             if (received.commit.height === from) ({ commit } = received);
           },
@@ -231,14 +227,14 @@ export class LagWatch {
       );
     try {
       const count = await askFor(height);
-      const oldest = count > 0 ? height : (await source.range(limit.signal)).base;
+      const oldest = count > 0 ? height : (await source.range(limit)).base;
       if (oldest > height) await askFor(oldest);
     } catch (error) {
       signal.throwIfAborted();
       this.ports.log.debug({ peer: nodeId, err: error }, "no proof of a peer's height");
       if (errorCode(error) === "PEER_PROTOCOL") this.ports.report(nodeId, "malformed");
     } finally {
-      limit.release();
+      clearTimeout(timer);
     }
     return commit;
   }

@@ -213,4 +213,16 @@ describe("a line on which a block takes long", () => {
     expect([slow.held[0]?.signal.aborted, reports]).toEqual([true, []]);
     await stop();
   });
+
+  it("is waited for though several answers share it", async () => {
+    const slow = new HeldPeer("slow", { height: 600 });
+    const { look, reports, stop } = stage([slow]);
+    await until(() => slow.open.length === 4, WAIT);
+    for (let turn = 0; turn < 30; turn++) {
+      for (const one of slow.open) one.bytes((LEAST_RATE * LOOK_MS) / 1_000 / 4);
+      await look(slow, LOOK_MS);
+    }
+    expect([slow.held.length, slow.open.length, reports]).toEqual([4, 4, []]);
+    await stop();
+  });
 });
