@@ -10,7 +10,7 @@ import type { Clock } from "../runtime/process/clock.js";
 import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { Metrics } from "../runtime/process/metrics.js";
-import { TaskGroup } from "../runtime/process/task.js";
+import { TaskGroup, withTimeout } from "../runtime/process/task.js";
 import type { ExplorerConfig } from "./config.js";
 import { nodeUrl } from "./html/node-url.js";
 import { addressRoutes } from "./pages/address.js";
@@ -74,6 +74,9 @@ const USUAL_CONSENSUS_URL = `http://127.0.0.1:${DEFAULT_PORTS.cometRpc}`;
 
 /** Where the style sheet and the scripts lie; the build copies them beside the compiled code. */
 const ASSETS = new URL("./assets/", import.meta.url);
+
+/** Time for a node that is there to tell the chain's own accounts before the first page. */
+const FIRST_ASK_MS = 1_000;
 
 /** Puts an explorer together; the node is asked nothing before `start`. */
 export function createExplorer(options: ExplorerOptions): Explorer {
@@ -154,6 +157,9 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     server,
     services: [clients, asking, ...(verifier === undefined ? [] : [verifier]), tracker, server],
     async start() {
+      // With a node that is there every page has the names, and none is made anew for them.
+      const first = { timeoutMs: FIRST_ASK_MS, signal, what: "the chain's own accounts" };
+      await withTimeout((time) => accounts.ask({ signal: time }), first).catch(() => undefined);
       await server.start();
       tracker.start();
       tasks.run("chain accounts", (ending) => accounts.learn({ signal: ending, log }));

@@ -317,13 +317,13 @@ describe("causeway killswitch", () => {
       writeFileSync(file, encodeKillSwitch(stateOf(level)), { mode: 0o600 });
     };
     await ensureKillSwitchFile(file, house.database);
-    // Another request is written down behind this one, and has its file before this one's is there.
+    // Another request is told to the ledger behind this one, and has written the home's file by then.
     const overtaken: SqlDatabase = Object.assign(Object.create(house.database), {
       query: house.database.query.bind(house.database),
       transaction: async <T>(work: (tx: Sql) => Promise<T>) => {
         const result = await house.database.transaction(work);
         await setKillSwitch(house.database, stateOf("stop-broadcast"));
-        setImmediate(() => setAside("stop-broadcast"));
+        setAside("stop-broadcast");
         return result;
       },
     });
