@@ -9,26 +9,34 @@ import { DepositError } from "./errors.js";
 export class PutOff {
   /** How much it is. */
   count = 0;
-  #first: unknown;
+  #begun = 0;
+  #first: { readonly place: number; readonly error: unknown } | undefined;
 
   /**
    * Does one thing, which is put off where a node answers and does not tell.
    * @throws all other faults: a node that cannot be asked tells of nothing else either
    */
   async unlessUntold(work: () => Promise<void>): Promise<void> {
+    const place = this.#begun;
+    this.#begun += 1;
     try {
       await work();
     } catch (error) {
-      if (!isOfOneQuestion(nodesOwn(error))) throw error;
+      if (!isUntold(error)) throw error;
       this.count += 1;
-      this.#first ??= error;
+      if (place < (this.#first?.place ?? Infinity)) this.#first = { place, error };
     }
   }
 
-  /** @throws why the first of it was put off */
+  /** @throws why the first that was begun was put off: each round the same, whichever was answered first */
   throwFirst(): void {
-    if (this.#first !== undefined) throw this.#first;
+    if (this.#first !== undefined) throw this.#first.error;
   }
+}
+
+/** Whether a node answered and did not tell of one address, wallet or token. */
+export function isUntold(error: unknown): boolean {
+  return isOfOneQuestion(nodesOwn(error));
 }
 
 /** Throws of faults that came beside each other the first that is no node's, or else the first. */

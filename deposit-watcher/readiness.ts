@@ -6,11 +6,11 @@ import type { WatcherStatus } from "./watcher.js";
 const STANDSTILL_MS = 30_000;
 
 /**
- * `/ready`: halted, not connected, standing still or behind, each with its reason.
+ * `/ready`: halted, not connected, standing still, without a past or behind, each with its reason.
  * @param nowMs of the clock that never goes back
  */
 export function readinessOf(status: WatcherStatus, maxLagBlocks: number, nowMs: number): Readiness {
-  const { incident, problem } = status;
+  const { incident, problem, pastProblem } = status;
   if (incident !== undefined) {
     const reason =
       `crediting and signing are halted by incident ${incident.id} (${incident.kind}): ` +
@@ -22,6 +22,11 @@ export function readinessOf(status: WatcherStatus, maxLagBlocks: number, nowMs: 
   if (stoodMs >= STANDSTILL_MS) {
     const seconds = Math.floor(stoodMs / 1_000);
     return { ready: false, reason: `the present round has come no further for ${seconds} s` };
+  }
+  // Before the lag, which passes by itself.
+  if (pastProblem !== undefined) {
+    const reason = `the past of an address, a wallet or a token is not booked: ${pastProblem}`;
+    return { ready: false, reason };
   }
   const lagBlocks = lagOf(status) ?? 0;
   return lagBlocks > maxLagBlocks

@@ -31,11 +31,11 @@ import { type CatchUpClient, CatchUpSource } from "./reading/catch-up-source.js"
 import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
 import { paidIn } from "./deposit-match.js";
 import { type PreparedRun, type PrepareParts, prepareRun } from "./prepared-run.js";
-import { throwGravest } from "./put-off.js";
+import { isUntold, throwGravest } from "./put-off.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import type { TokenNode } from "./tokens/token-run.js";
 import { RunTooLong } from "./tokens/wanted-logs.js";
-import { isCurable, isOwn, toIncident } from "./watch-faults.js";
+import { Doubt, isCurable, isOwn, toIncident } from "./watch-faults.js";
 import { WatchSeat } from "./watch-seat.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
@@ -64,13 +64,11 @@ const FAR_BEHIND_BLOCKS = 64;
 /** Wait after a fault, so that a node or database that is down is not hammered. */
 const FAULT_RETRY_MS = 500;
 
-/** Looks in a row that have to find the same before it is an incident. */
-const AGREEING_LOOKS = 3;
-
-/** What a loop has found to be impossible, and how often in a row. */
-interface Doubt {
-  about: string;
-  looks: number;
+/** One of the two loops. */
+interface Loop {
+  /** Where it says why it does not come through: one that does says nothing of the other. */
+  readonly tells: "problem" | "pastProblem";
+  readonly doubt: Doubt;
 }
 
 /** What the watcher needs. */
@@ -109,8 +107,10 @@ export interface WatcherStatus {
   readonly cursorHeight: Height;
   /** The incident that stops crediting. */
   readonly incident: Incident | undefined;
-  /** Why the last round did not come through; undefined when it did. */
+  /** Why the last round of blocks did not come through; undefined when it did. */
   readonly problem: string | undefined;
+  /** Why not all of the past could be booked that waits for it; undefined when it was, or is others' work. */
+  readonly pastProblem: string | undefined;
   /** When the round last came further, on the clock that never goes back; undefined between rounds. */
   readonly progressedAtMs: number | undefined;
 }
@@ -127,13 +127,16 @@ export class Watcher {
   /** Whether the checks of the present round have passed. */
   #isChecked = false;
   #staleHeads = 0;
-  readonly #blockDoubt: Doubt = { about: "", looks: 0 };
-  readonly #pastDoubt: Doubt = { about: "", looks: 0 };
+  readonly #blocks: Loop = { tells: "problem", doubt: new Doubt() };
+  readonly #pasts: Loop = { tells: "pastProblem", doubt: new Doubt() };
+  /** Whether what the past waits for is told of one address, wallet or token alone. */
+  #isPutOff = false;
   #status: WatcherStatus = {
     headHeight: undefined,
     cursorHeight: -1,
     incident: undefined,
     problem: "the node has not been asked yet",
+    pastProblem: undefined,
     progressedAtMs: undefined,
   };
 
@@ -163,7 +166,7 @@ export class Watcher {
   /** Watches until the signal fires; throws only for faults that waiting cannot cure. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const timeoutMs = await this.#guarded(signal, this.#blockDoubt, () => this.#tryRound(signal));
+      const timeoutMs = await this.#guarded(signal, this.#blocks, () => this.#tryRound(signal));
       this.#update({ progressedAtMs: undefined });
       const wait = (within: AbortSignal) => this.#bell.wait({ signal: within, timeoutMs });
       const { lease } = this.#seat;
@@ -177,12 +180,13 @@ export class Watcher {
   async runBackfills(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const { lease } = this.#seat;
-      const isHalted = !this.#isTrusted || this.#status.incident !== undefined;
+      const isOthers = lease === undefined || this.#status.incident !== undefined;
+      if (isOthers) this.#update({ pastProblem: undefined });
       // Outside of the looks: one that is not taken confirms no doubt, and takes none back.
       const timeoutMs =
-        lease === undefined || isHalted
+        isOthers || !this.#isTrusted
           ? LAG_RETRY_MS
-          : await this.#guarded(signal, this.#pastDoubt, () => this.#bookPasts(lease, signal));
+          : await this.#guarded(signal, this.#pasts, () => this.#bookPasts(lease, signal));
       await quietly(this.#backfillBell.wait({ signal, timeoutMs }));
     }
   }
@@ -190,18 +194,28 @@ export class Watcher {
   /** @returns how long to wait before the next round, milliseconds */
   async #bookPasts(lease: WatchLease, signal: AbortSignal): Promise<number> {
     const { tokens, options, secondNode: second } = this.#parts;
+    const metrics = { backfilled: (count: number) => this.#countPasts(count) };
     // First: pasts count the tokens that are opened, and wait for none that a node does not tell of.
     const [opened] = await Promise.allSettled([tokens.openWaiting({ signal, second })]);
-    const [booked] = await Promise.allSettled([runBackfill(this.#parts, { lease, signal })]);
+    const [booked] = await Promise.allSettled([
+      runBackfill({ ...this.#parts, metrics }, { lease, signal }),
+    ]);
     throwGravest([booked, opened]);
+    this.#update({ pastProblem: undefined });
     return options.pollIntervalMs;
   }
 
+  /** What ended a round is over once more is booked; what was put off is told until a round has none. */
+  #countPasts(count: number): void {
+    this.#parts.metrics.backfilled(count);
+    if (count > 0 && !this.#isPutOff) this.#update({ pastProblem: undefined });
+  }
+
   /** Runs one round; waits out what can pass, writes down incidents, throws the rest. */
-  async #guarded(signal: AbortSignal, doubt: Doubt, round: () => Promise<number>): Promise<number> {
+  async #guarded(signal: AbortSignal, loop: Loop, round: () => Promise<number>): Promise<number> {
     try {
       const waitMs = await round();
-      doubt.looks = 0;
+      loop.doubt.clear();
       return waitMs;
     } catch (error) {
       if (signal.aborted) return 0;
@@ -212,35 +226,20 @@ export class Watcher {
         return 0;
       }
       const incident = toIncident(error);
-      if (incident === undefined) this.#waitOut(error);
-      else if (this.#isConfirmed(incident, doubt)) await this.#halt(incident);
-      else this.#lookAgain(incident);
+      if (incident === undefined) this.#waitOut(error, loop);
+      else if (loop.doubt.isConfirmed(incident, this.#status)) await this.#halt(incident, loop);
+      else this.#lookAgain(incident, loop);
       return FAULT_RETRY_MS;
     }
   }
 
-  /** One answer may come from a node behind a balancer that is late or wrong: looks have to agree. */
-  #isConfirmed({ kind, height }: NewIncident, doubt: Doubt): boolean {
-    // Nodes are compared by the last block of a run, which ends higher with each look.
-    const place = kind === "NODES_DISAGREE" ? this.#status.cursorHeight : height;
-    const about = `${kind} ${place ?? ""}`;
-    doubt.looks = doubt.about === about ? doubt.looks + 1 : 1;
-    doubt.about = about;
-    // Heads below the cursor are counted where they are read.
-    const needed = kind === "HEIGHT_WENT_BACK" ? 1 : AGREEING_LOOKS;
-    if (doubt.looks < needed) return false;
-    doubt.looks = 0;
-    return true;
-  }
-
   /** Nothing was booked; the next round reads everything anew. */
-  #lookAgain({ kind, height, message }: NewIncident): void {
+  #lookAgain({ kind, height, message }: NewIncident, loop: Loop): void {
     const { log } = this.#parts;
     const fields = { kind, height, reason: message };
-    if (this.#status.problem === message) log.debug(fields, "this still cannot be true");
+    if (this.#status[loop.tells] === message) log.debug(fields, "this still cannot be true");
     else log.warn(fields, "this cannot be true, looking again");
-    this.#isTrusted = false;
-    this.#update({ problem: message });
+    this.#tell(loop, message);
   }
 
   /** Runs a round; a fault that others may be spared keeps them from the seat no longer than it must. */
@@ -425,18 +424,18 @@ export class Watcher {
     }
   }
 
-  async #halt(incident: NewIncident): Promise<void> {
+  async #halt(incident: NewIncident, loop: Loop): Promise<void> {
     const { database, log, metrics } = this.#parts;
     this.#isTrusted = false;
     try {
       // Another watcher books, and looks with its own node: nothing is halted by what this one sees.
-      if (!(await this.#seat.record(incident))) return this.#lookAgain(incident);
+      if (!(await this.#seat.record(incident))) return this.#lookAgain(incident, loop);
       failpoint("watcher.after-incident");
       this.#staleHeads = 0;
       this.#update({ incident: await openIncident(database) });
     } catch (error) {
       // Nothing was booked; the next round meets the same cause and tries to write it again.
-      this.#waitOut(error);
+      this.#waitOut(error, loop);
       return;
     }
     metrics.halted(true);
@@ -447,16 +446,21 @@ export class Watcher {
   }
 
   /** Rethrows what waiting cannot cure. */
-  #waitOut(error: unknown): void {
+  #waitOut(error: unknown, loop: Loop): void {
     if (!isCurable(error)) throw error;
     if (errorCode(error) === "STALE_HEAD") this.#staleHeads += 1;
     const problem = errorMessage(error);
     const { log, metrics } = this.#parts;
     metrics.fault();
-    if (this.#status.problem === problem) log.debug({ err: error }, "round failed again");
+    if (this.#status[loop.tells] === problem) log.debug({ err: error }, "round failed again");
     else log.warn({ err: error }, "round failed, trying again");
+    if (loop === this.#pasts) this.#isPutOff = isUntold(error);
+    this.#tell(loop, problem);
+  }
+
+  #tell({ tells }: Loop, text: string): void {
     this.#isTrusted = false;
-    this.#update({ problem });
+    this.#update(tells === "problem" ? { problem: text } : { pastProblem: text });
   }
 
   #seeHead(headHeight: Height): void {

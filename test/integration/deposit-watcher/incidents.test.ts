@@ -445,7 +445,7 @@ describe("a second node", () => {
     await until(async () => (await walletsToBook()).length === 1, { timeoutMs: 5_000 });
     expect(await walletsToBook()).toEqual([WALLET]);
     const problem = "the second node has deleted what";
-    await until(() => running.watcher.status.problem?.startsWith(problem) === true, {
+    await until(() => running.watcher.status.pastProblem?.startsWith(problem) === true, {
       timeoutMs: 5_000,
       what: "the watcher says what it waits for",
     });

@@ -6,11 +6,13 @@ import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.j
 import { openIncident } from "../../../ledger/incidents.js";
 import { MAX_LEASE_MS } from "../../../ledger/lease.js";
 import type { DataApiClient } from "../../../rpc-client/data-api/data-api-client.js";
-import { NodeFault } from "../../../rpc-client/errors.js";
+import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
+import type { Logger } from "../../../runtime/process/logger.js";
 import { createGate } from "../../helpers/gate.js";
-import { WatcherBench } from "../../helpers/services/watcher.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { derivation, WatcherBench } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 
 let bench: WatcherBench;
@@ -212,6 +214,87 @@ describe("a round that waits for an answer", () => {
     });
     await until(() => watcher.status.progressedAtMs === undefined, { timeoutMs: 20_000 });
     expect(readinessOf(watcher.status, 20, standsSinceMs + 30_000)).toEqual({ ready: true });
+  });
+});
+
+describe("a past that a node does not tell of", () => {
+  it("is what /ready names all the while, and the log once, while blocks go on", async () => {
+    const { node } = bench;
+    bench.chain.mine();
+    const pruned = new RpcError("pruned", { rpcCode: 4444, method: "eth_getBalance" });
+    let [isPruned, refusals] = [true, 0];
+    bench.secondNode = {
+      ...node,
+      getBalances: (queries, options) => {
+        const isRefused = isPruned && queries.some(({ at }) => at === 1);
+        if (!isRefused) return node.getBalances(queries, options);
+        refusals += 1;
+        return Promise.reject(pruned);
+      },
+    };
+    const warnings: unknown[] = [];
+    const log: Logger = Object.assign(Object.create(silentLog), {
+      warn: (_fields: unknown, text: string) => void warnings.push(text),
+    });
+    const running = bench.start(undefined, undefined, undefined, { log });
+    await bench.caughtUp();
+    const { address } = await bench.register("alice");
+    // Of the blocks that pay to it, none asks what it had before its first.
+    bench.chain.mine();
+    const readiness = () => readinessOf(running.watcher.status, 20, performance.now());
+    await until(() => !readiness().ready, { timeoutMs: 10_000, what: "it is not ready" });
+    const shown = new Set<string>();
+    const enough = refusals + 4;
+    const hasGoneOn = async () => {
+      bench.pay([address, 5n]);
+      await bench.caughtUp();
+      // Its past is told and booked.
+      await bench.register("bob");
+      shown.add(JSON.stringify(readiness()));
+      return refusals >= enough;
+    };
+    await until(hasGoneOn, { timeoutMs: 20_000, what: "it has looked again, and booked blocks" });
+    expect([...shown].map((text) => JSON.parse(text))).toEqual([
+      { ready: false, reason: expect.stringMatching(/^the past of .*second node has deleted/) },
+    ]);
+    expect(warnings).toEqual(["round failed, trying again"]);
+    isPruned = false;
+    await bench.backfilled();
+    await until(() => readiness().ready, { timeoutMs: 10_000, what: "it is ready" });
+    expect(running.faults).toEqual([]);
+  });
+
+  it("is named no longer once the node is back and tells of others", async () => {
+    const { node } = bench;
+    const [first, second] = [derivation.addressAt(0), derivation.addressAt(1)];
+    bench.pay([first, 5n], [second, 6n]);
+    const answer = createGate();
+    let isAway = true;
+    const getBalance: EvmClient["getBalance"] = async (account, at, options) => {
+      if (isAway) throw new NodeFault("NODE_TIMEOUT", "no answer", { retriable: true });
+      if (account === second) await answer.opened;
+      return node.getBalance(account, at, options);
+    };
+    let booked = 0;
+    const metrics = {
+      ...createWatcherMetrics(createMetrics({ processMetrics: false })),
+      backfilled: (count: number) => void (booked += count),
+    };
+    const own = { node: { ...node, getBalance }, metrics };
+    const running = bench.start(undefined, undefined, undefined, own);
+    await bench.caughtUp();
+    await bench.register("alice");
+    await bench.register("bob");
+    const readiness = () => readinessOf(running.watcher.status, 20, performance.now());
+    await until(() => !readiness().ready, { timeoutMs: 10_000, what: "it is not ready" });
+    isAway = false;
+    await until(() => booked > 0, { timeoutMs: 10_000, what: "the first past is booked" });
+    const meanwhile = readiness();
+    // Before anything is expected: a watcher that waits could not be stopped.
+    answer.open();
+    expect(meanwhile).toEqual({ ready: true });
+    await bench.backfilled();
+    expect(running.faults).toEqual([]);
   });
 });
 

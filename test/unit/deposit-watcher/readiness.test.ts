@@ -18,6 +18,7 @@ const atHead: WatcherStatus = {
   cursorHeight: 80,
   incident: undefined,
   problem: undefined,
+  pastProblem: undefined,
   progressedAtMs: undefined,
 };
 
