@@ -9,6 +9,7 @@ import { type KillSwitchState, stricter } from "../../ledger/kill-switch/kill-sw
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import { WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
+import type { DiskRoom } from "../../node/statesync/snapshot/snapshot-room.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { ConfigError, type Environment } from "../../runtime/config/config.js";
@@ -50,7 +51,7 @@ export interface DoctorContext {
   readonly readLedgerPolicy: () => Promise<HashedPolicy | undefined>;
 }
 
-/** Free share of the disk below which the doctor warns, and below which it fails (per cent). */
+/** Free share of a disk below which the doctor warns, and below which it fails (per cent). */
 const DISK_WARN_PERCENT = 20;
 const DISK_FAIL_PERCENT = 10;
 
@@ -189,22 +190,60 @@ export function checkKillSwitch(
   }
 }
 
-/** Room on the home's disk. */
-export function checkDisk(paths: HomePaths): Finding {
-  try {
-    const { bavail, blocks, bsize } = statfsSync(paths.home);
-    const freePercent = blocks === 0 ? 100 : Math.floor((bavail * 100) / blocks);
-    const freeGib = ((bavail * bsize) / 2 ** 30).toFixed(1);
-    const value = `${freePercent} % free (${freeGib} GiB)`;
-    if (freePercent < DISK_FAIL_PERCENT) {
-      return finding("disk", "fail", value, "make room: the node halts when the disk is full");
+/** A disk: which one it is, and its room. */
+export interface Disk extends DiskRoom {
+  readonly device: number;
+}
+
+/** The disk that a folder lies on, or that of the folder it links to. */
+function diskOf(folder: string): Disk {
+  const { bavail, blocks, bsize } = statfsSync(folder);
+  return {
+    device: statSync(folder).dev,
+    freeBytes: bavail * bsize,
+    totalBytes: blocks * bsize,
+  };
+}
+
+/**
+ * Room on each disk that the home lies on: its data, the ledger or the chain may be mounted there from
+ * another one, or link to it.
+ */
+export function checkDisks(
+  paths: HomePaths,
+  look: (folder: string) => Disk = diskOf,
+): readonly Finding[] {
+  const { home, data, store, logs } = paths;
+  const inData = ["postgres", "sidecar"].map((name) => join(data, name));
+  const seen = new Set<number>();
+  return [home, data, ...inData, store, logs].flatMap((folder): readonly Finding[] => {
+    try {
+      const disk = look(folder);
+      if (seen.has(disk.device)) return [];
+      seen.add(disk.device);
+      return [diskFinding(folder, disk)];
+    } catch (error) {
+      if (folder === home) return [finding("disk", "fail", sentenceOf(error), "check --home")];
+      // Not made yet, or of a part that this home has not.
+      if (systemCode(error) === "ENOENT") return [];
+      const remedy = "it has to be a folder that this user may look at";
+      return [finding("disk", "warn", sentenceOf(error), remedy)];
     }
-    return freePercent < DISK_WARN_PERCENT
-      ? finding("disk", "warn", value, "make room soon")
-      : finding("disk", "pass", value);
-  } catch (error) {
-    return finding("disk", "fail", sentenceOf(error), "check --home");
+  });
+}
+
+function diskFinding(folder: string, { freeBytes, totalBytes }: Disk): Finding {
+  const freePercent = totalBytes === 0 ? 100 : Math.floor((freeBytes * 100) / totalBytes);
+  const freeGib = (freeBytes / 2 ** 30).toFixed(1);
+  const value = `${freePercent} % free (${freeGib} GiB) where ${folder} lies`;
+  if (freePercent < DISK_FAIL_PERCENT) {
+    const remedy =
+      "make room: what writes there, node or ledger, stands still when the disk is full";
+    return finding("disk", "fail", value, remedy);
   }
+  return freePercent < DISK_WARN_PERCENT
+    ? finding("disk", "warn", value, "make room soon")
+    : finding("disk", "pass", value);
 }
 
 /** Which secp256k1 signs and recovers here; the reference is twenty times slower. */

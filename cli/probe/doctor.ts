@@ -3,7 +3,7 @@ import { APP_FILE, CONFIG_FILE } from "../../node/settings/config.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import {
   checkCrypto,
-  checkDisk,
+  checkDisks,
   checkKeyModes,
   checkKillSwitch,
   checkParts,
@@ -21,7 +21,7 @@ import { readNodeStatus } from "./node-status.js";
 /** Runs every check of a home: of a kit's, or of a node's alone. */
 export async function runDoctorChecks(context: DoctorContext): Promise<readonly Finding[]> {
   const { paths } = context;
-  const files = [...checkKeyModes(paths), checkDisk(paths), checkCrypto()];
+  const files = [...checkKeyModes(paths), ...checkDisks(paths), checkCrypto()];
   if (isNodeHome(paths) && !isKitHome(paths)) return [...(await checkNodeHome(context)), ...files];
   const { findings, config } = checkSettings(context);
   if (config === undefined) return [...findings, ...files];

@@ -16,7 +16,6 @@ import type { CommandContext } from "../../../../cli/command-context.js";
 import { runInit } from "../../../../cli/commands/init.js";
 import {
   checkChain,
-  checkDisk,
   checkKeyModes,
   checkKillSwitch,
   checkSettings,
@@ -280,7 +279,6 @@ describe("the doctor", () => {
         remedy: `chmod 600 '${paths.apiKey}'`,
       },
     ]);
-    expect(checkDisk(paths).id).toBe("disk");
   });
 
   it("names links to nothing, folders, and what cannot be read, and looks at all the others", async () => {
