@@ -9,7 +9,6 @@ import { type KillSwitchState, stricter } from "../../ledger/kill-switch/kill-sw
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import { WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
-import type { DiskRoom } from "../../node/statesync/snapshot/snapshot-room.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { ConfigError, type Environment } from "../../runtime/config/config.js";
@@ -190,9 +189,12 @@ export function checkKillSwitch(
   }
 }
 
-/** A disk: which one it is, and its room. */
-export interface Disk extends DiskRoom {
+/** A disk: which one it is, and its room, as those see it who are not root. */
+export interface Disk {
   readonly device: number;
+  readonly freeBytes: number;
+  /** 0 where it does not tell its room, as some file systems of networks do. */
+  readonly totalBytes: number;
 }
 
 /** The disk that a folder lies on, or that of the folder it links to. */
