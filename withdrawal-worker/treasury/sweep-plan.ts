@@ -10,8 +10,15 @@ import type { AddressState } from "./sweep-node.js";
 /** What is decided. */
 export type SweepDecision =
   | { readonly kind: "sweep"; readonly sweep: NewSweep }
+  | ({ readonly kind: "wait"; readonly reason: string } & Wait);
+
+/** How long an address waits, and who is told of it. */
+export interface Wait {
   /** 0: nothing is there; a deposit makes it due again. */
-  | { readonly kind: "wait"; readonly delayMs: number; readonly reason: string };
+  readonly delayMs: number;
+  /** So long it may be so until the log says it; undefined where it is in order, or told otherwise. */
+  readonly tellAfterMs: number | undefined;
+}
 
 /** What is known of an address. */
 export interface SweepFacts {
@@ -35,11 +42,19 @@ export interface SweepFacts {
   readonly wallet: Address;
 }
 
-/** What may be worth it later: by other rules, which `FollowedRules` notices, or at a lower price. */
-const DUST_DELAY_MS = 86_400_000;
-const DEAR_DELAY_MS = 600_000;
-const PENDING_DELAY_MS = 60_000;
-const REFUSED_DELAY_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+/** By what is waited for. */
+const WAITS = {
+  deposit: { delayMs: 0, tellAfterMs: undefined },
+  /** What may be worth it later, by other rules, which `FollowedRules` notices, or at a lower price. */
+  worth: { delayMs: 1_440 * MINUTE_MS, tellAfterMs: undefined },
+  list: { delayMs: 60 * MINUTE_MS, tellAfterMs: undefined },
+  price: { delayMs: 10 * MINUTE_MS, tellAfterMs: 0 },
+  token: { delayMs: 60 * MINUTE_MS, tellAfterMs: 0 },
+  /** It is over with the next blocks, as a rule. */
+  node: { delayMs: MINUTE_MS, tellAfterMs: 10 * MINUTE_MS },
+} as const satisfies Record<string, Wait>;
 
 /** What an address needs beside its own coins before a token can leave it; 0 for nothing. */
 export function missingGas(
@@ -62,28 +77,30 @@ export function topUpOf(
 /** Decides about one asset of one address. */
 export function decideSweep(facts: SweepFacts): SweepDecision {
   const { due, state, units, gasLimit, gasPriceAtoken, rules } = facts;
-  const wait = (delayMs: number, reason: string) => ({ kind: "wait" as const, delayMs, reason });
-  if (rules === undefined) return wait(DUST_DELAY_MS, "the policy does not name the asset");
-  if (!facts.hasKey) return wait(DUST_DELAY_MS, "its key is of another seed");
-  if (!facts.isListed) return wait(REFUSED_DELAY_MS, unlisted(due.asset));
-  if (due.isPaused) return wait(REFUSED_DELAY_MS, "the token stands still");
-  if (due.failures >= MAX_SWEEP_FAILURES) return wait(REFUSED_DELAY_MS, "its sweeps fail");
-  if (units === undefined) return wait(REFUSED_DELAY_MS, "the token does not tell its balance");
-  if (units === 0n) return wait(0, "nothing is there");
-  if (state.nonce < due.nextNonce) return wait(PENDING_DELAY_MS, "the node is behind");
-  if (state.pendingNonce > state.nonce) return wait(PENDING_DELAY_MS, "the pool has one of it");
-  if (units < rules.sweepMinimumUnits) return wait(DUST_DELAY_MS, "less than the minimum");
-  if (gasLimit === undefined) return wait(PENDING_DELAY_MS, "the node does not say what it takes");
-  if (gasLimit === "refused") return wait(REFUSED_DELAY_MS, "the token refuses");
+  const wait = (what: keyof typeof WAITS, reason: string) => {
+    return { kind: "wait" as const, reason, ...WAITS[what] };
+  };
+  if (rules === undefined) return wait("worth", "the policy does not name the asset");
+  if (!facts.hasKey) return wait("worth", "its key is of another seed");
+  if (!facts.isListed) return wait("list", unlisted(due.asset));
+  if (due.isPaused) return wait("token", "the token stands still");
+  if (due.failures >= MAX_SWEEP_FAILURES) return wait("token", "its sweeps fail");
+  if (units === undefined) return wait("token", "the token does not tell its balance");
+  if (units === 0n) return wait("deposit", "nothing is there");
+  if (state.nonce < due.nextNonce) return wait("node", "the node is behind");
+  if (state.pendingNonce > state.nonce) return wait("node", "the pool has one of it");
+  if (units < rules.sweepMinimumUnits) return wait("worth", "less than the minimum");
+  if (gasLimit === undefined) return wait("node", "the node does not say what it takes");
+  if (gasLimit === "refused") return wait("token", "the token refuses");
   const feeAtoken = gasLimit * gasPriceAtoken;
-  if (feeAtoken > rules.sweepFeeMaxAtoken) return wait(DEAR_DELAY_MS, "the fee is too high");
+  if (feeAtoken > rules.sweepFeeMaxAtoken) return wait("price", "the fee is too high");
   const { address, asset, contract } = due;
   const common = { address, asset, wallet: facts.wallet, gasLimit };
   const gas = { nonce: state.nonce, gasPriceAtoken };
   if (contract === undefined) {
     const amountUnits = units - feeAtoken;
     if (amountUnits <= 0n || amountUnits < rules.sweepMinimumUnits) {
-      return wait(DUST_DELAY_MS, "less than the minimum beside its fee");
+      return wait("worth", "less than the minimum beside its fee");
     }
     return { kind: "sweep", sweep: { ...common, amountUnits, gas } };
   }
@@ -91,7 +108,7 @@ export function decideSweep(facts: SweepFacts): SweepDecision {
     return { kind: "sweep", sweep: { ...common, amountUnits: units, gas } };
   }
   if (topUpOf(state.balanceAtoken, { gasLimit, gasPriceAtoken }) > facts.topUpMaxAtoken) {
-    return wait(DEAR_DELAY_MS, "its gas is above the policy's");
+    return wait("price", "its gas is above the policy's");
   }
   return { kind: "sweep", sweep: { ...common, amountUnits: units, gas: undefined } };
 }

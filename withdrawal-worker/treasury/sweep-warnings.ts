@@ -3,10 +3,22 @@ import type { DueSweep } from "../../ledger/assets/sweep-due.js";
 import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
 import { unlisted } from "../signers/signer-port.js";
 import { isUntaken, type SeenSweep } from "./sweep-attempts.js";
+import type { Wait } from "./sweep-plan.js";
 import type { TreasuryContext } from "./treasury-context.js";
 
 /** Addresses that one line of the log names. */
 const MAX_NAMED = 5;
+
+/** Coins that are not swept now. */
+export type WaitingSweep = Pick<DueSweep, "address" | "asset"> & Wait & { readonly reason: string };
+
+/** Of one asset for one reason. */
+interface Waiting {
+  readonly sinceMs: number;
+  /** Whoever still waits was looked at anew by then. */
+  readonly untilMs: number;
+  readonly isTold: boolean;
+}
 
 /** What was told already. */
 export class SweepWarnings {
@@ -17,6 +29,8 @@ export class SweepWarnings {
   #isOtherSeedTold = false;
   /** Tokens of which it was told that they are not listed: as many as the ledger has at most. */
   readonly #unlistedTold = new Set<string>();
+  /** By asset and reason: as many as the assets, times what a sweep can wait for. */
+  readonly #waiting = new Map<string, Waiting>();
   /** By asset, why its moves to cold storage are refused: as many likewise. */
   #coldRefusals = new Map<string, AcceptRefusal>();
 
@@ -60,6 +74,32 @@ export class SweepWarnings {
       if (this.#unlistedTold.has(asset)) continue;
       this.#unlistedTold.add(asset);
       this.#log.warn({ asset, reason: unlisted(asset) }, "a token is not swept");
+    }
+  }
+
+  /**
+   * Of a round's waits those that somebody may have to act on, by asset and reason: once they have lasted so
+   * long, and again when they begin anew.
+   * @param nowMs monotonic
+   */
+  tellWaiting(entries: readonly WaitingSweep[], nowMs: number): void {
+    for (const [key, { untilMs }] of this.#waiting) {
+      if (untilMs < nowMs) this.#waiting.delete(key);
+    }
+    for (const entry of entries) {
+      const { asset, reason, delayMs, tellAfterMs } = entry;
+      if (tellAfterMs === undefined) continue;
+      const key = `${asset} ${reason}`;
+      const { sinceMs = nowMs, isTold = false } = this.#waiting.get(key) ?? {};
+      const isLong = nowMs - sinceMs >= tellAfterMs;
+      // Rounds come late where there is much to do.
+      const untilMs = nowMs + 2 * delayMs;
+      this.#waiting.set(key, { sinceMs, untilMs, isTold: isTold || isLong });
+      if (isTold || !isLong) continue;
+      const alike = entries.filter((each) => each.asset === asset && each.reason === reason);
+      const addresses = alike.slice(0, MAX_NAMED).map(({ address }) => address);
+      const what = "what lies on deposit addresses waits to be swept";
+      this.#log.warn({ asset, reason, count: alike.length, addresses }, what);
     }
   }
 }

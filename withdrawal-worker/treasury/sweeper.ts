@@ -35,7 +35,7 @@ import { firstAttempt, nextAttempt, type SeenSweep, storeAttempts } from "./swee
 import { attendGas, gasPlaces, giveMore, GIVEN_UP_DELAY_MS, PATIENCE_MS } from "./sweep-gas.js";
 import { readAddressStates } from "./sweep-node.js";
 import { decideSweep } from "./sweep-plan.js";
-import { SweepWarnings } from "./sweep-warnings.js";
+import { SweepWarnings, type WaitingSweep } from "./sweep-warnings.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
 /** A token whose gas has to wait for that of others is looked at again after it. */
@@ -336,7 +336,7 @@ export class Sweeper {
 
   /** Begins sweeps of what is due, as many as may be under way. @returns true when more is due */
   async #begin(round: Round, moving: readonly Sweep[]): Promise<boolean> {
-    const { database, settings, log } = this.#context;
+    const { database, settings, clock, log } = this.#context;
     const room = settings.sweepsAtOnce - moving.length;
     let gasRoom =
       gasPlaces(settings.sweepsAtOnce) - moving.filter(({ state }) => state === "needs-gas").length;
@@ -347,6 +347,7 @@ export class Sweeper {
     if (due.length === 0) return false;
     const begun = new Map<Address, NewSweep>();
     const later: (DueSweep & { readonly delayMs: number })[] = [];
+    const waiting: WaitingSweep[] = [];
     const looked = await this.#look(due, wallet, round);
     this.#warnings.tellOtherSeed(looked.filter(({ facts: { hasKey } }) => !hasKey));
     this.#warnings.tellUnlisted(
@@ -374,9 +375,11 @@ export class Sweeper {
         } else later.push({ ...entry, delayMs: GAS_QUEUE_DELAY_MS });
       } else {
         later.push({ ...entry, delayMs: decision.delayMs });
+        waiting.push({ ...entry, ...decision });
         log.debug({ address: entry.address, reason: decision.reason }, "not swept now");
       }
     }
+    this.#warnings.tellWaiting(waiting, clock.monotonicMs());
     await putOff(database, later, { height, rewinds: round.rewinds });
     const written = await intendSweeps(database, [...begun.values()], height);
     if (written > 0) failpoint(TREASURY_FAILPOINTS.afterIntent);

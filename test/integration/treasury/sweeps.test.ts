@@ -13,6 +13,7 @@ import { parseCustomerId, TREASURY } from "../../../ledger/journal/accounts.js";
 import { bookTreasuryFlows } from "../../../ledger/treasury/treasury-flows.js";
 import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
 import { standing } from "../../helpers/services/ledger.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 import { callOf, contractAt, depositKey, ISSUER } from "../tokens/token-bench.js";
@@ -210,12 +211,21 @@ describe("sweeps", () => {
     await bench.mine();
     const TOKEN = { ...ANY_SWEEP, sweepFeeMaxAtoken: TRANSFER_FEE - 1n, sweepMinimumUnits: 6n };
     bench.files.policy = bench.policyOf({ assets: { TOKEN } });
-    await bench.rounds(2);
+    const told: string[] = [];
+    const destination = { write: (line: string) => told.push(line) };
+    const log = createLogger({ component: "test", destination });
+    const sweeper = bench.sweeper({ log });
+    const lookNow = () => query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+    await bench.rounds(1, sweeper);
+    await lookNow();
+    await bench.rounds(1, sweeper);
     expect(await bench.nonce(dear.address)).toBe(0n);
+    const warned = { level: "warn", asset: "TOKEN", reason: "the fee is too high", count: 2 };
+    expect(told.map((line) => JSON.parse(line))).toMatchObject([warned]);
     bench.files.policy = bench.policyOf({
       assets: { TOKEN: { ...TOKEN, sweepFeeMaxAtoken: TRANSFER_FEE } },
     });
-    await query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+    await lookNow();
     await bench.rounds(3);
     expect(await bench.nonce(dear.address)).toBe(1n);
     expect(await bench.units(dust.address)).toBe(TRANSFER_FEE + 5n);
