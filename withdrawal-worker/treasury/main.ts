@@ -4,10 +4,8 @@
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Address } from "../../chain/address.js";
-import { errorMessage } from "../../chain/errors.js";
 import {
   type AddressDerivation,
   createAddressDerivation,
@@ -30,19 +28,19 @@ import { readTogether } from "../../runtime/config/read-together.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { systemClock } from "../../runtime/process/clock.js";
-import type { Logger } from "../../runtime/process/logger.js";
 import { type ProcessContext, runProcess, type Service } from "../../runtime/process/lifecycle.js";
 import { TaskGroup } from "../../runtime/process/task.js";
 import { openPatiently } from "../../runtime/sql/opening.js";
 import { TREASURY_ROUND_FILE, type WorkerConfig, workerConfigFile } from "../config.js";
 import { WorkerError } from "../errors.js";
-import { createKillSwitch } from "../kill-switch.js";
+import { createKillSwitch, HomeSwitch } from "../kill-switch.js";
 import { createWalletNode } from "../lane/wallet-node.js";
 import { PolicyReader } from "../policy-keeper.js";
 import { NowhereToSweep } from "./nowhere-to-sweep.js";
 import { Sweeper } from "./sweeper.js";
 import { SweepSigner } from "./sweep-signer.js";
 import type { TreasurySettings } from "./treasury-context.js";
+import { WatchedRounds } from "./watched-rounds.js";
 
 /** Time that a round may take before another process may begin one. */
 const LEASE_MS = 60_000;
@@ -82,6 +80,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { database, guard } = await openPatiently(() => openBooks(context, url, identity), context);
   try {
     const settings = settingsOf(config);
+    const switchFile = killSwitchPath(home);
     const policyFile = new PolicyFile(policyPath(home));
     const policy = new PolicyReader({ file: policyPath(home), log });
     const contracts = new Map(
@@ -95,11 +94,10 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
         gasLimitMax: settings.gas.limitMax,
       },
       readPolicy: () => policyFile.read(),
-      readKillSwitch: () => readKillSwitchFile(killSwitchPath(home)),
+      readKillSwitch: () => readKillSwitchFile(switchFile),
       wallets,
       contractOf: (asset) => contracts.get(asset),
     });
-    const nowhere = new NowhereToSweep({ database, wallets, policy, clock: systemClock, log });
     const sweeper = new Sweeper({
       database,
       rpc,
@@ -108,7 +106,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       signer,
       wallets,
       policy,
-      killSwitch: createKillSwitch({ sql: database, file: killSwitchPath(home) }),
+      killSwitch: createKillSwitch({ sql: database, file: switchFile }),
       chainId,
       settings,
       clock: systemClock,
@@ -123,21 +121,22 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       pauseMs: config.treasury["scan-interval-ms"],
       leaseMs: LEASE_MS,
     };
-    const roundFile = join(home, TREASURY_ROUND_FILE);
+    const rounds = new WatchedRounds({
+      guard,
+      sweeper,
+      nowhere: new NowhereToSweep({ database, wallets, policy, clock: systemClock, log }),
+      homeSwitch: new HomeSwitch({ sql: database, file: switchFile, log }),
+      policy,
+      file: join(home, TREASURY_ROUND_FILE),
+      log,
+    });
     // What a killed process left says nothing of this one.
-    await forgetRounds(roundFile, log);
-    const round = async (inner: AbortSignal): Promise<boolean> => {
-      await guard.look(log);
-      const isMore = await sweeper.round(inner);
-      // Else whoever watches the file would take it for a treasury that works.
-      if (!(await nowhere.look())) await noteRound(roundFile, log);
-      return isMore;
-    };
-    tasks.run("sweeps", (inner) => runLeased(loop, round, inner));
+    await rounds.forget();
+    tasks.run("sweeps", (inner) => runLeased(loop, (each) => rounds.round(each), inner));
     return [
       { name: "ledger", stop: () => database.close() },
       { name: "node client", stop: async () => rpc.close() },
-      { name: "round file", stop: () => forgetRounds(roundFile, log) },
+      { name: "round file", stop: () => rounds.forget() },
       { name: "sweeps", stop: () => tasks.stop() },
     ];
   } catch (error) {
@@ -163,23 +162,6 @@ async function openBooks(
   } catch (error) {
     await database.close();
     throw error;
-  }
-}
-
-/** A home that cannot be written costs whoever watches its word, and no sweep. */
-async function noteRound(file: string, log: Logger): Promise<void> {
-  try {
-    await writeFile(file, `${new Date(systemClock.nowMs()).toISOString()}\n`);
-  } catch (error) {
-    log.debug({ file, reason: errorMessage(error) }, "the round is not noted");
-  }
-}
-
-async function forgetRounds(file: string, log: Logger): Promise<void> {
-  try {
-    await rm(file, { force: true });
-  } catch (error) {
-    log.debug({ file, reason: errorMessage(error) }, "the last round's word stays");
   }
 }
 

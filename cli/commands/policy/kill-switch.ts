@@ -49,7 +49,7 @@ const OTHER_HOMES =
   "A worker with a home of its own that was stopped through its API or the console obeys its own " +
   "config/kill-switch.json as well, and says so on /ready: type this in that home, too. Under compose: " +
   "docker compose run --rm --no-deps withdrawal-worker dist/cli/main.js killswitch lift " +
-  "--home /home/causeway --reason TEXT";
+  "--home /home/causeway --reason TEXT; and once more with treasury for withdrawal-worker, where one runs";
 
 /** What `freezeWallets` says of tables of another release. */
 const LACKS: ReadonlySet<string> = new Set(["MIGRATION_NEEDED", "NEWER_LEDGER"]);
