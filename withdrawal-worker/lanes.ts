@@ -4,7 +4,8 @@
  */
 import type { Address } from "../chain/address.js";
 import { errorMessage } from "../chain/errors.js";
-import { listWallets } from "../ledger/wallets/wallet.js";
+import { readPayable } from "../ledger/wallets/payable-wallets.js";
+import { type HotWallet, listWallets } from "../ledger/wallets/wallet.js";
 import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { createWakeup, TaskGroup } from "../runtime/process/task.js";
@@ -16,6 +17,11 @@ import { signerWithoutKey, type WalletKeys } from "./wallet-keys.js";
 
 /** Longest wait before a new wallet, or a new keystore, is seen. */
 const REFRESH_MS = 2_000;
+
+/** Requests are taken all the same. */
+const NOBODY_PAYS =
+  "no wallet is active and not frozen whose key a worker holds: what is accepted waits; " +
+  "`causeway wallets list` shows them";
 
 /** The key of a lane's wallet, as far as there is one. */
 export interface LaneKey {
@@ -55,6 +61,8 @@ export class Lanes implements Service {
   readonly #wakeup = createWakeup();
   /** Undefined while the wallets could be read. */
   #problem: string | undefined = "the wallets have not been read yet";
+  /** Set while no wallet of the ledger can pay what is accepted, here or elsewhere. */
+  #unpaid: string | undefined;
 
   constructor(parts: LanesParts) {
     this.#parts = parts;
@@ -87,7 +95,7 @@ export class Lanes implements Service {
     const blocked = statuses.find(
       ({ blockedReason, hasKey }) => hasKey && blockedReason !== undefined,
     );
-    if (blocked === undefined) return this.#problem;
+    if (blocked === undefined) return this.#problem ?? this.#unpaid;
     const { wallet, blockedReason } = blocked;
     return statuses.length === 1 ? blockedReason : `wallet ${wallet}: ${blockedReason}`;
   }
@@ -107,14 +115,32 @@ export class Lanes implements Service {
   async #refresh(): Promise<void> {
     this.#parts.keys.refresh();
     try {
-      for (const { address } of await listWallets(this.#parts.database)) {
+      const wallets = await listWallets(this.#parts.database);
+      for (const { address } of wallets) {
         if (!this.#lanes.has(address)) this.#open(address);
       }
+      this.#noteUnpaid(await this.#canPay(wallets));
       this.#problem = undefined;
     } catch (error) {
       if (!(error instanceof SqlError && error.retriable)) throw error;
       this.#problem = `the wallets cannot be read: ${errorMessage(error)}`;
     }
+  }
+
+  /** By keys of this home, whose lanes say themselves why they do not pay, or by what others say of theirs. */
+  async #canPay(wallets: readonly HotWallet[]): Promise<boolean> {
+    const isOwn = ({ address, status }: HotWallet) =>
+      status === "active" && this.#lanes.get(address)?.hasKey() === true;
+    return wallets.some(isOwn) || (await readPayable(this.#parts.database)).length > 0;
+  }
+
+  /** It is told when it begins. */
+  #noteUnpaid(canPay: boolean): void {
+    const reason = canPay ? undefined : NOBODY_PAYS;
+    if (reason !== undefined && this.#unpaid === undefined) {
+      this.#parts.log.error({ reason }, "nothing can be paid");
+    }
+    this.#unpaid = reason;
   }
 
   #open(wallet: Address): void {

@@ -160,9 +160,16 @@ async function walletLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
   const { wallets } = await api.get(question, signal);
   // Nobody signs for a retired one: its switch stops nothing.
   const frozen = wallets.filter((wallet) => wallet.frozen && wallet.status !== "retired");
-  return frozen.length === 0
+  if (frozen.length > 0) {
+    return {
+      verdict: "fail",
+      text: `${t("frozen")}: ${frozen.map(({ label }) => label).join(", ")}`,
+    };
+  }
+  const canPay = wallets.some(({ status, keyHeld }) => status === "active" && keyHeld !== false);
+  return canPay
     ? { verdict: "pass", text: String(wallets.length) }
-    : { verdict: "fail", text: `${t("frozen")}: ${frozen.map(({ label }) => label).join(", ")}` };
+    : { verdict: "fail", text: t("nobodyPays") };
 }
 
 async function approvalLight({ api, signal }: ConsoleRequest): Promise<Found> {

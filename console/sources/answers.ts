@@ -135,6 +135,8 @@ const wallet = z.object({
   frozen: z.boolean(),
   frozenReason: z.string().nullable(),
   leaseHolder: z.string().nullable(),
+  /** Undefined by an API of before. */
+  keyHeld: z.boolean().optional(),
 });
 
 /** `GET /v1/wallets`. */

@@ -194,6 +194,7 @@ export const ENGLISH = {
   noWallets: "There is no wallet.",
   noWebhooks: "There is no webhook.",
   noWithdrawals: "There is no such withdrawal.",
+  nobodyPays: "No active wallet has its key: what is accepted waits.",
   nonce: "Nonce",
   notClean: "They do not match",
   notFoundText: "There is nothing under this address.",

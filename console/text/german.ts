@@ -202,6 +202,7 @@ export const GERMAN: Catalogue = {
   noWallets: "Es gibt keine Wallet.",
   noWebhooks: "Es gibt keinen Webhook.",
   noWithdrawals: "Es gibt keine solche Auszahlung.",
+  nobodyPays: "Keine aktive Wallet hat ihren Schlüssel: Angenommenes wartet.",
   nonce: "Nonce",
   notClean: "Sie stimmen nicht überein",
   notFoundText: "Unter dieser Adresse gibt es nichts.",

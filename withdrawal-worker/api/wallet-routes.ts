@@ -40,5 +40,6 @@ function encodeWallet(wallet: WalletLane) {
     frozen: freeze.frozen,
     frozenReason: freeze.frozen ? freeze.reason : null,
     leaseHolder: wallet.leaseHolder ?? null,
+    keyHeld: wallet.isKeyHeld,
   };
 }

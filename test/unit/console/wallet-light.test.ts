@@ -56,3 +56,13 @@ it("is red for one that is frozen, and not for one that is retired and nobody si
     expect(frozen).toMatch(/^Wallets failed ?Frozen: hot$/);
   }
 });
+
+it("is red where no active wallet has a key that somebody holds, and not by an API of before", async () => {
+  const keyless = { ...wallet("hot", "active", false), keyHeld: false };
+  const held = { ...wallet("other", "active", false), keyHeld: true };
+  const nobody = /^Wallets failed ?No active wallet has its key/;
+  expect(await lightOf([keyless])).toMatch(nobody);
+  expect(await lightOf([keyless, { ...held, status: "draining" }])).toMatch(nobody);
+  expect(await lightOf([keyless, held])).toMatch(/^Wallets well ?2$/);
+  expect(await lightOf([wallet("hot", "active", false)])).toMatch(/^Wallets well ?1$/);
+});

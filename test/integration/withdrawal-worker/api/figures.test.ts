@@ -71,6 +71,7 @@ describe("the wallets", () => {
         frozen: false,
         frozenReason: null,
         leaseHolder: null,
+        keyHeld: false,
       },
     ]);
     const { body } = await post(bodyOf());
