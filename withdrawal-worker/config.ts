@@ -4,10 +4,19 @@ import { MAX_LEASE_MS } from "../ledger/lease.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 
 /**
- * In the home: when the treasury's last round ended well. It listens on nothing, so whoever watches
- * it looks at this file's age; there is none before its first round, nor behind an orderly end.
+ * In the home: when the treasury's last round ended well, and in a second line until when that holds. It
+ * listens on nothing, so whoever watches it looks at this file; there is none before its first round, nor
+ * behind an orderly end.
  */
 export const TREASURY_ROUND_FILE = "data/treasury-round";
+
+/** Time that a round of the treasury is given. */
+const TREASURY_ROUND_MS = 120_000;
+
+/** How long behind the end of a round a treasury is taken to work. @param scanIntervalMs its setting */
+export function treasuryRoundHoldsMs(scanIntervalMs: number): number {
+  return scanIntervalMs + TREASURY_ROUND_MS;
+}
 
 /** Schema of `worker.toml`. */
 export const workerConfigFile = defineConfigFile("worker", {

@@ -16,7 +16,11 @@ import { logLevelFaults } from "../../runtime/config/log-level.js";
 import { indexerConfigFile } from "../../indexer/config.js";
 import { serviceUrlFaults } from "../../runtime/config/service-urls.js";
 import { sidecarConfig } from "../../sidecar/config.js";
-import { TREASURY_ROUND_FILE, workerConfigFile } from "../../withdrawal-worker/config.js";
+import {
+  TREASURY_ROUND_FILE,
+  treasuryRoundHoldsMs,
+  workerConfigFile,
+} from "../../withdrawal-worker/config.js";
 import { type KitNode, kitNodes } from "./network/kit-nodes.js";
 import { NODE_CONFIG_FILES } from "./node-home.js";
 import type { WantedPort } from "./ports.js";
@@ -116,9 +120,6 @@ interface Listener {
   readonly address: ListenAddress;
 }
 
-/** Time that a round of the treasury is given, as in docker-compose.yml. */
-const TREASURY_ROUND_MS = 120_000;
-
 /** Where settings are read from. */
 interface KitConfigSources {
   readonly home: string;
@@ -199,7 +200,7 @@ function treasuryWord(
   if (!settings.enabled) return undefined;
   return {
     roundFile: join(home, TREASURY_ROUND_FILE),
-    staleAfterMs: settings["scan-interval-ms"] + TREASURY_ROUND_MS,
+    staleAfterMs: treasuryRoundHoldsMs(settings["scan-interval-ms"]),
   };
 }
 

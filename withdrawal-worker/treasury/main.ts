@@ -31,7 +31,12 @@ import { systemClock } from "../../runtime/process/clock.js";
 import { type ProcessContext, runProcess, type Service } from "../../runtime/process/lifecycle.js";
 import { TaskGroup } from "../../runtime/process/task.js";
 import { openPatiently } from "../../runtime/sql/opening.js";
-import { TREASURY_ROUND_FILE, type WorkerConfig, workerConfigFile } from "../config.js";
+import {
+  TREASURY_ROUND_FILE,
+  treasuryRoundHoldsMs,
+  type WorkerConfig,
+  workerConfigFile,
+} from "../config.js";
 import { WorkerError } from "../errors.js";
 import { createKillSwitch, HomeSwitch } from "../kill-switch.js";
 import { createWalletNode } from "../lane/wallet-node.js";
@@ -128,6 +133,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       homeSwitch: new HomeSwitch({ sql: database, file: switchFile, log }),
       policy,
       file: join(home, TREASURY_ROUND_FILE),
+      holdsMs: treasuryRoundHoldsMs(config.treasury["scan-interval-ms"]),
       log,
     });
     // What a killed process left says nothing of this one.

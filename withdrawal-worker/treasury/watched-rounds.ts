@@ -21,6 +21,8 @@ export interface RoundParts {
   readonly policy: PolicySource;
   /** Where the time of the last round stands. */
   readonly file: string;
+  /** How long that holds. */
+  readonly holdsMs: number;
   readonly log: Logger;
 }
 
@@ -80,9 +82,11 @@ export class WatchedRounds {
 
   /** A home that cannot be written costs whoever watches its word, and no sweep. */
   async #note(): Promise<void> {
-    const { file, log } = this.#parts;
+    const { file, holdsMs, log } = this.#parts;
+    const nowMs = systemClock.nowMs();
+    const lines = [nowMs, nowMs + holdsMs].map((ms) => `${new Date(ms).toISOString()}\n`);
     try {
-      await writeFile(file, `${new Date(systemClock.nowMs()).toISOString()}\n`);
+      await writeFile(file, lines.join(""));
     } catch (error) {
       log.debug({ file, reason: errorMessage(error) }, "the round is not noted");
     }

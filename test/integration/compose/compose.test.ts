@@ -9,7 +9,14 @@ import { indexerRole, ledgerRole } from "../../../ledger/roles.js";
 import { KIT_CONFIG_FILES, loadKitConfig } from "../../../cli/home/kit-config.js";
 import { NODE_ENVIRONMENT, NODE_FLAGS } from "../../../cli/home/network/kit-nodes.js";
 import { ROLE_NAMES } from "../../../cli/home/role-homes.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
+import { treasuryRoundHoldsMs } from "../../../withdrawal-worker/config.js";
+import { WatchedRounds } from "../../../withdrawal-worker/treasury/watched-rounds.js";
+import { silentLog } from "../../helpers/services/ledger.js";
 import { type ConfigFile, environmentName, loadConfig } from "../../../runtime/config/config.js";
+
+/** `treasury.scan-interval-ms` at most. */
+const LONGEST_SCAN_INTERVAL_MS = 600_000;
 
 const root = new URL("../../../", import.meta.url).pathname;
 
@@ -327,6 +334,34 @@ describe("docker-compose.yml", () => {
     }
     expect(healthcheck?.test.join(" ")).toContain("/home/causeway/data/treasury-round");
     expect(holders("treasury-home")).toEqual(["init", "treasury"]);
+  });
+
+  it("takes a treasury for well for as long as its rounds may be apart, and no longer", async () => {
+    const check = serviceNamed("treasury").healthcheck?.test.at(-1) ?? "";
+    const folder = mkdtempSync(join(tmpdir(), "causeway-round-"));
+    const file = join(folder, "treasury-round");
+    const rounds = new WatchedRounds({
+      guard: { look: async () => undefined },
+      sweeper: { round: async () => false },
+      nowhere: { look: async () => false },
+      homeSwitch: { look: async () => undefined, trouble: () => undefined },
+      policy: { current: async () => hashPolicy(PERMISSIVE_POLICY) },
+      file,
+      holdsMs: treasuryRoundHoldsMs(LONGEST_SCAN_INTERVAL_MS),
+      log: silentLog,
+    });
+    await rounds.round(new AbortController().signal);
+    const nowMs = Date.now();
+    const codeAfter = (waitedMs: number) => {
+      const script = check.replace("/home/causeway/data/treasury-round", file);
+      const later = `Date.now=()=>${nowMs + waitedMs};`;
+      return spawnSync(process.execPath, ["-e", later + script]).status;
+    };
+    expect([codeAfter(0), codeAfter(LONGEST_SCAN_INTERVAL_MS + 60_000)]).toEqual([0, 0]);
+    expect(codeAfter(LONGEST_SCAN_INTERVAL_MS + 121_000)).toBe(1);
+    await rounds.forget();
+    expect(codeAfter(0)).toBe(1);
+    rmSync(folder, { recursive: true });
   });
 
   it("checks the health of every service that stays up", () => {

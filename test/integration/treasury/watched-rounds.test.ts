@@ -59,6 +59,7 @@ beforeEach(async () => {
     homeSwitch: new HomeSwitch({ sql, file, log }),
     policy,
     file: noted,
+    holdsMs: 60_000,
     log,
   });
 });
