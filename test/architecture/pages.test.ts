@@ -10,7 +10,45 @@ const pages = fs
   .concat("README.md")
   .map((path) => ({ path, text: fs.readFileSync(path, "utf8").replaceAll(/\s+/g, " ") }));
 
+/** Where figures are registered. */
+const SOURCES = ["console", "deposit-watcher", "explorer", "indexer", "node", "runtime", "sidecar"]
+  .concat("withdrawal-worker")
+  .flatMap((folder) =>
+    fs
+      .readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => fs.readFileSync(`${folder}/${name}`, "utf8")),
+  );
+
+/** Names of all figures of the kit: written out, or put together in their file of prefix and end. */
+function namesOf(source: string): readonly string[] {
+  const whole = [...source.matchAll(/"(causeway_[a-z_]*[a-z])"/g)].map(([, name = ""]) => name);
+  const parts = [...source.matchAll(/`(causeway_[a-z]+_)\$\{\w+\}([a-z_]*)`/g)];
+  const ends = [...source.matchAll(/\b(?:name|show|gauge|counter)\(\s*"((?!causeway_)[a-z_]+)"/g)];
+  const made = parts.flatMap(([, prefix = "", suffix = ""]) =>
+    ends.map(([, end = ""]) => `${prefix}${end}${suffix}`),
+  );
+  return [...whole, ...made];
+}
+
+/** What tells by itself that money, blocks, books or those who read them stand still. */
+const OF_HEALTH =
+  /_(halted|frozen|disabled|clean|held|key_present|queue_open|lag_blocks|backlog_events|dead_deliveries|stalled_seconds|age_seconds|timestamp_seconds|faults_total|failures_total|differences_total|quarantined_height)$/;
+
 describe("pages", () => {
+  it("name figures that there are, and an alarm on each that tells of health", () => {
+    const names = new Set(SOURCES.flatMap(namesOf));
+    const named = pages.flatMap(({ path, text }) =>
+      [...text.matchAll(/\bcauseway_[a-z]+(?:_[a-z]+)+/g)].map(([name]) => ({ path, name })),
+    );
+    expect(named.filter(({ name }) => !names.has(name))).toEqual([]);
+    const operations = pages.find(({ path }) => path === "docs/operations.md")?.text ?? "";
+    const [alarms = ""] = (operations.split("### Alarms")[1] ?? "").split(" ## ");
+    const ofHealth = [...names].filter((name) => OF_HEALTH.test(name));
+    expect(ofHealth.length).toBeGreaterThan(15);
+    expect(ofHealth.filter((name) => !alarms.includes(`\`${name}`))).toEqual([]);
+  });
+
   it("let nobody delete a home's data as a whole: a kit's ledger lies there", () => {
     const allowed =
       /`data\/?`[^.;:|]*\b(may|can) be (deleted|removed)|\b(delete|remove) `data\/?`/gi;
