@@ -12,7 +12,9 @@ import {
   killSwitch,
   reconciliationPage,
   stoppingIncident,
+  treasuryAnswer,
   walletList,
+  webhookList,
   withdrawalPage,
 } from "../sources/answers.js";
 import { readHeadLight, readPartLights } from "../sources/part-lights.js";
@@ -101,6 +103,8 @@ async function ledgerLights(
     lightOf(t("killSwitch"), "/policy", () => switchLight(request)),
     lightOf(t("reconciliation"), "/reconciliation", () => reconciliationLight(request, clock)),
     lightOf(t("wallets"), "/wallets", () => walletLight(request)),
+    lightOf(t("treasury"), "/treasury", () => treasuryLight(request)),
+    lightOf(t("webhooks"), "/webhooks", () => webhookLight(request)),
     lightOf(t("pendingApprovals"), "/approvals", () => approvalLight(request)),
   ]);
   return found;
@@ -170,6 +174,31 @@ async function walletLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
   return canPay
     ? { verdict: "pass", text: String(wallets.length) }
     : { verdict: "fail", text: t("nobodyPays") };
+}
+
+async function treasuryLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
+  const question = { api: "withdrawal", path: "/v1/treasury", schema: treasuryAnswer } as const;
+  const { assets } = await api.get(question, signal);
+  const frozen = assets.filter(({ frozenSweeps }) => frozenSweeps > 0);
+  if (frozen.length > 0) {
+    const words = frozen.map(({ asset, frozenSweeps: count }) =>
+      t("frozenSweeps", { asset, count }),
+    );
+    return { verdict: "fail", text: words.join(" ") };
+  }
+  const short = assets.flatMap(({ asset, refill }) => (refill === null ? [] : [asset]));
+  return short.length === 0
+    ? { verdict: "pass", text: "" }
+    : { verdict: "warn", text: `${t("refillWaits")}: ${short.join(", ")}` };
+}
+
+async function webhookLight({ api, signal }: ConsoleRequest): Promise<Found> {
+  const question = { api: "deposit", path: "/v1/webhooks", schema: webhookList } as const;
+  const { webhooks } = await api.get(question, signal);
+  const off = webhooks.filter(({ status }) => status === "disabled");
+  return off.length === 0
+    ? { verdict: "pass", text: String(webhooks.length) }
+    : { verdict: "fail", text: `disabled: ${off.map(({ id }) => id).join(", ")}` };
 }
 
 async function approvalLight({ api, signal }: ConsoleRequest): Promise<Found> {

@@ -238,6 +238,7 @@ export const ENGLISH = {
   reconciliation: "Reconciliation",
   redeliver: "Send again",
   refillAsked: "The hot wallets run low: send {amount} from cold storage to an active wallet.",
+  refillWaits: "A refill is asked for",
   reject: "Reject",
   remedy: "What to do",
   repeatPassword: "New password, again",

@@ -247,6 +247,7 @@ export const GERMAN: Catalogue = {
   redeliver: "Erneut senden",
   refillAsked:
     "Die Hot Wallets werden knapp: {amount} aus dem Cold Storage an eine aktive Wallet senden.",
+  refillWaits: "Um Nachschub wird gebeten",
   reject: "Ablehnen",
   remedy: "Was zu tun ist",
   repeatPassword: "Neues Kennwort, noch einmal",

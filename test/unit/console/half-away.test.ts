@@ -95,5 +95,5 @@ it("are there on the first page where an API refuses, with what it said", async 
   };
   const { text } = await shownPage(overviewRoutes(context), "/", { role: "admin", answer });
   expect(text).toContain("stop-sign");
-  expect(text.match(/429 TOO_MANY_REQUESTS/g)?.length).toBe(5);
+  expect(text.match(/429 TOO_MANY_REQUESTS/g)?.length).toBe(7);
 });
