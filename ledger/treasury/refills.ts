@@ -1,8 +1,9 @@
 /** What persons are asked to send from cold storage: one request of an asset at a time. */
 import type { Address } from "../../chain/address.js";
-import { atMostWord, type Height } from "../../chain/hex.js";
+import { atMostWord, type Height, MAX_WORD } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+import { readPayable } from "../wallets/payable-wallets.js";
 
 /** What is to come, and what of it came. */
 export interface RefillRequest {
@@ -15,7 +16,10 @@ export interface RefillRequest {
   readonly wallet: Address | undefined;
 }
 
-/** Open requests to persons, in the order of their assets. */
+/**
+ * Open requests to persons, in the order of their assets. One whose wallet may be given no coins now is not
+ * among them: whoever read it would send them to a key that is lost, or in other hands.
+ */
 export async function openRefills(sql: Sql): Promise<RefillRequest[]> {
   const rows = await sql.query<
     Record<"id" | "asset" | "amount" | "came", string> & { readonly wallet: string | null }
@@ -23,13 +27,16 @@ export async function openRefills(sql: Sql): Promise<RefillRequest[]> {
     `SELECT id::text, asset, amount_units::text AS amount, came_units::text AS came, wallet
        FROM refill_request WHERE state = 'open' ORDER BY asset`,
   );
-  return rows.map((row) => ({
+  const requests = rows.map((row) => ({
     id: storedInteger(row.id),
     asset: row.asset,
     amountUnits: storedAtoken(row.amount),
     cameUnits: storedAtoken(row.came),
     wallet: row.wallet === null ? undefined : storedAddress(row.wallet),
   }));
+  if (requests.every(({ wallet }) => wallet === undefined)) return requests;
+  const payable = new Set(await readPayable(sql));
+  return requests.filter(({ wallet }) => wallet === undefined || payable.has(wallet));
 }
 
 /**
@@ -52,6 +59,62 @@ export async function askForRefill(
     [asset, atMostWord(amountUnits).toString(), wallet ?? null],
   );
   return rows.length > 0;
+}
+
+/** What is wanted now of an asset that something is asked for already. */
+export interface RefillChange {
+  readonly asset: string;
+  /** What is still to come, as balances at this height say. */
+  readonly wantedUnits: bigint;
+  readonly seenHeight: Height;
+  /** So much less may be on its way without the request being raised. */
+  readonly slackUnits: bigint;
+  readonly wallet: Address | undefined;
+}
+
+/**
+ * Has the open request follow what is wanted now: its wallet at once, since the one that it names may be
+ * given nothing any more, and what is still to come. That is raised only by balances that have all that is
+ * counted as come, and lowered only where all that they have is counted: else what is on its way between
+ * chain and books would be asked for twice, or fill what it was not sent for. One that coins filled or
+ * lessened at this very moment is looked at anew by who calls again.
+ * @returns undefined where it stays as it is, or none is open
+ */
+export async function changeRefill(
+  sql: Sql,
+  { asset, wantedUnits, seenHeight, slackUnits, wallet }: RefillChange,
+): Promise<"moved" | "changed" | undefined> {
+  const rows = await sql.query<{ moved: boolean }>(
+    `WITH was AS (
+       SELECT r.id, r.wallet, r.amount_units, r.came_units,
+              CASE WHEN left_units + $4::numeric < $2::numeric AND booked <= $5::bigint
+                     OR left_units > $2::numeric AND booked >= $5::bigint
+                   THEN least(r.came_units + $2::numeric, $6::numeric) ELSE r.amount_units END AS next_units
+         FROM refill_request r
+        CROSS JOIN LATERAL (SELECT r.amount_units - r.came_units AS left_units) AS l
+        CROSS JOIN (SELECT coalesce(max(height), 0) AS booked FROM watch_cursor) AS c
+        WHERE r.asset = $1 AND r.state = 'open'),
+     followed AS (
+       UPDATE refill_request r
+          SET wallet = $3::text, amount_units = was.next_units, changed_at = now()
+         FROM was
+        WHERE r.id = was.id AND r.state = 'open' AND r.wallet IS NOT DISTINCT FROM was.wallet
+          AND r.amount_units = was.amount_units AND r.came_units = was.came_units
+          AND (r.wallet IS DISTINCT FROM $3::text OR r.amount_units <> was.next_units)
+       RETURNING was.wallet IS DISTINCT FROM $3::text AS moved)
+     SELECT moved FROM followed`,
+    [
+      asset,
+      atMostWord(wantedUnits).toString(),
+      wallet ?? null,
+      slackUnits.toString(),
+      seenHeight,
+      MAX_WORD.toString(),
+    ],
+  );
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  return row.moved ? "moved" : "changed";
 }
 
 /** The wallets have less again than a refill is to bring: what was seen before counts no more. */

@@ -16,6 +16,7 @@ import {
 } from "../../ledger/treasury/moves.js";
 import {
   askForRefill,
+  changeRefill,
   keepRefill,
   withdrawRefill,
   withdrawUnbanded,
@@ -307,14 +308,7 @@ async function carryOut(
   const { asset, rules, decision, policy, isStopped, seenHeight, afterId } = wanted;
   if (decision.kind === "refill" || decision.kind === "low") await keepRefill(database, asset);
   if (decision.kind === "refill") {
-    const { amountUnits, wallet } = decision;
-    if (await askForRefill(database, { asset, amountUnits, wallet })) {
-      const what =
-        wallet === undefined
-          ? "the hot wallets run low: send from cold storage"
-          : "no hot wallet alone has what is waited for: send from cold storage to this one";
-      log.error({ asset, amountUnits: amountUnits.toString(), wallet }, what);
-    }
+    await bringRefill(context, { asset, rules, decision, seenHeight });
     return undefined;
   }
   if (decision.kind === "low") return undefined;
@@ -337,4 +331,32 @@ async function carryOut(
   );
   failpoint(TREASURY_FAILPOINTS.afterCold);
   return refusal;
+}
+
+/** Asks persons for what is missing, or has what they are asked for follow it. */
+async function bringRefill(
+  { database, log }: Pick<TreasuryContext, "database" | "log">,
+  wanted: {
+    readonly asset: string;
+    readonly rules: TreasuryAsset;
+    readonly decision: Extract<BandDecision, { readonly kind: "refill" }>;
+    readonly seenHeight: Height;
+  },
+): Promise<void> {
+  const { asset, rules, decision, seenHeight } = wanted;
+  const { amountUnits, wallet } = decision;
+  const facts = { asset, amountUnits: amountUnits.toString(), wallet };
+  const isNew = await askForRefill(database, { asset, amountUnits, wallet });
+  // Who sends what was asked for is not sent after each payment: it is enough that no more is asked for then.
+  const { targetUnits, lowUnits } = rules.band ?? { targetUnits: 0n, lowUnits: 0n };
+  const slackUnits = wallet === undefined ? targetUnits - lowUnits : 0n;
+  const change = { asset, wantedUnits: amountUnits, seenHeight, slackUnits, wallet };
+  const became = isNew ? "moved" : await changeRefill(database, change);
+  if (became === "changed") log.info(facts, "a refill is asked for with another amount");
+  if (became !== "moved") return;
+  const what =
+    wallet === undefined
+      ? "the hot wallets run low: send from cold storage"
+      : "no hot wallet alone has what is waited for: send from cold storage to this one";
+  log.error(facts, what);
 }

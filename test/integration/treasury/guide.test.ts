@@ -53,6 +53,11 @@ it("shows where the coins are, and ends with 1 while it asks for a refill", asyn
   await desk.database.query(`UPDATE refill_request SET wallet = $1`, [WALLET]);
   const named = await run("treasury status");
   expect(named.text).toContain(`from cold storage to the hot wallet ${toChecksumAddress(WALLET)}:`);
+  // No worker says that it holds the wallet's key any more.
+  await desk.database.query(`UPDATE hot_wallet SET key_held_until = now() - interval '1 second'`);
+  const keyless = await run("treasury status");
+  expect(keyless).toMatchObject({ code: 0, text: expect.stringContaining("NO KEY") });
+  expect(keyless.text).not.toContain("REFILL");
 });
 
 it("lists sweeps, and lets a frozen one go on", async () => {

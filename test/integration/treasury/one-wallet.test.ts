@@ -1,13 +1,16 @@
 /** Bands of several wallets together: whatever is paid, to cold storage too, is paid by one of them. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { parseAddress } from "../../../chain/address.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import type { TreasuryBand } from "../../../ledger/policy/policy.js";
 import { openRefills } from "../../../ledger/treasury/refills.js";
-import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
+import { drainWallet, registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
-import { callOf } from "../tokens/token-bench.js";
+import { callOf, ISSUER } from "../tokens/token-bench.js";
 import { requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { ANY_SWEEP, COLD, TreasuryBench } from "./treasury-bench.js";
 
@@ -31,11 +34,29 @@ beforeEach(async () => {
     [SECOND],
   );
   bench.wallets = [WALLET, SECOND];
-  const band = { lowUnits: 50n, targetUnits: 100n, highUnits: 500n };
-  const rules = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress: COLD, band };
-  bench.files.policy = bench.policyOf({ assets: { PLAIN: rules } });
+  keep({ lowUnits: 50n, targetUnits: 100n, highUnits: 500n });
 });
 afterEach(() => bench.close());
+
+function keep(band: TreasuryBand, coldAddress = COLD): void {
+  const rules = { ...ANY_SWEEP, sweepMinimumUnits: 10n ** 30n, coldAddress, band };
+  bench.files.policy = bench.policyOf({ assets: { PLAIN: rules } });
+}
+
+/** The tokens' issuer is cold storage from now on. */
+function keepAtIssuer(band = { lowUnits: 50n, targetUnits: 100n, highUnits: 500n }): void {
+  keep(band, parseAddress(ISSUER.address.toLowerCase()));
+}
+
+/** Somebody sends from there. */
+async function sendFromCold(to: Address, units: bigint): Promise<void> {
+  const issuer = ISSUER.address;
+  await bench.bench.mine([
+    callOf("PlainToken", "mint", [issuer, units]),
+    callOf("PlainToken", "transfer", [to, units]),
+  ]);
+  await bench.mine();
+}
 
 /** What the wallets and alice have of the token. */
 async function give(units: readonly [first: bigint, second: bigint, alice: bigint]): Promise<void> {
@@ -49,11 +70,12 @@ async function give(units: readonly [first: bigint, second: bigint, alice: bigin
   await bench.lane.runRound(signal);
 }
 
-async function ask(amountUnits: bigint): Promise<void> {
+async function ask(amountUnits: bigint): Promise<WithdrawalId> {
   const customerId = parseCustomerId("alice");
   const request = requestOf({ customerId, asset: "PLAIN", amountUnits });
   const [answer] = await acceptWithdrawals(bench.worker, [request], ANY_REQUEST);
-  expect(answer?.outcome).toBe("accepted");
+  if (answer?.outcome !== "accepted") throw new Error(answer?.outcome);
+  return answer.withdrawal.id;
 }
 
 const moves = () =>
@@ -123,4 +145,53 @@ it("asks for a refill of one wallet where none alone has what is waited for, and
   expect(await openRefills(bench.worker)).toEqual([]);
   expect(await bench.units(WALLET, "PLAIN")).toBe(0n);
   expect(await moves()).toEqual([]);
+});
+
+it("asks for it at another wallet once the first may be given nothing, and counts what came", async () => {
+  keepAtIssuer();
+  await give([600n, 500n, 900n]);
+  await ask(900n);
+  await bench.rounds(2);
+  await sendFromCold(WALLET, 100n);
+  const [first] = await openRefills(bench.worker);
+  expect(first).toMatchObject({ amountUnits: 300n, cameUnits: 100n, wallet: WALLET });
+  const { owner } = bench.bench.ledger;
+  await drainWallet(owner, WALLET, { operator: "ann", reason: "its key has leaked" });
+  // Whoever looks before the treasury does is not sent there either.
+  expect(await openRefills(bench.worker)).toEqual([]);
+  await bench.sweeper().round(signal);
+  // 500 of 900 are there, and 100 are to be left.
+  expect(await openRefills(bench.worker)).toEqual([
+    { ...first, amountUnits: 600n, wallet: SECOND },
+  ]);
+  await owner.query(`UPDATE hot_wallet SET key_held_until = now() - interval '1 second'`);
+  expect(await openRefills(bench.worker)).toEqual([]);
+});
+
+it("names the wallet, and more, in a request that was for any when a large payment comes to wait", async () => {
+  await give([20n, 10n, 60n]);
+  await bench.sweeper().round(signal);
+  const [first] = await openRefills(bench.worker);
+  expect(first).toMatchObject({ amountUnits: 70n, wallet: undefined });
+  const id = await ask(60n);
+  await bench.sweeper().round(signal);
+  const asked = await openRefills(bench.worker);
+  expect(asked).toEqual([{ ...first, amountUnits: 130n, wallet: WALLET }]);
+  // It is taken back, and with it what was asked for it.
+  await cancelWithdrawal(bench.worker, id, "not wanted any more");
+  await bench.sweeper().round(signal);
+  expect(await openRefills(bench.worker)).toEqual([first]);
+});
+
+it("follows what is paid meanwhile only where the request would leave the wallets below their band", async () => {
+  await give([20n, 10n, 60n]);
+  await bench.sweeper().round(signal);
+  const amount = async () => (await openRefills(bench.worker))[0]?.amountUnits;
+  expect(await amount()).toBe(70n);
+  await ask(15n);
+  await bench.sweeper().round(signal);
+  expect(await amount()).toBe(70n);
+  for (const units of [15n, 15n, 15n]) await ask(units);
+  await bench.sweeper().round(signal);
+  expect(await amount()).toBe(130n);
 });

@@ -64,6 +64,16 @@ describe("a request for a refill", () => {
     expect((await requests()).at(-1)).toMatchObject({ state: "withdrawn", came: "0" });
   });
 
+  it("is not lowered by what the watcher has not booked yet, which fills it", async () => {
+    const wanted = BigInt((await requests()).at(-1)?.amount ?? "0");
+    const part = wanted / 4n;
+    await lookAhead([[{ to: WALLET, value: part }], []]);
+    const asked = { state: "open", came: part.toString(), amount: wanted.toString() };
+    expect((await requests()).at(-1)).toEqual(asked);
+    await lookAhead([[{ to: WALLET, value: wanted - part }]]);
+    expect((await requests()).at(-1)).toMatchObject({ state: "filled", came: `${wanted}` });
+  });
+
   it("is filled by what came, however often the treasury saw it before the watcher", async () => {
     const wanted = BigInt((await requests()).at(-1)?.amount ?? "0");
     await lookAhead([[{ to: WALLET, value: wanted }], [], []]);
@@ -87,10 +97,13 @@ describe("a request for a refill", () => {
     const open = (await requests()).at(-1);
     ask(1n);
     await lookAhead([[]]);
-    const much = (await bench.units(WALLET)) * 9n;
+    const held = await bench.units(WALLET);
+    const much = held * 9n;
     ask(much);
     await lookAhead([[]]);
-    expect((await requests()).at(-1)).toEqual(open);
+    // Twice of what is held was asked for before.
+    const amount = `${BigInt(open?.amount ?? "0") + much - held * 2n}`;
+    expect((await requests()).at(-1)).toEqual({ ...open, amount });
     await lookAhead([[{ to: WALLET, value: much }]]);
     expect((await requests()).at(-1)).toMatchObject({ state: "filled", came: `${much}` });
   });
