@@ -106,21 +106,36 @@ function warningsOf(
     readonly decimals: AssetDecimals;
   },
 ): readonly Content[] {
-  const from = terms[asset]?.coldAddress ?? undefined;
   return [
-    refill === null
-      ? undefined
-      : warning(
-          t("refillAsked", {
-            amount: amount(refill.amountUnits - refill.cameUnits, asset, decimals),
-          }),
-          from === undefined ? undefined : [" ", code(from)],
-        ),
+    refill === null ? undefined : refillWarning(t, refill, { asset, terms, decimals }),
     frozenSweeps === 0 ? undefined : warning(t("frozenSweeps", { count: frozenSweeps, asset })),
     strandedUnits === 0n
       ? undefined
       : warning(t("stranded", { amount: amount(strandedUnits, asset, decimals) })),
   ];
+}
+
+function refillWarning(
+  t: ConsoleRequest["t"],
+  { amountUnits, cameUnits, wallet }: NonNullable<TreasuryAssetView["refill"]>,
+  {
+    asset,
+    terms,
+    decimals,
+  }: {
+    readonly asset: string;
+    readonly terms: TreasuryTerms;
+    readonly decimals: AssetDecimals;
+  },
+): Content {
+  const missing = amount(amountUnits - cameUnits, asset, decimals);
+  const from = terms[asset]?.coldAddress ?? undefined;
+  return warning(
+    wallet === null || wallet === undefined
+      ? t("refillAsked", { amount: missing })
+      : t("refillOfOne", { amount: missing, wallet }),
+    from === undefined ? undefined : [" ", code(from)],
+  );
 }
 
 function placesTable(

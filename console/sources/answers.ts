@@ -152,7 +152,14 @@ const treasuryAsset = z.object({
   coldUnits: units,
   openSweeps: z.number(),
   frozenSweeps: z.number(),
-  refill: z.object({ amountUnits: units, cameUnits: units }).nullable(),
+  refill: z
+    .object({
+      amountUnits: units,
+      cameUnits: units,
+      /** The one that it has to go to; undefined by an API of before. */
+      wallet: z.string().nullable().optional(),
+    })
+    .nullable(),
 });
 
 /** Where the coins of an asset are. */

@@ -238,6 +238,9 @@ export const ENGLISH = {
   reconciliation: "Reconciliation",
   redeliver: "Send again",
   refillAsked: "The hot wallets run low: send {amount} from cold storage to an active wallet.",
+  refillOfOne:
+    "No hot wallet alone has a payment that waits: send {amount} to {wallet}, and to no other, from cold " +
+    "storage.",
   refillWaits: "A refill is asked for",
   reject: "Reject",
   remedy: "What to do",

@@ -247,6 +247,9 @@ export const GERMAN: Catalogue = {
   redeliver: "Erneut senden",
   refillAsked:
     "Die Hot Wallets werden knapp: {amount} aus dem Cold Storage an eine aktive Wallet senden.",
+  refillOfOne:
+    "Keine Hot Wallet allein hat, was eine wartende Auszahlung braucht: {amount} an {wallet} senden, und an " +
+    "keine andere, aus dem Cold Storage.",
   refillWaits: "Um Nachschub wird gebeten",
   reject: "Ablehnen",
   remedy: "Was zu tun ist",

@@ -417,17 +417,21 @@ async function bookReturns(
   await tx.query(
     `UPDATE refill_request r
         -- Of a token whose contract lies to several wallets more may come than there can be.
-        SET came_units = least(r.came_units + input.units, $3::numeric),
+        SET came_units = least(r.came_units + input.units, $4::numeric),
             -- Behind the entries: what is lost later is told by it from what came when none was open.
             changed_at = clock_timestamp(),
             state = CASE WHEN r.came_units + input.units >= r.amount_units THEN 'filled'
                          ELSE 'open' END
-       FROM (SELECT asset, sum(units) AS units
-               FROM unnest($1::text[], $2::numeric[]) AS came (asset, units) GROUP BY asset)
-            AS input
-      WHERE r.asset = input.asset AND r.state = 'open'`,
+       -- What comes to another wallet than the one that needs it is weighed by who asks, with all that is there.
+       FROM (SELECT o.id, o.wallet, sum(came.units) AS units
+               FROM unnest($1::text[], $2::text[], $3::numeric[]) AS came (asset, wallet, units)
+               JOIN refill_request o ON o.asset = came.asset AND o.state = 'open'
+                AND (o.wallet IS NULL OR o.wallet = came.wallet)
+              GROUP BY o.id) AS input
+      WHERE r.id = input.id AND r.state = 'open' AND r.wallet IS NOT DISTINCT FROM input.wallet`,
     [
       returns.map(({ asset }) => asset),
+      returns.map(({ wallet }) => wallet),
       returns.map(({ amountUnits }) => amountUnits.toString()),
       MAX_WORD.toString(),
     ],
@@ -449,11 +453,12 @@ export async function emptyRefills(tx: Sql, idemKeys: readonly string[]): Promis
          FROM journal_entry e
          JOIN posting p ON p.journal_id = e.id
         CROSS JOIN LATERAL (
-                SELECT id FROM refill_request r
+                SELECT id, wallet FROM refill_request r
                  WHERE r.asset = p.asset AND r.created_at <= e.posted_at
                    AND (r.state = 'open' OR r.state = 'filled' AND r.changed_at >= e.posted_at)
                  ORDER BY id LIMIT 1) AS r
         WHERE e.idem_key = ANY ($1::text[]) AND e.kind = '${COLD_RETURN}'
+          AND (r.wallet IS NULL OR p.debit = 'asset:wallet:' || r.wallet)
         GROUP BY r.id)
      UPDATE refill_request r
         SET came_units = greatest(0, r.came_units - lost.units), changed_at = clock_timestamp(),

@@ -62,6 +62,7 @@ function encodeFigures(figures: TreasuryFigures) {
             id: refill.id,
             amountUnits: refill.amountUnits.toString(),
             cameUnits: refill.cameUnits.toString(),
+            wallet: refill.wallet === undefined ? null : toChecksumAddress(refill.wallet),
           },
   };
 }

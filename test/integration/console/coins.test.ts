@@ -1,7 +1,8 @@
 /** The page of the treasury over real APIs: what a person has to do about coins, and by which command. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { parseAddress } from "../../../chain/address.js";
+import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
 import { hashPolicy } from "../../../ledger/policy/policy.js";
+import { holdKeys } from "../../helpers/exchange/held-keys.js";
 import { type Browser, ConsoleStage } from "../../helpers/pages/console.js";
 import { all } from "../../helpers/pages/html.js";
 
@@ -57,6 +58,13 @@ it("shows bands, what is to be refilled, and sweeps that wait for a person", asy
   ]) {
     expect(seen.text).toContain(text);
   }
+  expect(seen.text).toContain("to an active wallet");
+  await holdKeys(owner, [parseAddress(hot?.address ?? "")]);
+  await owner.query(`UPDATE refill_request SET wallet = $1`, [hot?.address]);
+  const named = await viewer.get("/treasury");
+  const place = toChecksumAddress(parseAddress(hot?.address ?? ""));
+  expect(named.text).toContain(`send 7.5 TOKEN to ${place}, and to no other, from cold storage.`);
+  expect(named.text).not.toContain("to an active wallet");
   expect(all(seen.root, "form").map(({ attributes }) => attributes.get("method"))).toEqual([
     "post",
     "get",

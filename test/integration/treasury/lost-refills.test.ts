@@ -4,6 +4,9 @@ import { nameColdAddresses } from "../../../ledger/treasury/moves.js";
 import { askForRefill, openRefills, withdrawRefill } from "../../../ledger/treasury/refills.js";
 import { Desk, STRANGER, TOKEN, WALLET } from "../recovery/desk.js";
 
+/** A hot wallet of another home. */
+const OTHER = `0x${"5e".repeat(20)}`;
+
 let desk: Desk;
 
 beforeEach(async () => {
@@ -100,6 +103,18 @@ it("is the newest one where several had been filled", async () => {
   desk.chain.mine([lost]);
   await desk.watch();
   expect(await openRefills(desk.database)).toEqual([]);
+  expect(await desk.breaks()).toBe("");
+});
+
+it("asks for nothing again that another wallet than the named one had got", async () => {
+  await send(2n * TOKEN);
+  await desk.database.query(`UPDATE refill_request SET wallet = $1`, [OTHER]);
+  const kept = await keep();
+  await send(3n * TOKEN);
+  const came = () => desk.database.query(`SELECT came_units::text AS came FROM refill_request`);
+  expect(await came()).toEqual([{ came: `${2n * TOKEN}` }]);
+  await loseAbove(kept);
+  expect(await came()).toEqual([{ came: `${2n * TOKEN}` }]);
   expect(await desk.breaks()).toBe("");
 });
 

@@ -195,3 +195,22 @@ it("follows what is paid meanwhile only where the request would leave the wallet
   await bench.sweeper().round(signal);
   expect(await amount()).toBe(130n);
 });
+
+it("fills it by no coins that went to another wallet, which are weighed with all that is there", async () => {
+  keepAtIssuer();
+  await give([600n, 500n, 900n]);
+  await ask(900n);
+  await bench.rounds(2);
+  await sendFromCold(SECOND, 300n);
+  const [first] = await openRefills(bench.worker);
+  expect(first).toMatchObject({ amountUnits: 300n, cameUnits: 0n, wallet: WALLET });
+  await bench.sweeper().round(signal);
+  expect(await openRefills(bench.worker)).toEqual([
+    { ...first, amountUnits: 100n, wallet: SECOND },
+  ]);
+  await sendFromCold(SECOND, 100n);
+  expect(await openRefills(bench.worker)).toEqual([]);
+  const { owner } = bench.bench.ledger;
+  const requests = `SELECT state, came_units::text AS came FROM refill_request`;
+  expect(await owner.query(requests)).toEqual([{ state: "filled", came: "100" }]);
+});
