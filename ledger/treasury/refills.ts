@@ -117,12 +117,18 @@ export async function changeRefill(
   return row.moved ? "moved" : "changed";
 }
 
-/** The wallets have less again than a refill is to bring: what was seen before counts no more. */
-export async function keepRefill(sql: Sql, asset: string): Promise<void> {
+/**
+ * The wallets have less again than a refill is to bring: what was seen before counts no more.
+ * @param kind which requests: those for any wallet alone, or all
+ */
+export async function keepRefill(
+  sql: Sql,
+  { asset, kind }: { readonly asset: string; readonly kind: "any-wallet" | "all" },
+): Promise<void> {
   await sql.query(
     `UPDATE refill_request SET enough_height = NULL
-      WHERE asset = $1 AND state = 'open' AND enough_height IS NOT NULL`,
-    [asset],
+      WHERE asset = $1 AND state = 'open' AND enough_height IS NOT NULL AND ($2::boolean OR wallet IS NULL)`,
+    [asset, kind === "all"],
   );
 }
 
@@ -131,11 +137,20 @@ export async function keepRefill(sql: Sql, asset: string): Promise<void> {
  * first seen to have enough: what came from cold storage may be what makes it needless, and fills it.
  * @param seenHeight of the newest of the balances that are enough; the first one since the wallets had
  *   less is remembered
+ * @param kind which requests: those for one wallet alone, or all
  * @returns true when there was one
  */
 export async function withdrawRefill(
   sql: Sql,
-  { asset, seenHeight }: { readonly asset: string; readonly seenHeight: Height },
+  {
+    asset,
+    seenHeight,
+    kind,
+  }: {
+    readonly asset: string;
+    readonly seenHeight: Height;
+    readonly kind: "one-wallet" | "all";
+  },
 ): Promise<boolean> {
   const rows = await sql.query<{ state: string }>(
     `WITH seen AS (
@@ -145,12 +160,12 @@ export async function withdrawRefill(
                                          WHERE height >= coalesce(enough_height, $2))
                            THEN 'withdrawn' ELSE 'open' END,
               changed_at = now()
-        WHERE asset = $1 AND state = 'open'
+        WHERE asset = $1 AND state = 'open' AND ($3::boolean OR wallet IS NOT NULL)
           AND (enough_height IS NULL
                OR EXISTS (SELECT 1 FROM watch_cursor WHERE height >= enough_height))
        RETURNING state)
      SELECT state FROM seen`,
-    [asset, seenHeight],
+    [asset, seenHeight, kind === "all"],
   );
   return rows[0]?.state === "withdrawn";
 }

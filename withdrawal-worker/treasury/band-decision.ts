@@ -26,6 +26,7 @@ export type BandDecision =
       /** Where it has to go, as no other wallet could pay with it what waits; undefined for any. */
       readonly wallet?: Address;
     }
+  /** Low is between the low end and the target: a request for any wallet that is open goes on. */
   | { readonly kind: "enough" | "low" };
 
 /**

@@ -306,13 +306,15 @@ async function carryOut(
 ): Promise<AcceptRefusal | undefined> {
   const { database, clock, log } = context;
   const { asset, rules, decision, policy, isStopped, seenHeight, afterId } = wanted;
-  if (decision.kind === "refill" || decision.kind === "low") await keepRefill(database, asset);
   if (decision.kind === "refill") {
+    await keepRefill(database, { asset, kind: "all" });
     await bringRefill(context, { asset, rules, decision, seenHeight });
     return undefined;
   }
-  if (decision.kind === "low") return undefined;
-  if (await withdrawRefill(database, { asset, seenHeight })) {
+  // Below the target what low wallets were to have still comes; what one payment alone wanted is not needed.
+  const isLow = decision.kind === "low";
+  if (isLow) await keepRefill(database, { asset, kind: "any-wallet" });
+  if (await withdrawRefill(database, { asset, seenHeight, kind: isLow ? "one-wallet" : "all" })) {
     log.info({ asset }, "no refill is needed any more");
   }
   if (decision.kind !== "cold" || rules.coldAddress === undefined || isStopped) return undefined;

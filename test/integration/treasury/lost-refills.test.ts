@@ -123,7 +123,7 @@ it("does not wait for a block that is gone to be taken back where it is needless
   for (let block = 0; block < 5; block += 1) desk.chain.mine();
   await desk.watch();
   const takeBack = (seenHeight: number) =>
-    withdrawRefill(desk.database, { asset: "TOKEN", seenHeight });
+    withdrawRefill(desk.database, { asset: "TOKEN", seenHeight, kind: "all" });
   // The wallets are seen to have enough in a block that is not booked yet.
   expect(await takeBack(desk.chain.head + 1)).toBe(false);
   await desk.loseAbove(kept);

@@ -1,5 +1,5 @@
 /** Bands of several wallets together: whatever is paid, to cold storage too, is paid by one of them. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { TreasuryBand } from "../../../ledger/policy/policy.js";
@@ -213,4 +213,29 @@ it("fills it by no coins that went to another wallet, which are weighed with all
   const { owner } = bench.bench.ledger;
   const requests = `SELECT state, came_units::text AS came FROM refill_request`;
   expect(await owner.query(requests)).toEqual([{ state: "filled", came: "100" }]);
+});
+
+describe("between the low end of the band and its target", () => {
+  beforeEach(() => keep({ lowUnits: 10n, targetUnits: 80n, highUnits: 200n }));
+
+  it("asks no more for a payment that is gone", async () => {
+    await give([30n, 30n, 40n]);
+    const id = await ask(40n);
+    await bench.sweeper().round(signal);
+    expect(await openRefills(bench.worker)).toMatchObject([{ amountUnits: 10n, wallet: WALLET }]);
+    await cancelWithdrawal(bench.worker, id, "not wanted any more");
+    await bench.rounds(2);
+    const { owner } = bench.bench.ledger;
+    expect(await owner.query(`SELECT state FROM refill_request`)).toEqual([{ state: "withdrawn" }]);
+  });
+
+  it("goes on asking for what low wallets are to have", async () => {
+    await give([3n, 3n, 0n]);
+    await bench.sweeper().round(signal);
+    const asked = await openRefills(bench.worker);
+    expect(asked).toMatchObject([{ amountUnits: 74n, wallet: undefined }]);
+    await bench.bench.mine([callOf("PlainToken", "mint", [WALLET, 20n])]);
+    await bench.rounds(3);
+    expect(await openRefills(bench.worker)).toEqual(asked);
+  });
 });
