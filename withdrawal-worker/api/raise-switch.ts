@@ -44,17 +44,19 @@ const MAX_LOOKS = 10;
 /** Longest name of who set the switch, as in the ledger's table. */
 const MAX_BY_LENGTH = 100;
 
-/** Time for the record of the call, which may wait for a lock for 5 s. */
-const RECORD_PATIENCE_MS = 5_500;
+/*
+ * Whoever stops payments is told soon: all of these begin with the call, behind the look for its key (2 s at
+ * most), so that its answer comes within 9 s. The console waits for 10 s (`api.timeout-ms`).
+ */
 
-/** Time for record and ledger, which may wait for a lock, too: whoever stops payments is told soon. */
-const PATIENCE_MS = 7_000;
+/** By then the ledger is told, whether the call is on record or not: who keeps a lock may keep it for 5 s. */
+const RECORD_PATIENCE_MS = 3_000;
 
-/** Time for the ledger, however long the record took. Whoever asks waits for 10 s (`api.timeout-ms`). */
-const LEDGER_PATIENCE_MS = 3_000;
+/** By then the ledger has been told, or has not. */
+const LEDGER_PATIENCE_MS = 6_000;
 
-/** Time for what somebody else may have set in the ledger meanwhile. */
-const LOOK_PATIENCE_MS = 1_000;
+/** By then it is answered what somebody else may have set in the ledger meanwhile. */
+const LOOK_PATIENCE_MS = 6_500;
 
 /** What `GET /v1/kill-switch` shows. @throws database faults */
 export async function showSwitch({
@@ -89,19 +91,18 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
   const at = new Date(parts.clock.nowMs()).toISOString();
   const wanted = { level, reason: readReason(request.body), by, at };
   const { switchFile } = parts;
-  const first = await stopHome(switchFile, wanted, { evenAbsent: false });
   const startMs = performance.now();
+  const first = await stopHome(switchFile, wanted, { evenAbsent: false });
   const write = () => request.unwritten?.write() ?? Promise.resolve();
-  const { fault: unwritten } = await outcomeOf(write, RECORD_PATIENCE_MS);
+  const { fault: unwritten } = await outcomeOf(write, startMs + RECORD_PATIENCE_MS);
   if (unwritten !== undefined) {
     const { call } = present(request.unwritten, "a call that could not be written down");
     parts.log.warn({ call, wanted, reason: errorMessage(unwritten) }, "a stop is not on record");
   }
   if (unwritten instanceof HttpError) throw refusal(unwritten, fileSwitch(switchFile));
-  const restMs = startMs + PATIENCE_MS - performance.now();
   const { value: set, fault: untold } = await outcomeOf(
     (signal) => setKillSwitch(parts.database, wanted, { neverLower: true, signal }),
-    Math.max(restMs, LEDGER_PATIENCE_MS),
+    startMs + LEDGER_PATIENCE_MS,
   );
   if (untold instanceof LedgerError && untold.code === "SWITCH_LOWERED") {
     const raised = `; this home's own file is at ${level} as of now`;
@@ -114,7 +115,7 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
     const told = await stopHome(switchFile, wanted, { evenAbsent: true });
     throw untoldLedger(told, untold, unwritten !== undefined);
   }
-  const homeFault = await raiseHome(parts, wanted);
+  const homeFault = await raiseHome(parts, wanted, startMs + LOOK_PATIENCE_MS);
   if (unwritten === undefined) {
     return { body: { ...encodePlaces(fileSwitch(switchFile), set.now), homeFault } };
   }
@@ -123,14 +124,15 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
   throw new ApiError(503, "UNAVAILABLE", told, withFault(homeFault), unwritten);
 }
 
-/** What came of a work, or why it failed or has not ended by then. */
+/** What came of a work, or why it failed or has not ended by then, a time of `performance.now`. */
 async function outcomeOf<T>(
   work: (signal: AbortSignal) => Promise<T>,
-  timeoutMs: number,
+  endMs: number,
 ): Promise<{ readonly value?: T; readonly fault?: unknown }> {
   try {
     // Who asked may be gone: that ends nothing.
     const { signal } = new AbortController();
+    const timeoutMs = Math.max(endMs - performance.now(), 0);
     return { value: await withTimeout(work, { timeoutMs, signal, what: "the ledger" }) };
   } catch (error) {
     return { fault: error ?? new Error("a fault that says nothing") };
@@ -202,11 +204,12 @@ function refusal(error: HttpError, { level }: KillSwitchState): HttpError {
 
 /**
  * The home's file, as high as the ledger and with the reason of now: a level that was told it meanwhile may
- * have had its file replaced by this one's. @returns why it cannot be written; null where it can
+ * have had its file replaced by this one's. No look behind `endMs`. @returns why it cannot be written; null where it can
  */
 async function raiseHome(
   { database, switchFile }: SwitchParts,
   wanted: KillSwitchState,
+  endMs: number,
 ): Promise<string | null> {
   const home = fileSwitch(switchFile);
   let state = wanted;
@@ -217,7 +220,7 @@ async function raiseHome(
     } catch (error) {
       return errorMessage(error);
     }
-    const { value: ledger } = await outcomeOf(() => readKillSwitch(database), LOOK_PATIENCE_MS);
+    const { value: ledger } = await outcomeOf(() => readKillSwitch(database), endMs);
     // What was wanted is in the file; the ledger's own level counts beside it.
     if (ledger === undefined) return null;
     state = ledger;
