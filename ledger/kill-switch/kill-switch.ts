@@ -46,8 +46,10 @@ export interface SwitchBounds {
   readonly neverLower?: boolean;
   /** Stop less than is stopped, where the ledger says something else than this, which the caller has seen. */
   readonly seen?: KillSwitchState;
-  /** Nothing is committed behind it: whoever waited has been told that the ledger was not. */
+  /** No COMMIT is sent behind it: whoever waited has been told that the ledger was not. */
   readonly signal?: AbortSignal;
+  /** Called right before the COMMIT: from then on it may count, however late it is answered. */
+  readonly onCommit?: () => void;
 }
 
 /** What the ledger said before, and says now. */
@@ -64,7 +66,7 @@ export interface SwitchSet {
 export function setKillSwitch(
   database: Pick<SqlDatabase, "transaction">,
   wanted: { readonly level: KillSwitchLevel; readonly reason: string; readonly by: string },
-  { neverLower = false, seen, signal }: SwitchBounds = {},
+  { neverLower = false, seen, signal, onCommit }: SwitchBounds = {},
 ): Promise<SwitchSet> {
   return database.transaction(async (tx) => {
     await tx.query(`SELECT set_config('lock_timeout', $1, true)`, [String(LOCK_WAIT_MS)]);
@@ -83,6 +85,7 @@ export function setKillSwitch(
       [level, reason, by],
     );
     signal?.throwIfAborted();
+    onCommit?.();
     return { before, now: { level, reason, by, at: storedTime(row?.at) } };
   });
 }

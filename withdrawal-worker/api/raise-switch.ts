@@ -100,8 +100,12 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
     parts.log.warn({ call, wanted, reason: errorMessage(unwritten) }, "a stop is not on record");
   }
   if (unwritten instanceof HttpError) throw refusal(unwritten, fileSwitch(switchFile));
+  const sent = { isCommit: false };
+  const onCommit = () => {
+    sent.isCommit = true;
+  };
   const { value: set, fault: untold } = await outcomeOf(
-    (signal) => setKillSwitch(parts.database, wanted, { neverLower: true, signal }),
+    (signal) => setKillSwitch(parts.database, wanted, { neverLower: true, signal, onCommit }),
     startMs + LEDGER_PATIENCE_MS,
   );
   if (untold instanceof LedgerError && untold.code === "SWITCH_LOWERED") {
@@ -113,7 +117,8 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
   // Whatever is wrong with the ledger: who wants it stopped has it stopped here.
   if (set === undefined) {
     const told = await stopHome(switchFile, wanted, { evenAbsent: true });
-    throw untoldLedger(told, untold, unwritten !== undefined);
+    const isUnwritten = unwritten !== undefined;
+    throw untoldLedger(told, untold, { isUnwritten, isCommitSent: sent.isCommit });
   }
   const homeFault = await raiseHome(parts, wanted, startMs + LOOK_PATIENCE_MS);
   if (unwritten === undefined) {
@@ -180,16 +185,26 @@ async function stopHome(
   return { state, isStopped: stricter(state, wanted) === state, homeFault };
 }
 
+/**
+ * What is said where the ledger has not answered that it is told. A COMMIT on its way cannot be called back:
+ * a database that keeps it waiting may let it count later.
+ */
 function untoldLedger(
   { state, isStopped, homeFault }: HomeState,
   cause: unknown,
-  isUnwritten: boolean,
+  { isUnwritten, isCommitSent }: { readonly isUnwritten: boolean; readonly isCommitSent: boolean },
 ): ApiError {
   const next = cause instanceof AppError && cause.retriable ? "set it again" : "see the log";
   const record = isUnwritten ? "; the call could not be written down" : "";
-  const told = isStopped
-    ? `this home is at ${state.level} and obeys; the ledger could not be told: ${next}${record}`
+  const ledger = isCommitSent
+    ? "it is not known whether the ledger was told"
+    : "the ledger could not be told";
+  const unstopped = isCommitSent
+    ? `this home could not be told, and ${ledger}`
     : "neither the ledger nor this home could be told: nothing more is stopped";
+  const told = isStopped
+    ? `this home is at ${state.level} and obeys; ${ledger}: ${next}${record}`
+    : unstopped;
   return new ApiError(503, "UNAVAILABLE", told, withFault(homeFault), cause);
 }
 

@@ -28,6 +28,8 @@ const FILE_KEY = "the-key-of-the-home";
 const STOP = { level: "stop-sign", reason: "a key has leaked" };
 /** The advisory lock of who sets the switch in the ledger. */
 const SWITCH_LOCK = 8_083_000_009;
+/** The advisory lock that a COMMIT of tests waits for. */
+const COMMIT_LOCK = 77;
 /** A call of the console (`api.timeout-ms`), which shows an answer that comes later to nobody. */
 const CONSOLE_PATIENCE_MS = 10_000;
 const UNHEARD = new SqlError("DATABASE_UNAVAILABLE", "nobody there", { retriable: true });
@@ -160,6 +162,30 @@ it("tells the ledger nothing behind its answer that it could not be told", async
     return (await readKillSwitch(tx)).level;
   });
   expect([fileLevel(), level]).toEqual(["stop-sign", "none"]);
+});
+
+it("says that nobody knows whether the ledger is told whose COMMIT does not end", async () => {
+  const { owner } = house.ledger;
+  // As behind a synchronous standby that is away.
+  await owner.query(
+    `CREATE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+       PERFORM set_config('lock_timeout', '0', true), pg_advisory_xact_lock(${COMMIT_LOCK});
+       RETURN NULL;
+     END $$;
+     CREATE CONSTRAINT TRIGGER wait_at_commit AFTER INSERT ON kill_switch
+       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_at_commit()`,
+  );
+  await standing(owner, async (tx) => {
+    await tx.query(`SELECT pg_advisory_xact_lock(${COMMIT_LOCK})`);
+    const told = await stop(FILE_KEY);
+    expect([told.status, told.body.message]).toEqual([
+      503,
+      "this home is at stop-sign and obeys; it is not known whether the ledger was told: set it again",
+    ]);
+    expect([fileLevel(), await ledgerLevel()]).toEqual(["stop-sign", "none"]);
+  });
+  const what = "the COMMIT counts";
+  await until(async () => (await ledgerLevel()) === "stop-sign", { timeoutMs: 10_000, what });
 });
 
 it("says that both are told where the ledger is gone right behind that", async () => {
