@@ -127,7 +127,7 @@ export class Lanes implements Service {
     }
   }
 
-  /** By keys of this home, whose lanes say themselves why they do not pay, or by what others say of theirs. */
+  /** By keys of this home, whose lanes say themselves why they do not pay, or by what others say. */
   async #canPay(wallets: readonly HotWallet[]): Promise<boolean> {
     const isOwn = ({ address, status }: HotWallet) =>
       status === "active" && this.#lanes.get(address)?.hasKey() === true;

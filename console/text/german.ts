@@ -248,8 +248,8 @@ export const GERMAN: Catalogue = {
   refillAsked:
     "Die Hot Wallets werden knapp: {amount} aus dem Cold Storage an eine aktive Wallet senden.",
   refillOfOne:
-    "Keine Hot Wallet allein hat, was eine wartende Auszahlung braucht: {amount} an {wallet} senden, und an " +
-    "keine andere, aus dem Cold Storage.",
+    "Keine Hot Wallet allein hat, was eine wartende Auszahlung braucht: {amount} an {wallet} senden, " +
+    "und an keine andere, aus dem Cold Storage.",
   refillWaits: "Um Nachschub wird gebeten",
   reject: "Ablehnen",
   remedy: "Was zu tun ist",

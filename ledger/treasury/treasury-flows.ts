@@ -422,7 +422,7 @@ async function bookReturns(
             changed_at = clock_timestamp(),
             state = CASE WHEN r.came_units + input.units >= r.amount_units THEN 'filled'
                          ELSE 'open' END
-       -- What comes to another wallet than the one that needs it is weighed by who asks, with all that is there.
+       -- What comes to another wallet than the one named is weighed by who asks, with all that is there.
        FROM (SELECT o.id, o.wallet, sum(came.units) AS units
                FROM unnest($1::text[], $2::text[], $3::numeric[]) AS came (asset, wallet, units)
                JOIN refill_request o ON o.asset = came.asset AND o.state = 'open'

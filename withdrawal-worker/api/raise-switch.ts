@@ -219,7 +219,8 @@ function refusal(error: HttpError, { level }: KillSwitchState): HttpError {
 
 /**
  * The home's file, as high as the ledger and with the reason of now: a level that was told it meanwhile may
- * have had its file replaced by this one's. No look behind `endMs`. @returns why it cannot be written; null where it can
+ * have had its file replaced by this one's. No look behind `endMs`.
+ * @returns why it cannot be written; null where it can
  */
 async function raiseHome(
   { database, switchFile }: SwitchParts,

@@ -1,6 +1,6 @@
 /**
- * Rounds as whoever watches the treasury sees them: the time of each is written into a file, and not while its
- * own home keeps it from all work though every round ends well.
+ * Rounds as whoever watches the treasury sees them: the time of each is written into a file, and not while
+ * its own home keeps it from all work though every round ends well.
  */
 import { rm, writeFile } from "node:fs/promises";
 import { errorMessage } from "../../chain/errors.js";

@@ -238,10 +238,9 @@ it("takes a key that was good when the ledger was last asked, to stop and for no
   expect(readKillSwitchFile(file)).toMatchObject({ ...STOP, by: known.id });
   // A database that says nothing is not waited for without an end.
   fault = () => new Promise<never>(() => undefined);
-  const begunMs = performance.now();
-  const silent = await post(known.key, "/v1/kill-switch", { ...STOP, level: "stop-broadcast" });
+  const more = { ...STOP, level: "stop-broadcast" };
+  const silent = await post(known.key, "/v1/kill-switch", more).timeout(CONSOLE_PATIENCE_MS);
   expect(silent.body.message).toMatch(/^this home is at stop-broadcast and obeys/);
-  expect(performance.now() - begunMs).toBeLessThan(CONSOLE_PATIENCE_MS);
   expect(fileLevel()).toBe("stop-broadcast");
 });
 
