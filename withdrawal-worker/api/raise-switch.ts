@@ -45,8 +45,8 @@ const MAX_LOOKS = 10;
 const MAX_BY_LENGTH = 100;
 
 /*
- * Whoever stops payments is told soon: all of these begin with the call, behind the look for its key (2 s at
- * most), so that its answer comes within 9 s. The console waits for 10 s (`api.timeout-ms`).
+ * Whoever stops payments is told soon: all of these begin once the home is stopped. With the look for the key
+ * of the call (2 s at most) the database is waited for for less than 9 s; the console waits for 10 s.
  */
 
 /** By then the ledger is told, whether the call is on record or not: who keeps a lock may keep it for 5 s. */
@@ -91,8 +91,8 @@ export async function raiseSwitch(parts: SwitchParts, request: HttpRequest): Pro
   const at = new Date(parts.clock.nowMs()).toISOString();
   const wanted = { level, reason: readReason(request.body), by, at };
   const { switchFile } = parts;
-  const startMs = performance.now();
   const first = await stopHome(switchFile, wanted, { evenAbsent: false });
+  const startMs = performance.now();
   const write = () => request.unwritten?.write() ?? Promise.resolve();
   const { fault: unwritten } = await outcomeOf(write, startMs + RECORD_PATIENCE_MS);
   if (unwritten !== undefined) {

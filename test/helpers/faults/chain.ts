@@ -165,7 +165,7 @@ export class BlockWitness {
 
   /** A chain that came back older owes nothing of the blocks that it has lost. */
   forgetAbove(height: number): void {
-    for (const shown of [...this.#shown.keys()]) if (shown > height) this.#shown.delete(shown);
+    for (const shown of this.#shown.keys()) if (shown > height) this.#shown.delete(shown);
   }
 
   /** Hashes by height of what was shown so far. */
