@@ -32,11 +32,14 @@ export type BandDecision =
 /**
  * Above the band the rest goes to cold storage, in one payment of one wallet; below it a refill is asked for,
  * and wherever no wallet alone has the largest of what customers wait for.
+ * @param named the wallet that persons are asked to send to already: where two have nearly the same it stays
+ *   so, since what is on its way there would help no other
  */
 export function decideBand(
   holdings: readonly Holding[],
   waiting: WaitingUnits,
   { lowUnits, targetUnits, highUnits }: TreasuryBand,
+  named?: Address,
 ): BandDecision {
   const freeUnits = holdings.reduce((sum, holding) => sum + holding.freeUnits, 0n);
   const heldUnits = freeUnits - waiting.sumUnits;
@@ -44,8 +47,10 @@ export function decideBand(
   const lackingUnits = waiting.largestUnits - atLeastNone(fullest?.freeUnits);
   const belowUnits = heldUnits < lowUnits ? targetUnits - heldUnits : 0n;
   if (fullest !== undefined && lackingUnits > 0n) {
-    const amountUnits = higher(lackingUnits, belowUnits);
-    return { kind: "refill", amountUnits, wallet: fullest.wallet };
+    const { wallet, freeUnits: hasUnits } =
+      holdings.find((each) => each.wallet === named) ?? fullest;
+    const amountUnits = higher(waiting.largestUnits - atLeastNone(hasUnits), belowUnits);
+    return { kind: "refill", amountUnits, wallet };
   }
   if (belowUnits > 0n) return { kind: "refill", amountUnits: belowUnits };
   if (heldUnits <= highUnits) return { kind: heldUnits < targetUnits ? "low" : "enough" };

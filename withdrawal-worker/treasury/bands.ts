@@ -18,6 +18,7 @@ import {
   askForRefill,
   changeRefill,
   keepRefill,
+  openRefills,
   withdrawRefill,
   withdrawUnbanded,
 } from "../../ledger/treasury/refills.js";
@@ -101,12 +102,13 @@ export async function keepBands(
   const assets = banded.map(({ asset }) => asset);
   const books = await readBandBooks(context, { assets, nonces });
   if (books === undefined) return refusals;
-  const { waitingByAsset, coldMoves, unpaid } = books;
+  const { waitingByAsset, namedByAsset, coldMoves, unpaid } = books;
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, books, ...parts });
     if (holdings === undefined) continue;
     await giveUpUncovered(context, unpaid, { asset, holdings });
-    const decision = decideBand(holdings, waitingByAsset.get(asset) ?? NOTHING, band);
+    const waiting = waitingByAsset.get(asset) ?? NOTHING;
+    const decision = decideBand(holdings, waiting, band, namedByAsset.get(asset));
     const afterId = coldMoves.get(asset) ?? 0;
     const { height: seenHeight } = view;
     const by = { policy, isStopped };
@@ -137,6 +139,8 @@ interface BandBooks {
   /** The same of tokens, by symbol and then by wallet. */
   readonly reservedUnits: ReadonlyMap<string, ReadonlyMap<Address, bigint>>;
   readonly waitingByAsset: ReadonlyMap<string, WaitingUnits>;
+  /** By asset, the wallet that persons are asked to send to; undefined where it may be any. */
+  readonly namedByAsset: ReadonlyMap<string, Address | undefined>;
   /** By asset, the newest move to cold storage. */
   readonly coldMoves: ReadonlyMap<string, number>;
   /** Moves to cold storage that should be paid by now. */
@@ -173,6 +177,7 @@ async function readBandBooks(
       reservedAtoken: await reservedOf(tx, counted),
       reservedUnits: await reservedTokensOf(tx, counted),
       waitingByAsset: await waitingOf(tx, assets),
+      namedByAsset: new Map((await openRefills(tx)).map(({ asset, wallet }) => [asset, wallet])),
       coldMoves: await newestColdMoves(tx),
       unpaid: await unpaidColdMoves(tx, { afterSeconds: COLD_PATIENCE_SECONDS }),
     };

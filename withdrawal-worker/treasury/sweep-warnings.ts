@@ -1,4 +1,5 @@
 /** What the treasury's log says of sweeps and moves that wait: once, or when there are more. */
+import { LRUCache } from "lru-cache";
 import type { DueSweep } from "../../ledger/assets/sweep-due.js";
 import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
 import { unlisted } from "../signers/signer-port.js";
@@ -12,12 +13,16 @@ const MAX_NAMED = 5;
 /** Coins that are not swept now. */
 export type WaitingSweep = Pick<DueSweep, "address" | "asset"> & Wait & { readonly reason: string };
 
-/** Of one asset for one reason. */
+/** Longest time between two rounds (`treasury.scan-interval-ms`). */
+const MAX_PAUSE_MS = 600_000;
+
+/** Addresses whose waits are remembered; of more the oldest are forgotten, and begin anew. */
+const MAX_WAITING = 10_000;
+
+/** Of one address and asset for one reason. */
 interface Waiting {
   readonly sinceMs: number;
-  /** Whoever still waits was looked at anew by then. */
   readonly untilMs: number;
-  readonly isTold: boolean;
 }
 
 /** What was told already. */
@@ -29,8 +34,9 @@ export class SweepWarnings {
   #isOtherSeedTold = false;
   /** Tokens of which it was told that they are not listed: as many as the ledger has at most. */
   readonly #unlistedTold = new Set<string>();
-  /** By asset and reason: as many as the assets, times what a sweep can wait for. */
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new LRUCache<string, Waiting>({ max: MAX_WAITING });
+  /** By asset and reason, as many as the assets times what a sweep can wait for: until when it is told. */
+  readonly #told = new Map<string, number>();
   /** By asset, why its moves to cold storage are refused: as many likewise. */
   #coldRefusals = new Map<string, AcceptRefusal>();
 
@@ -78,28 +84,37 @@ export class SweepWarnings {
   }
 
   /**
-   * Of a round's waits those that somebody may have to act on, by asset and reason: once they have lasted so
-   * long, and again when they begin anew.
+   * Of a round's waits those that somebody may have to act on, by asset and reason: once an address has
+   * waited so long, and again when they begin anew.
    * @param nowMs monotonic
    */
   tellWaiting(entries: readonly WaitingSweep[], nowMs: number): void {
-    for (const [key, { untilMs }] of this.#waiting) {
-      if (untilMs < nowMs) this.#waiting.delete(key);
-    }
-    for (const entry of entries) {
-      const { asset, reason, delayMs, tellAfterMs } = entry;
-      if (tellAfterMs === undefined) continue;
+    for (const [key, untilMs] of this.#told) if (untilMs < nowMs) this.#told.delete(key);
+    const long = entries.filter((entry) => this.#isLong(entry, nowMs));
+    for (const { asset, reason, delayMs } of long) {
       const key = `${asset} ${reason}`;
-      const { sinceMs = nowMs, isTold = false } = this.#waiting.get(key) ?? {};
-      const isLong = nowMs - sinceMs >= tellAfterMs;
-      // Rounds come late where there is much to do.
-      const untilMs = nowMs + 2 * delayMs;
-      this.#waiting.set(key, { sinceMs, untilMs, isTold: isTold || isLong });
-      if (isTold || !isLong) continue;
-      const alike = entries.filter((each) => each.asset === asset && each.reason === reason);
+      const isTold = this.#told.has(key);
+      this.#told.set(key, lookedAtBy(nowMs, delayMs));
+      if (isTold) continue;
+      const alike = long.filter((each) => each.asset === asset && each.reason === reason);
       const addresses = alike.slice(0, MAX_NAMED).map(({ address }) => address);
       const what = "what lies on deposit addresses waits to be swept";
       this.#log.warn({ asset, reason, count: alike.length, addresses }, what);
     }
   }
+
+  #isLong(entry: WaitingSweep, nowMs: number): boolean {
+    const { address, asset, reason, delayMs, tellAfterMs = Infinity } = entry;
+    if (tellAfterMs === 0 || tellAfterMs === Infinity) return tellAfterMs === 0;
+    const key = `${asset} ${address} ${reason}`;
+    const before = this.#waiting.get(key);
+    const sinceMs = before === undefined || before.untilMs < nowMs ? nowMs : before.sinceMs;
+    this.#waiting.set(key, { sinceMs, untilMs: lookedAtBy(nowMs, delayMs) });
+    return nowMs - sinceMs >= tellAfterMs;
+  }
+}
+
+/** Whoever still waits was looked at anew by then; rounds come late where there is much to do. */
+function lookedAtBy(nowMs: number, delayMs: number): number {
+  return nowMs + 2 * Math.max(delayMs, MAX_PAUSE_MS);
 }

@@ -69,4 +69,13 @@ describe("coins that wait to be swept", () => {
     warnings.tellWaiting([at({ ...dust, tellAfterMs: undefined })], 11 * MINUTE_MS);
     expect(lines).toHaveLength(1);
   });
+
+  it("of a node are told of one that lasts, however rarely it is looked at, and not of many that pass", () => {
+    for (let minute = 0; minute < 30; minute += 1) {
+      warnings.tellWaiting([at(BEHIND, minute + 10)], minute * MINUTE_MS);
+    }
+    expect(lines).toEqual([]);
+    for (const minute of [30, 35, 40]) warnings.tellWaiting([at(BEHIND, 1)], minute * MINUTE_MS);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ count: 1 }]);
+  });
 });
