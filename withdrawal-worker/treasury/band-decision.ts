@@ -32,8 +32,8 @@ export type BandDecision =
 /**
  * Above the band the rest goes to cold storage, in one payment of one wallet; below it a refill is asked for,
  * and wherever no wallet alone has the largest of what customers wait for.
- * @param named the wallet that persons are asked to send to already: where two have nearly the same it stays
- *   so, since what is on its way there would help no other
+ * @param named the wallet that persons are asked to send to already: it stays so unless another lacks a third
+ *   less, since what is on its way there would help no other
  */
 export function decideBand(
   holdings: readonly Holding[],
@@ -47,10 +47,12 @@ export function decideBand(
   const lackingUnits = waiting.largestUnits - atLeastNone(fullest?.freeUnits);
   const belowUnits = heldUnits < lowUnits ? targetUnits - heldUnits : 0n;
   if (fullest !== undefined && lackingUnits > 0n) {
-    const { wallet, freeUnits: hasUnits } =
-      holdings.find((each) => each.wallet === named) ?? fullest;
-    const amountUnits = higher(waiting.largestUnits - atLeastNone(hasUnits), belowUnits);
-    return { kind: "refill", amountUnits, wallet };
+    const lackOf = ({ freeUnits: ofWallet }: Holding) =>
+      waiting.largestUnits - atLeastNone(ofWallet);
+    const stays = (each: Holding) =>
+      each.wallet === named && lackOf(each) * 2n <= lackingUnits * 3n;
+    const to = holdings.find(stays) ?? fullest;
+    return { kind: "refill", amountUnits: higher(lackOf(to), belowUnits), wallet: to.wallet };
   }
   if (belowUnits > 0n) return { kind: "refill", amountUnits: belowUnits };
   if (heldUnits <= highUnits) return { kind: heldUnits < targetUnits ? "low" : "enough" };

@@ -53,15 +53,16 @@ describe("one payment of one wallet", () => {
     expect(decide([-5n], 1n, 1n)).toMatchObject({ kind: "refill", wallet: WALLETS[0] });
   });
 
-  it("stays with the wallet that is asked for already, unless it may be given nothing any more", () => {
-    const named = (wallet: (typeof WALLETS)[number] | undefined) => {
-      const holdings = [600n, 590n].map((freeUnits, index) => {
+  it("stays with the wallet that is asked for already, unless that may be given nothing, or lacks much more", () => {
+    const named = (wallet: (typeof WALLETS)[number] | undefined, firstUnits = 600n) => {
+      const holdings = [firstUnits, 590n].map((freeUnits, index) => {
         return { wallet: WALLETS[index] ?? testAddress(9), freeUnits };
       });
       return decideBand(holdings, { sumUnits: 900n, largestUnits: 900n }, BAND, wallet);
     };
     const [first, second, gone] = WALLETS;
     expect(named(second)).toEqual({ kind: "refill", wallet: second, amountUnits: 310n });
+    expect(named(second, 800n)).toEqual({ kind: "refill", wallet: first, amountUnits: 100n });
     expect(named(gone)).toEqual({ kind: "refill", wallet: first, amountUnits: 300n });
     expect(named(undefined)).toEqual(named(gone));
   });
