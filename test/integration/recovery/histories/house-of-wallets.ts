@@ -131,6 +131,11 @@ export class HouseOfWallets {
   /** Codes of faults that rounds ended with, and how often. */
   readonly faults = new Map<string, number>();
 
+  /** Rounds that ended with one, of whatever code. */
+  get faultCount(): number {
+    return [...this.faults.values()].reduce((sum, count) => sum + count, 0);
+  }
+
   private constructor(
     readonly desk: Desk,
     private readonly keys: DepositKeys,
