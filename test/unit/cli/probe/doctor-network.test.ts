@@ -1,7 +1,5 @@
 /** `causeway doctor` on the home of a kit whose network has several validators. */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
@@ -12,6 +10,7 @@ import { createTestnet } from "../../../../cli/home/network/testnet.js";
 import { loadGenesis } from "../../../../node/settings/genesis.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
+import { servePages } from "../../../helpers/page-server.js";
 import { freePort } from "../../../helpers/ports.js";
 
 const VALIDATORS = 4;
@@ -46,14 +45,9 @@ afterEach(async () => {
 
 /** @returns host and port */
 async function serve(pages: Readonly<Record<string, string>>): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume();
-    const page = pages[request.url ?? ""];
-    response.writeHead(page === undefined ? 404 : 200).end(page);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closers.push(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = await servePages(pages);
+  closers.push(() => server.close());
+  return server.place;
 }
 
 /** Changes a setting in a file of the first node, where it stands as it was written. */

@@ -1,7 +1,5 @@
 /** `causeway doctor` on the home of a node alone. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
@@ -14,6 +12,7 @@ import { loadGenesis } from "../../../../node/settings/genesis.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../../../runtime/config/config.js";
+import { servePages } from "../../../helpers/page-server.js";
 import { freePort } from "../../../helpers/ports.js";
 
 const folders: string[] = [];
@@ -77,14 +76,9 @@ interface Told {
 
 /** @returns host and port */
 async function serve(pages: Readonly<Record<string, string>>): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume();
-    const page = pages[request.url ?? ""];
-    response.writeHead(page === undefined ? 404 : 200).end(page);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closers.push(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = await servePages(pages);
+  closers.push(() => server.close());
+  return server.place;
 }
 
 /** Findings of the home of a node that runs, by their ids. */
