@@ -23,17 +23,17 @@ export class AnswerLimit {
   private waitedMs = 0;
 
   /**
-   * @param options `firstMs` and `cameBytes` as they are at the time that is asked for them
+   * @param options `cameBytes` as it is whenever it is asked for
    */
   constructor(
     signals: readonly AbortSignal[],
     private readonly options: {
-      readonly firstMs: () => number;
+      readonly firstMs: number;
       readonly cameBytes: () => number;
     },
   ) {
     this.joined = joinSignals(signals);
-    if (!this.signal.aborted) this.wait(options.firstMs());
+    if (!this.signal.aborted) this.wait(options.firstMs);
     this.signal.addEventListener("abort", () => clearTimeout(this.timer), { once: true });
   }
 
@@ -55,7 +55,7 @@ export class AnswerLimit {
   private look(durationMs: number): void {
     this.waitedMs += durationMs;
     const { firstMs, cameBytes } = this.options;
-    const leftMs = Math.ceil(answerTimeMs(firstMs(), cameBytes()) - this.waitedMs);
+    const leftMs = Math.ceil(answerTimeMs(firstMs, cameBytes()) - this.waitedMs);
     if (leftMs > 0) return this.wait(leftMs);
     this.joined.abort(new DOMException("the answer is too slow", "TimeoutError"));
   }

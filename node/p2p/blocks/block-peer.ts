@@ -116,7 +116,12 @@ export class BlockPeer {
   delays(open: OpenAnswer): void {
     this.spoke();
     this.isDelayed = true;
-    for (const answer of this.open) if (answer === open) answer.isDelayed = true;
+    for (const answer of this.open) {
+      if (answer !== open) continue;
+      answer.isDelayed = true;
+      // Else whoever says it without an end would be waited for without one.
+      answer.cameBytes = 0;
+    }
   }
 
   /** The answer is over, however it went. */

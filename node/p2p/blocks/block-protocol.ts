@@ -103,7 +103,7 @@ export function blockHandler(
       // Whoever opens streams and gives them up must not leave more behind than he may have open. With the
       // connection they end as well: its signal with this one would keep a trace of each answer.
       const limit = new AnswerLimit([channel.signal], {
-        firstMs: () => firstTakenMs,
+        firstMs: firstTakenMs,
         cameBytes: () => Math.max(0, sent.sizeBytes - channel.unsentBytes),
       });
       const { signal } = limit;

@@ -350,11 +350,15 @@ export class BlockSync {
     // As long as for blocks: a peer with too much to do has the proof wait for its turn as well.
     let cameBytes = 0;
     const limit = new AnswerLimit([signal, peer.signal], {
-      firstMs: () => this.limits.answerMs,
+      firstMs: this.limits.answerMs,
       cameBytes: () => cameBytes,
     });
     const onBytes = (sizeBytes: number) => {
       cameBytes += sizeBytes;
+    };
+    // Word that it comes later is nothing of it.
+    const onLater = () => {
+      cameBytes = 0;
     };
     const { target, log } = this.ports;
     let isProved = false;
@@ -364,7 +368,7 @@ export class BlockSync {
       this.claims.prove(peer.nodeId, height);
     };
     try {
-      const options = { signal: limit.signal, onBlock, onBytes };
+      const options = { signal: limit.signal, onBlock, onBytes, onLater };
       await peer.source.blocks({ from: height, count: 1 }, options);
     } catch (error) {
       if (!signal.aborted) log.debug({ peer: peer.nodeId, err: error }, "a height was not proved");

@@ -225,4 +225,18 @@ describe("a line on which a block takes long", () => {
     expect([slow.held.length, slow.open.length, reports]).toEqual([4, 4, []]);
     await stop();
   });
+
+  it("is not waited for by word alone that the block comes later, however much of it there is", async () => {
+    const liar = new HeldPeer("liar", { height: 1 });
+    const { look, stop } = stage([liar]);
+    await until(() => liar.open.length === 1, WAIT);
+    for (let turn = 0; turn < 12; turn++) {
+      liar.open[0]?.bytes((LEAST_RATE * LOOK_MS) / 1_000);
+      liar.open[0]?.later();
+      await look(liar, LOOK_MS);
+    }
+    await until(() => liar.held.length > 1, WAIT);
+    expect(liar.held[0]?.signal.aborted).toBe(true);
+    await stop();
+  });
 });
