@@ -8,7 +8,7 @@ import { rosettaRows } from "./rosetta-rows.js";
 import { createRecipients } from "../senders.js";
 import { Stack } from "../targets/stack-target.js";
 import { faultRows } from "./fault-rows.js";
-import { withdrawalRow } from "./withdrawal-rows.js";
+import { withdrawalRows } from "./withdrawal-rows.js";
 
 /** Names of the rows here, for `--only`. */
 export const STACK_ROWS = ["watcher", "withdrawals", "rosetta", "faults"] as const;
@@ -51,7 +51,7 @@ export async function runStackRows(options: StackRowsOptions): Promise<BenchRow[
   }
   if (names.includes("withdrawals")) {
     await withStack(await Stack.start(profileFolder, {}), async (stack) => {
-      rows.push(await withdrawalRow(stack, options));
+      rows.push(...(await withdrawalRows(stack, options)));
     });
   }
   if (names.includes("faults")) {

@@ -1,4 +1,4 @@
-/** The row of withdrawals through the worker, and how a benchmark asks for them. */
+/** The rows of withdrawals through the worker, and how a benchmark asks for them. */
 import type { Address } from "../../../chain/address.js";
 import { ATOKEN_PER_TOKEN } from "../../../chain/units.js";
 import { until } from "../../helpers/until.js";
@@ -31,36 +31,51 @@ export interface PaymentRowOptions {
   readonly say: (line: string) => void;
 }
 
-/** Withdrawals through the worker beside a loop that sends one by one. */
-export async function withdrawalRow(
+/**
+ * Withdrawals through the worker beside a loop that sends one by one: from the first request, and as many
+ * again that were accepted while the wallet was drained, from the last of them on.
+ */
+export async function withdrawalRows(
   stack: Stack,
   { length, say }: PaymentRowOptions,
-): Promise<BenchRow> {
+): Promise<BenchRow[]> {
   await stack.startPart("withdrawal-worker");
   const customerId = "bench-withdrawals";
   await fundCustomer(stack, customerId);
   const count = lengthOf(WITHDRAWALS, length);
-  const recipients = createRecipients(FIRST_WITHDRAWALS + count);
-  const first = withdrawals(stack, customerId, recipients.slice(0, FIRST_WITHDRAWALS));
-  const requests = withdrawals(stack, customerId, recipients.slice(FIRST_WITHDRAWALS));
-  await send(stack, first);
-  const { seq } = await untilEvents(stack, { type: "withdrawal.settled", count: first.length });
-  const parts = ["withdrawal-worker", "node", "sidecar-online", "deposit-watcher"] as const;
-  const cpuSeconds = () => [
-    ...parts.map((part) => stack.cpuSeconds(part)),
-    stack.databaseCpuSeconds(),
+  const recipients = createRecipients(FIRST_WITHDRAWALS + 2 * count);
+  const [first, requests, stopped] = [
+    [0, FIRST_WITHDRAWALS],
+    [FIRST_WITHDRAWALS, FIRST_WITHDRAWALS + count],
+    [FIRST_WITHDRAWALS + count, FIRST_WITHDRAWALS + 2 * count],
+  ].map((range) => withdrawals(stack, customerId, recipients.slice(...range))) as [
+    Buffer[],
+    Buffer[],
+    Buffer[],
   ];
-  const before = cpuSeconds();
+  await send(stack, first);
+  const settled = { type: "withdrawal.settled", count: first.length };
+  const { seq } = await untilEvents(stack, settled);
+  const meter = new Meter(stack);
   const startMs = Date.now();
   const accepted = await send(stack, requests);
-  const { lastMs } = await untilEvents(stack, { type: "withdrawal.broadcast", count, seq });
+  const broadcast = { type: "withdrawal.broadcast", count };
+  const { lastMs } = await untilEvents(stack, { ...broadcast, seq });
   const perSecond = count / ((lastMs - startMs) / 1_000);
   say(`worker: ${formatFigure(perSecond)} withdrawals/s`);
-  const after = cpuSeconds();
-  const cpu = [...parts, "PostgreSQL"].map((part, index) => {
-    const seconds = (after[index] ?? 0) - (before[index] ?? 0);
-    return `${part} ${formatFigure((seconds * 1e6) / count)}`;
-  });
+  const cpu = meter.each(count);
+  const behind = await untilEvents(stack, { ...settled, count, seq });
+  const wallet = await stack.hotWallet();
+  await stack.causeway("wallets", "drain", wallet, "--reason", "a backlog is wanted");
+  const acceptedOnly = await send(stack, stopped.slice(1));
+  await stack.causeway("wallets", "activate", wallet, "--reason", "the backlog stands");
+  const backlogMeter = new Meter(stack);
+  const lastOneMs = Date.now();
+  await send(stack, stopped.slice(0, 1));
+  const backlog = await untilEvents(stack, { ...broadcast, seq: behind.seq });
+  const backlogPerSecond = count / ((backlog.lastMs - lastOneMs) / 1_000);
+  say(`backlog: ${formatFigure(backlogPerSecond)} withdrawals/s`);
+  const backlogCpu = backlogMeter.each(count);
   await stack.stopPart("withdrawal-worker");
   const loop = naiveLoop({ url: stack.nodeUrl, account: stack.payer, timeoutMs: LOOP_TIMEOUT_MS });
   const { perSecond: naive } = await payAll(
@@ -69,20 +84,64 @@ export async function withdrawalRow(
   );
   loop.close();
   say(`naive loop: ${formatFigure(naive)} payments/s`);
-  return {
-    title: "withdrawals, accepted to broadcast",
-    unit: "per s",
-    ours: perSecond,
-    peer: naive,
-    peerName: "ethers loop",
-    details: [
-      `${count} requests over HTTP behind ${FIRST_WITHDRAWALS} others, accepted at ` +
-        `${formatFigure(accepted.perSecond)}/s (p50 ${formatFigure(accepted.p50Ms)} ms, p99 ${formatFigure(accepted.p99Ms)} ms); ` +
-        "ours holds, slots, signs and stores each before it is sent",
-      `processor time until the last one was sent, microseconds each: ${cpu.join(", ")}`,
-      "the loop is getTransactionCount and sendTransaction, one by one, and remembers nothing",
-    ],
-  };
+  const beside = { unit: "per s", peer: naive, peerName: "ethers loop" };
+  return [
+    {
+      ...beside,
+      title: "withdrawals, accepted to broadcast",
+      ours: perSecond,
+      details: [
+        `${count} requests over HTTP behind ${FIRST_WITHDRAWALS} others, accepted at ${loadText(accepted)}; ` +
+          "ours holds, slots, signs and stores each before it is sent",
+        `processor time until the last one was sent, microseconds each: ${cpu}`,
+        "the loop is getTransactionCount and sendTransaction, one by one, and remembers nothing",
+      ],
+    },
+    {
+      ...beside,
+      title: "withdrawals of a backlog, signed and sent",
+      ours: backlogPerSecond,
+      details: [
+        `${count} requests accepted at ${loadText(acceptedOnly)} while the wallet was drained, but for the ` +
+          "last, with which the clock starts",
+        `processor time until the last one was sent, microseconds each: ${backlogCpu}`,
+      ],
+    },
+  ];
+}
+
+const loadText = ({ perSecond, p50Ms, p99Ms }: LoadResult) =>
+  `${formatFigure(perSecond)}/s (p50 ${formatFigure(p50Ms)} ms, p99 ${formatFigure(p99Ms)} ms)`;
+
+/** Processor time of all parts from its making on. */
+class Meter {
+  static readonly #parts = [
+    "withdrawal-worker",
+    "node",
+    "sidecar-online",
+    "deposit-watcher",
+  ] as const;
+  readonly #before: readonly number[];
+
+  constructor(private readonly stack: Stack) {
+    this.#before = this.#seconds();
+  }
+
+  #seconds(): number[] {
+    const { stack } = this;
+    return [...Meter.#parts.map((part) => stack.cpuSeconds(part)), stack.databaseCpuSeconds()];
+  }
+
+  /** Microseconds by part for each of `count`, as text. */
+  each(count: number): string {
+    const after = this.#seconds();
+    return [...Meter.#parts, "PostgreSQL"]
+      .map((part, index) => {
+        const seconds = (after[index] ?? 0) - (this.#before[index] ?? 0);
+        return `${part} ${formatFigure((seconds * 1e6) / count)}`;
+      })
+      .join(", ");
+  }
 }
 
 /** Gives a customer coins the way customers get them. */

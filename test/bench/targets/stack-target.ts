@@ -2,12 +2,15 @@
  * The whole kit, its parts under the benchmark's own control: the watcher has to be away while a
  * backlog grows. Blocks come every 100 ms, so that hundreds of them take seconds to make.
  */
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import type { EmbeddedPostgres } from "../../../cli/postgres/embedded-postgres.js";
 import type { KitPart } from "../../../cli/supervisor/kit.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { openDatabase } from "../../../runtime/sql/sql.js";
+import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
 import { until } from "../../helpers/until.js";
 import { type BenchHome, createBenchHome, startPart, startPostgres } from "./causeway-target.js";
 import { closedLoop } from "../http-load.js";
@@ -32,6 +35,9 @@ const METRICS_POLL_MS = 250;
 
 /** Rows of one page of the APIs. */
 const PAGE_ROWS = 1_000;
+
+/** The command line of this build. */
+const CLI_SCRIPT = fileURLToPath(new URL("../../../cli/main.js", import.meta.url));
 
 /** One event of `/v1/events`, as far as it is read here. */
 export interface StackEvent {
@@ -122,6 +128,37 @@ export class Stack {
     return familyCpuSeconds(this.postgres.pid) ?? 0;
   }
 
+  /** Types a command for this kit; rejects with what it said where it failed. */
+  async causeway(...args: readonly string[]): Promise<void> {
+    const { folder, portOffset } = this.home;
+    const place = ["--home", folder, "--port-offset", String(portOffset)];
+    await promisify(execFile)(process.execPath, [CLI_SCRIPT, ...args, ...place]);
+  }
+
+  /** The wallet that pays. */
+  async hotWallet(): Promise<Address> {
+    const url = `${this.home.url("withdrawalApi")}/v1/wallets`;
+    const response = await fetch(url, { headers: this.authorization() });
+    const { wallets } = (await response.json()) as { readonly wallets: { address: string }[] };
+    return parseAddress(wallets[0]?.address ?? "");
+  }
+
+  private async withDatabase<T>(work: (database: SqlDatabase) => Promise<T>): Promise<T> {
+    const database = await openDatabase({
+      url: this.postgres.url,
+      migrations: [],
+      applicationName: "causeway-bench",
+      poolSize: 2,
+      log: createLogger({ component: "bench", level: "error" }),
+      signal: new AbortController().signal,
+    });
+    try {
+      return await work(database);
+    } finally {
+      await database.close();
+    }
+  }
+
   /** Ends everything and deletes the home. */
   async stop(): Promise<void> {
     for (const part of [...this.parts.keys()].toReversed()) await this.stopPart(part);
@@ -150,17 +187,7 @@ export class Stack {
    * linked their rows: one request for each would take longer than all that is measured.
    */
   async createCrowd(count: number): Promise<Address[]> {
-    const signal = new AbortController().signal;
-    const log = createLogger({ component: "bench-crowd", level: "error" });
-    const database = await openDatabase({
-      url: this.postgres.url,
-      migrations: [],
-      applicationName: "causeway-bench",
-      poolSize: 2,
-      log,
-      signal,
-    });
-    try {
+    await this.withDatabase(async (database) => {
       await database.query("INSERT INTO customer (id) VALUES ('bench-crowd')");
       await database.query(
         `WITH first AS (UPDATE watch_cursor SET next_address_index = next_address_index + $1
@@ -171,9 +198,7 @@ export class Stack {
            FROM first, generate_series(0::bigint, $1::bigint - 1) AS n`,
         [count],
       );
-    } finally {
-      await database.close();
-    }
+    });
     await this.untilMetric("causeway_chain_links", count, CROWD_TIMEOUT_MS);
     const md5 = (text: string) => createHash("md5").update(text).digest("hex");
     return Array.from({ length: count }, (_, n) =>
