@@ -320,8 +320,8 @@ async function readStored(
     }
   >(
     `SELECT w.id, w.status, w.customer_id, w.asset, w.destination, w.amount_units::text AS units,
-            EXISTS (SELECT 1 FROM policy_decision d WHERE d.withdrawal_id = w.id
-                       AND d.policy_hash = $2 AND d.outcome IN ('pay', 'approve'))
+            coalesce((SELECT true FROM policy_decision d WHERE d.withdrawal_id = w.id
+                         AND d.policy_hash = $2 AND d.outcome IN ('pay', 'approve') LIMIT 1), false)
               AND w.created_at > coalesce(
                 (SELECT a.at FROM policy_activation a ORDER BY a.id DESC LIMIT 1), '-infinity')
                 + $3::integer * interval '1 second' AS is_judged,
