@@ -69,18 +69,18 @@ const MAX_TAIL_LINES = 40;
 const MAX_LOG_BYTES = 5_000_000;
 
 /**
- * Settings of the server. Errors of single statements are the clients' to log; max_wal_size keeps
- * the home small; jit would only slow down our short statements. Pages lie in memory or on a disk
- * without heads: by PostgreSQL's default for turning ones, a batch of payments is looked for by
- * reading the whole table. A server one of whose processes has crashed ends, and whoever watches it
- * starts it: where it recovers by itself and that fails at once (a full disk), PostgreSQL 18 may not
- * hear of it and then stands for ever, neither serving nor gone.
+ * Settings of the server. Errors of single statements are the clients' to log; jit would only slow
+ * down our short statements. The log of writes has PostgreSQL's own bound of 1 GB: with a quarter of
+ * it a busy hour is one checkpoint behind the other, each of which logs whole pages anew. Pages lie
+ * in memory or on a disk without heads: by PostgreSQL's default for turning ones, a batch of payments
+ * is looked for by reading the whole table. A server one of whose processes has crashed ends, and
+ * whoever watches it starts it: where it recovers by itself and that fails at once (a full disk),
+ * PostgreSQL 18 may not hear of it and then stands for ever, neither serving nor gone.
  */
 const SERVER_SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
   max_connections: "100",
-  max_wal_size: "256MB",
   timezone: "UTC",
   log_timezone: "UTC",
   log_min_messages: "log",
