@@ -7,6 +7,9 @@ import type { Sql } from "../../../runtime/sql/sql.js";
 import { parseAddress } from "../../../chain/address.js";
 import { freezeUnexplained } from "../../../ledger/requests/unexplained-outflows.js";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
+import { recordDecisions } from "../../../ledger/policy/policy-store.js";
+import { judgeAtSlot } from "../../../ledger/policy/stored-judgement.js";
 import { linkRows } from "../../../ledger/tamper/chainer.js";
 import { readUnlinked } from "../../../ledger/tamper/linked-rows.js";
 import {
@@ -171,6 +174,28 @@ describe("the rule about slots of active wallets", () => {
     await expect(slot(owner, [FEW + 3])).rejects.toMatchObject({ cause: { message: refusal } });
     await owner.query(`UPDATE wallet SET status = 'active' WHERE address = $1`, [WALLET]);
     await slot(owner, [FEW + 3]);
+  });
+});
+
+describe("what was decided about payments that are to get a nonce", () => {
+  const BATCH = 400;
+
+  it("is read of those, and of no others that the same policy let pass", async () => {
+    const policy = hashPolicy(PERMISSIVE_POLICY);
+    const ids = Array.from({ length: FILLED }, (_, index) => toWithdrawalId(`wd_${index + 1}`));
+    const decisions = ids.map((withdrawalId) => {
+      return { withdrawalId, outcome: "pay" as const, rules: { approvals: 0, signed: false } };
+    });
+    await ledger.owner.transaction(async (tx) => {
+      await recordDecisions(tx, { policy, stage: "accept" }, decisions);
+      await tx.query("ANALYZE withdrawal, policy_decision");
+      const asked = ids.slice(-BATCH);
+      const read = await readBy(tx, ["policy_decision"], async () => {
+        const { allowed } = await judgeAtSlot(tx, { policy, wallet: WALLET }, asked);
+        expect(allowed.size).toBe(BATCH);
+      });
+      expect(read["policy_decision"]).toBeLessThanOrEqual(BATCH);
+    });
   });
 });
 
