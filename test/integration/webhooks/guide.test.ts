@@ -79,6 +79,37 @@ describe("the guide's receiver", () => {
     at: "2026-11-20T00:00:00.000Z",
   };
 
+  const told = (epoch: number, seq: number) => ({ ...event, epoch, seq });
+
+  /** The list of events, by the number that a page begins behind; pages are held back where a test says so. */
+  async function openApi(pages: ReadonlyMap<string, object>) {
+    const asked: string[] = [];
+    const held = new Map<string, Promise<string>>();
+    const api = createPlainServer((request, response) => {
+      const { searchParams } = new URL(request.url ?? "", "http://api");
+      const after = searchParams.get("after") ?? "";
+      asked.push(`${after} ${searchParams.get("limit")}`);
+      const isOpen = request.headers.authorization === "Bearer key";
+      const answer = (outcome: string) => {
+        const status = outcome === "broken" ? 503 : isOpen ? 200 : 401;
+        response.writeHead(status).end(JSON.stringify(pages.get(after)));
+      };
+      void (held.get(after) ?? Promise.resolve("told")).then(answer);
+    });
+    await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
+    const { port } = api.address() as AddressInfo;
+    const settings = { DEPOSIT_API: `http://127.0.0.1:${port}`, API_KEY: "key" };
+    const hold = (after: string) => {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      held.set(after, promise);
+      return (outcome = "told") => {
+        held.delete(after);
+        resolve(outcome);
+      };
+    };
+    return { asked, settings, hold, close: () => void api.close() };
+  }
+
   /** As it stands in the chapter, in a process of its own. */
   async function startReceiver(settings: Readonly<Record<string, string>> = {}) {
     const folder = folders.make("webhooks");
@@ -151,7 +182,6 @@ describe("the guide's receiver", () => {
   });
 
   it("takes back what a new epoch makes void before it counts what is told again", async () => {
-    const told = (epoch: number, seq: number) => ({ ...event, epoch, seq });
     const pages = new Map([
       ["0", { events: [told(1, 41)], next: "41" }],
       // Of one event: what was written under its number since, if anything.
@@ -159,17 +189,7 @@ describe("the guide's receiver", () => {
       ["40", { events: [told(1, 41)], next: "41" }],
       ["41", { events: [told(2, 43)], next: null }],
     ]);
-    const asked: string[] = [];
-    const api = createPlainServer((request, response) => {
-      const { searchParams } = new URL(request.url ?? "", "http://api");
-      const after = searchParams.get("after") ?? "";
-      asked.push(`${after} ${searchParams.get("limit")}`);
-      const isOpen = request.headers.authorization === "Bearer key";
-      response.writeHead(isOpen ? 200 : 401).end(JSON.stringify(pages.get(after)));
-    });
-    await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
-    const { port } = api.address() as AddressInfo;
-    const settings = { DEPOSIT_API: `http://127.0.0.1:${port}`, API_KEY: "key" };
+    const { asked, settings, close } = await openApi(pages);
     const { child, lines, post } = await startReceiver(settings);
     try {
       // The last two were on their way when the ledger was lost: one of them still stands.
@@ -189,7 +209,73 @@ describe("the guide's receiver", () => {
       expect(asked).toEqual(["0 1000", "41 1000", "39 1", "40 1"]);
     } finally {
       child.kill();
-      api.close();
+      close();
+    }
+  });
+
+  it("handles once what is sent again while it asks what stands", async () => {
+    const pages = new Map([
+      ["0", { events: [told(1, 41)], next: "41" }],
+      ["40", { events: [told(1, 41)], next: "41" }],
+      ["41", { events: [told(2, 43)], next: null }],
+    ]);
+    const { asked, settings, close, hold } = await openApi(pages);
+    const { child, lines, post } = await startReceiver(settings);
+    const send = (epoch: number, seq: number) =>
+      post(createMessage(told(epoch, seq), { secrets: [SECRET], nowMs: Date.now() }));
+    const isAsked = (page: string, times: number) =>
+      until(() => asked.filter((one) => one === page).length === times, { timeoutMs: 10_000 });
+    try {
+      expect(await send(1, 42)).toBe(204);
+      const letListGo = hold("0");
+      const first = send(2, 43);
+      await isAsked("0 1000", 1);
+      const again = send(2, 43);
+      // Behind it: what is of the epoch that still stands is answered meanwhile.
+      expect(await send(1, 44)).toBe(204);
+      letListGo();
+      expect(await Promise.all([first, again])).toEqual([204, 204]);
+      const letOneGo = hold("40");
+      const late = [send(1, 41), send(1, 41)];
+      await isAsked("40 1", 2);
+      letOneGo();
+      expect(await Promise.all(late)).toEqual([204, 204]);
+      const brief = lines.slice(1).map((line) => line.replace(/ deposit.credited.*/, ""));
+      expect(brief).toEqual(["42", "44", "take back 42", "take back 44", "43", "41"]);
+      expect(asked).toEqual(["0 1000", "41 1000", "40 1", "40 1"]);
+    } finally {
+      child.kill();
+      close();
+    }
+  });
+
+  it("begins an epoch again where it could not, and a further one behind it", async () => {
+    const pages = new Map([["0", { events: [told(1, 44), told(3, 45)], next: null }]]);
+    const { asked, settings, close, hold } = await openApi(pages);
+    const { child, lines, post } = await startReceiver(settings);
+    const send = (epoch: number, seq: number) =>
+      post(createMessage(told(epoch, seq), { secrets: [SECRET], nowMs: Date.now() }));
+    const isAsked = (times: number) => until(() => asked.length === times, { timeoutMs: 10_000 });
+    try {
+      expect(await send(1, 42)).toBe(204);
+      const breakOff = hold("0");
+      const broken = expect(send(2, 43)).rejects.toMatchObject({ code: "TARGET_UNREACHABLE" });
+      await isAsked(1);
+      breakOff("broken");
+      await broken;
+      const letGo = hold("0");
+      const second = send(2, 43);
+      await isAsked(2);
+      const third = send(3, 45);
+      expect(await send(1, 44)).toBe(204);
+      letGo();
+      expect(await Promise.all([second, third])).toEqual([204, 204]);
+      const brief = lines.slice(1).map((line) => line.replace(/ deposit.credited.*/, ""));
+      expect(brief).toEqual(["42", "44", "take back 42", "43", "take back 43", "45"]);
+      expect(asked).toEqual(["0 1000", "0 1000", "0 1000"]);
+    } finally {
+      child.kill();
+      close();
     }
   });
 
