@@ -44,7 +44,10 @@ export interface Webhook extends NewWebhook {
   readonly cursorSeq: number;
   /** Number of the newest event of all. */
   readonly newestSeq: number;
-  /** Events behind the cursor: they wait for earlier deliveries. */
+  /**
+   * Events behind the cursor, of whichever type: they wait for earlier deliveries. Numbers that a recovery
+   * skipped are none.
+   */
   readonly behindEvents: number;
   readonly pending: number;
   readonly dead: number;
@@ -202,9 +205,24 @@ export async function liveSecrets(
   return new Map(rows.map((row) => [row.webhook_id, row.secrets]));
 }
 
+/**
+ * SQL, rows of a CTE: numbers that no event has, those behind `from_seq` up to `to_seq`. A new epoch counts
+ * on from the highest number that was remembered, so that few rows tell it, however many events there are.
+ */
+const SKIPPED = `
+  SELECT from_seq, max(to_seq) AS to_seq
+    FROM (SELECT coalesce((SELECT max(event.seq) FROM event
+                            WHERE event.seq <= told.event_seq), 0) AS from_seq,
+                 least(told.event_seq, (SELECT seq FROM event_counter)) AS to_seq
+            FROM (SELECT DISTINCT event_seq FROM remembered_ledger) AS told) AS remembered
+   WHERE to_seq > from_seq GROUP BY from_seq`;
+
 const WEBHOOK = `
+  WITH skipped AS MATERIALIZED (${SKIPPED})
   SELECT hook.id, url, events, description, status, reason, created_at, changed_at,
          cursor_seq::text, (SELECT seq FROM event_counter)::text AS head_seq,
+         (SELECT coalesce(sum(to_seq - greatest(from_seq, hook.cursor_seq)), 0)
+            FROM skipped WHERE to_seq > hook.cursor_seq)::text AS skipped,
          (SELECT count(*) FROM webhook_delivery d
            WHERE d.webhook_id = hook.id AND d.status = 'pending')::text AS pending,
          (SELECT count(*) FROM webhook_delivery d
@@ -227,6 +245,7 @@ interface WebhookRow {
   readonly changed_at: Date;
   readonly cursor_seq: string;
   readonly head_seq: string;
+  readonly skipped: string;
   readonly pending: string;
   readonly dead: string;
   readonly secrets: readonly { readonly id: string; readonly createdAt: string }[];
@@ -248,7 +267,7 @@ function toWebhook(row: WebhookRow): Webhook {
     changedAt: row.changed_at,
     cursorSeq,
     newestSeq,
-    behindEvents: Math.max(0, newestSeq - cursorSeq),
+    behindEvents: Math.max(0, newestSeq - cursorSeq - storedInteger(row.skipped)),
     pending: storedInteger(row.pending),
     dead: storedInteger(row.dead),
     secrets: row.secrets.map(({ id, createdAt }) => ({ id, createdAt: new Date(createdAt) })),

@@ -1,11 +1,12 @@
 /** What is told, and typed, around the moment at which an older database is put back. */
 import { randomUUID } from "node:crypto";
+import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { WebhookDispatcher } from "../../../deposit-watcher/webhooks/dispatcher.js";
 import { createWebhookMetrics } from "../../../deposit-watcher/webhooks/webhook-metrics.js";
 import { listEvents } from "../../../ledger/events.js";
-import { redeliver } from "../../../ledger/webhooks/deliveries.js";
-import { addWebhook, listWebhooks } from "../../../ledger/webhooks/subscriptions.js";
+import { fillDeliveries, redeliver } from "../../../ledger/webhooks/deliveries.js";
+import { addWebhook, findWebhook, listWebhooks } from "../../../ledger/webhooks/subscriptions.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
@@ -101,6 +102,45 @@ it("webhooks say nothing of an older ledger before it is recovered, and no ident
     expect(told.get(id) ?? body).toBe(body);
     told.set(id, body);
   }
+});
+
+it("counts the events that a webhook waits for, and not the numbers that losses skipped", async () => {
+  const { webhook } = await addWebhook(desk.database, {
+    url: receiver.url("/all"),
+    events: ["*"],
+    description: undefined,
+  });
+  const { id, cursorSeq } = webhook;
+  const waiting = async (from: number) => (await events()).filter(({ seq }) => seq > from).length;
+  const behind = async () => (await findWebhook(desk.watcherDatabase, id)).behindEvents;
+  for (const [number, isHomeLost] of [false, true, true].entries()) {
+    const fields = { customer: "alice", to: destination(number), amountAtoken: TOKEN };
+    await desk.request({ key: `k${number}`, ...fields });
+    const backup = await desk.backup();
+    const { address } = await desk.register(`customer-${number}`);
+    desk.pay([address, TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await (await desk.guard()).beforeTelling({ eventSeq: (await events()).at(-1)?.seq ?? 0 });
+    await desk.useDatabase(backup);
+    if (isHomeLost) rmSync(`${desk.home}/data`, { recursive: true });
+    const words = isHomeLost ? ["--declare", "all is lost", "--apply"] : ["--apply"];
+    expect((await desk.causeway("recover", ...words)).code).toBe(0);
+    expect(await behind()).toBe(await waiting(cursorSeq));
+  }
+  while (await fillDeliveries(desk.watcherDatabase, id));
+  const { newestSeq } = await findWebhook(desk.watcherDatabase, id);
+  expect(newestSeq).toBeGreaterThan(10 ** 12);
+  // Also from among the numbers that were skipped.
+  for (const from of [newestSeq - 1_000, 2]) {
+    const again = await desk.causeway("webhooks", "redeliver", id, "--from", `${from}`);
+    const count = await waiting(from - 1);
+    expect(again.text).toBe(`${id} sends on behind event ${from - 1}: ${count} wait.`);
+  }
+  while (await fillDeliveries(desk.watcherDatabase, id));
+  expect(await behind()).toBe(0);
+  await desk.request({ key: "last", customer: "alice", to: destination(9), amountAtoken: TOKEN });
+  expect(await behind()).toBe(await waiting(newestSeq));
 });
 
 it("a command meets an older ledger as the services do: it closes it, and changes nothing", async () => {
