@@ -1,5 +1,5 @@
 /** Epochs of events: each is given once, whoever recovers a ledger, and however often. */
-import { rmSync } from "node:fs";
+import { cpSync, rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { listEvents, type StoredEvent } from "../../../ledger/events.js";
 import { readLedgerState } from "../../../ledger/guard/ledger-guard.js";
@@ -134,6 +134,7 @@ class Follower {
   get balanceAtoken(): bigint {
     const units = [...this.#handled.values()].map(({ type, data }) => {
       if (type === "deposit.credited") return BigInt(String(data["creditedUnits"]));
+      if (type === "deposit.reversed") return -BigInt(String(data["debitedUnits"]));
       return type === "withdrawal.settled" ? -BigInt(String(data["amountUnits"])) : 0n;
     });
     return units.reduce((sum, each) => sum + each, 0n);
@@ -195,6 +196,70 @@ it("voids it also where the loss was declared before anybody said of when the ba
   await linkPayment();
   await follower.hear();
   expect(follower.balanceAtoken).toBe(8n * TOKEN);
+});
+
+/** The data folder of one home takes the place of another's. */
+function changeHome({ from, to }: { readonly from: string; readonly to: string }): void {
+  const [current, folder] = [`${desk.home}/data`, (name: string) => `${desk.home}/data-of-${name}`];
+  cpSync(current, folder(from), { recursive: true });
+  rmSync(current, { recursive: true });
+  cpSync(folder(to), current, { recursive: true });
+}
+
+it("tells a credit again that a chain has lost since, and leaves the deposit lost", async () => {
+  const [first, second] = [new Follower(), new Follower()];
+  const request = (name: string) =>
+    desk.request({ key: name, customer: "alice", to: destination(1), amountAtoken: 1n });
+  await tell();
+  cpSync(`${desk.home}/data`, `${desk.home}/data-of-b`, { recursive: true });
+  const replica = await desk.backup();
+  for (let count = 0; count < 4; count += 1) await request(`a${count}`);
+  await first.hear();
+  await desk.watch();
+
+  // A standby that lacks these, and a watcher of another home, which was told less.
+  changeHome({ from: "a", to: "b" });
+  await desk.useDatabase(replica);
+  const kept = desk.chain.head;
+  desk.pay([derivation.addressAt(0), 2n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  for (let count = 0; count < 4; count += 1) await request(`b${count}`);
+  await second.hear();
+  expect(second.balanceAtoken).toBe(12n * TOKEN);
+  await desk.loseAbove(kept);
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  await Promise.all([first, second].map((follower) => follower.hear()));
+  expect(second.balanceAtoken).toBe(10n * TOKEN);
+
+  changeHome({ from: "b", to: "a" });
+  await desk.watch();
+  const plan = await desk.causeway("recover");
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  // Also by who begins now.
+  const third = new Follower();
+  for (const follower of [first, second, third]) {
+    await follower.hear();
+    expect(follower.balanceAtoken).toBe(10n * TOKEN);
+  }
+  expect(plan.text).toContain("to do: tell 4 events again");
+  const rows = await listEvents(desk.database, { afterSeq: 0, limit: 1_000 });
+  const [lost] = await desk.database.query<{ id: string }>(
+    `SELECT id FROM deposit WHERE status = 'reversed'`,
+  );
+  const ofDeposit = rows.filter(({ data }) => data["depositId"] === lost?.id);
+  const amount = { amountUnits: `${2n * TOKEN}`, amountAtoken: `${2n * TOKEN}` };
+  expect(ofDeposit).toMatchObject([
+    { epoch: 1, type: "deposit.reversed", data: { debitedUnits: `${2n * TOKEN}` } },
+    { epoch: 2, type: "deposit.credited", data: { ...amount, creditedUnits: `${2n * TOKEN}` } },
+    {
+      epoch: 2,
+      type: "deposit.reversed",
+      data: { ...amount, debitedUnits: "0", debitedAtoken: "0" },
+    },
+  ]);
 });
 
 it("is of no backup of a time that is to come, or that cannot be read", async () => {
