@@ -12,6 +12,7 @@ import { createOperatorRoutes } from "../../deposit-watcher/api/operator-routes.
 import { createDepositRoutes } from "../../deposit-watcher/api/routes.js";
 import { createWebhookRoutes } from "../../deposit-watcher/webhooks/routes.js";
 import { ACCESS_SCOPES } from "../../ledger/access/scopes.js";
+import { TREASURY, UNASSIGNED } from "../../ledger/journal/accounts.js";
 import { loadApiSchemas, readApiFile } from "../../runtime/http/api-schema.js";
 import { createPolicyRoutes } from "../../withdrawal-worker/api/policy-routes.js";
 import { createWithdrawalRoutes } from "../../withdrawal-worker/api/routes.js";
@@ -116,6 +117,17 @@ describe("HTTP APIs", () => {
       expect(schemas.requestCheck(path, method)).toBeInstanceOf(Function);
       expect(schemas.responseCheck(path, method)).toBeInstanceOf(Function);
     }
+  });
+
+  it("name, as their guides do, who stands in rows and events and is no customer", () => {
+    const read = (path: string) => readFileSync(path, "utf8").replace(/\s+/g, " ");
+    const described = (name: string) =>
+      parse(readFileSync(`openapi/${name}`, "utf8")).components.schemas.CustomerId.description;
+    const guide = read("docs/guide/webhooks.md");
+    expect(described("deposit.yaml")).toContain(`\`${UNASSIGNED}\``);
+    expect(guide).toContain(`\`${UNASSIGNED}\``);
+    const texts = [...KEYED.map(described), guide, read("docs/treasury.md")];
+    for (const text of texts) expect(text).toContain(`\`${TREASURY}\``);
   });
 
   it("are in the build as JSON, too, which is what its programs read", async () => {

@@ -3,7 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
-import { parseCustomerId } from "../../../ledger/journal/accounts.js";
+import { listEvents } from "../../../ledger/events.js";
+import { parseCustomerId, TREASURY } from "../../../ledger/journal/accounts.js";
 import { hashPolicy, type Limit, type Policy, rulesOf } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
@@ -78,4 +79,35 @@ it("stores in cold storage what is above the band, and pays customers up to the 
   const { id } = await ask("alice");
   await bench.rounds(4);
   expect((await findWithdrawal(bench.worker, id))?.status).toBe("settled");
+});
+
+it("is told under a name that is no customer's: sums of events without it are the balances", async () => {
+  const alice = await bench.bench.register("alice");
+  await bench.bench.mine([{ to: alice, value: ONE }]);
+  await bench.mine();
+  await bench.mine();
+  bench.files.policy = coldPolicy();
+  await bench.rounds(4);
+  const { id } = await ask("alice");
+  await bench.rounds(4);
+  expect((await findWithdrawal(bench.worker, id))?.status).toBe("settled");
+  const sums = new Map<unknown, bigint>();
+  for (const { type, data } of await listEvents(bench.worker, { afterSeq: 0, limit: 1_000 })) {
+    const units = (...fields: readonly string[]) =>
+      fields.reduce((sum, field) => sum + BigInt(String(data[field])), 0n);
+    const { customerId } = data;
+    const had = sums.get(customerId) ?? 0n;
+    if (type === "deposit.credited") sums.set(customerId, had + units("creditedUnits"));
+    if (type === "withdrawal.settled") {
+      sums.set(customerId, had - units("amountUnits", "feeUnits"));
+    }
+  }
+  const rows = await bench.bench.ledger.owner.query<Record<"id" | "units", string>>(
+    `SELECT customer_id AS id, (available_units + held_units)::text AS units FROM customer_balance`,
+  );
+  const balances = new Map(rows.map((row) => [row.id, BigInt(row.units)]));
+  expect(sums.get(TREASURY)).toBeLessThan(0n);
+  expect(balances.get(TREASURY)).toBe(0n);
+  for (const map of [sums, balances]) map.delete(TREASURY);
+  expect(sums).toEqual(balances);
 });
