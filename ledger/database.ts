@@ -59,6 +59,7 @@ import { CodesOfTokens1760000000054 } from "./migrations/tokens/0054-codes-of-to
 import { TreasuryColumns1760000000055 } from "./migrations/treasury/0055-treasury-columns.js";
 import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
 import { Bounds1760000000026 } from "./migrations/treasury/0026-bounds.js";
+import { SeenNonces1760000000057 } from "./migrations/wallets/0057-seen-nonces.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -121,6 +122,7 @@ export const LEDGER_MIGRATIONS = [
   WhoRemembers1760000000053,
   CodesOfTokens1760000000054,
   TreasuryColumns1760000000055,
+  SeenNonces1760000000057,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -153,17 +153,22 @@ export function releaseLease(sql: Sql, { wallet, epoch }: WalletLease): Promise<
   return releaseRow(sql, rowOf(wallet), epoch);
 }
 
-/** Tells whoever chooses between wallets what this one holds; under the lease alone. */
+/**
+ * Tells whoever chooses between wallets what this one holds, and which of its slots that balance is without;
+ * all of one look at the chain, and under the lease alone.
+ */
 export async function showBalance(
   sql: Sql,
   { wallet, epoch }: WalletLease,
-  seen: { readonly balanceAtoken: Atoken; readonly height: Height },
+  seen: { readonly balanceAtoken: Atoken; readonly height: Height; readonly nonce: bigint },
 ): Promise<void> {
   await sql.query(
-    `UPDATE hot_wallet SET seen_balance_atoken = $3::numeric, seen_height = $4
+    `UPDATE hot_wallet
+        SET seen_balance_atoken = $3::numeric, seen_height = $4, seen_nonce = $5::numeric
       WHERE wallet = $1 AND lease_epoch = $2::bigint
-        AND (seen_balance_atoken, seen_height) IS DISTINCT FROM ($3::numeric, $4::bigint)`,
-    [wallet, epoch.toString(), seen.balanceAtoken.toString(), seen.height],
+        AND (seen_balance_atoken, seen_height, seen_nonce)
+            IS DISTINCT FROM ($3::numeric, $4::bigint, $5::numeric)`,
+    [wallet, epoch.toString(), seen.balanceAtoken.toString(), seen.height, seen.nonce.toString()],
   );
 }
 

@@ -37,6 +37,7 @@ import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import {
   ADDRESS_INDEX,
   type AttemptKind,
+  isReserving,
   type LiveSlot,
   SELECT_LIVE_SLOT,
   type SlotRow,
@@ -150,8 +151,9 @@ async function takeInside(
   if (await isOtherPolicy(tx, policy.hash)) return noSlots("other-policy");
   await lockFeeBudget(tx);
   const hasTokens = candidates.some(({ contract }) => contract !== undefined);
-  const tokenUnits = hasTokens ? await sumOpenTokens(tx, lease.wallet) : undefined;
-  const open = { ...(await sumOpenSlots(tx, lease.wallet)), tokenUnits };
+  const { nonce } = budget;
+  const tokenUnits = hasTokens ? await sumOpenTokens(tx, lease.wallet, nonce) : undefined;
+  const open = { ...(await sumOpenSlots(tx, lease.wallet, nonce)), tokenUnits };
   const repeats = await freezeRecovered(
     tx,
     candidates.map(({ id }) => id),
@@ -273,16 +275,18 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
 /**
  * Sums the open slots of a wallet; their fees with those of all others, as a day has one budget. Retired
  * ones have no part in it: nothing is signed for them, and what is mined all the same counts by its booking.
+ * @param nonce the wallet's at the block of the balance that they are held against; without one all reserve
  */
-export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots> {
+export async function sumOpenSlots(sql: Sql, wallet: Address, nonce?: bigint): Promise<OpenSlots> {
+  const isHeld = `wallet = $1 AND ${isReserving("$2::numeric")}`;
   const rows = await sql.query<Record<"count" | "reserved" | "fees" | "code", string>>(
     `SELECT count(*) FILTER (WHERE wallet = $1)::text AS count,
-            coalesce(sum(reserved_atoken) FILTER (WHERE wallet = $1), 0)::text AS reserved,
+            coalesce(sum(reserved_atoken) FILTER (WHERE ${isHeld}), 0)::text AS reserved,
             coalesce(sum(fee_reserved_atoken) FILTER (WHERE wallet NOT IN (
               SELECT address FROM wallet WHERE status = 'retired')), 0)::text AS fees,
-            coalesce(sum(gas_limit) FILTER (WHERE wallet = $1 AND enters_code), 0)::text AS code
-       FROM nonce_slot WHERE outcome IS NULL`,
-    [wallet],
+            coalesce(sum(gas_limit) FILTER (WHERE enters_code AND ${isHeld}), 0)::text AS code
+       FROM nonce_slot s WHERE outcome IS NULL`,
+    [wallet, nonce?.toString() ?? null],
   );
   return {
     count: storedInteger(rows[0]?.count),
@@ -292,16 +296,18 @@ export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots
   };
 }
 
-/** What open slots of a wallet may still take of tokens, by asset. */
+/** What open slots of a wallet may still take of tokens, by asset. @param nonce as of `sumOpenSlots` */
 export async function sumOpenTokens(
   sql: Sql,
   wallet: Address,
+  nonce?: bigint,
 ): Promise<ReadonlyMap<string, bigint>> {
   const tokens = await sql.query<{ asset: string; units: string }>(
     `SELECT w.asset, sum(w.amount_units)::text AS units
        FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
-      WHERE s.wallet = $1 AND s.outcome IS NULL AND w.asset <> $2 GROUP BY w.asset`,
-    [wallet, NATIVE_ASSET],
+      WHERE s.wallet = $1 AND s.outcome IS NULL AND w.asset <> $2
+        AND ${isReserving("$3::numeric")} GROUP BY w.asset`,
+    [wallet, NATIVE_ASSET, nonce?.toString() ?? null],
   );
   return new Map(tokens.map(({ asset, units }) => [asset, storedAtoken(units)]));
 }

@@ -24,8 +24,10 @@ export interface SlotCandidate {
 export interface SlotBudget {
   /** The wallet's balance on the chain ... */
   readonly balanceAtoken: Atoken;
-  /** ... after this block. */
+  /** ... after this block ... */
   readonly balanceHeight: Height;
+  /** ... and its nonce there, of the same look: slots below it have taken theirs of the balance. */
+  readonly nonce: bigint;
   /** The wallet's balances of the candidates' tokens after it; none of one that is missing. */
   readonly tokenUnits?: ReadonlyMap<string, bigint>;
   /** Most slots that may be open at once. */
@@ -38,6 +40,7 @@ export interface SlotBudget {
 
 /** Open slots of a wallet, summed, and what the day has cost. */
 export interface OpenSlots {
+  /** All, those too that are mined and not booked. */
   readonly count: number;
   /** What they may still take from the wallet. */
   readonly reservedAtoken: Atoken;
@@ -45,7 +48,7 @@ export interface OpenSlots {
   readonly tokenUnits?: ReadonlyMap<string, bigint>;
   /** Fees of the dearest attempts of the open slots of all wallets: the day's budget is one. */
   readonly feesAtoken: Atoken;
-  /** Gas limits of those that run code. */
+  /** Gas limits of those that run code and may still be mined. */
   readonly codeGas: bigint;
 }
 

@@ -116,6 +116,15 @@ export const ADDRESS_INDEX = `
        JOIN deposit_address d ON d.address = m.destination
       WHERE m.withdrawal_id = w.id AND m.kind = 'top-up') END`;
 
+/**
+ * SQL: whether an open slot `s` reserves what it may still take of a balance. What is mined by the balance's
+ * block is taken: its nonce is below the wallet's there, long before its receipt is booked, or another node
+ * shows it. What is frozen may have to be paid still.
+ * @param nonce SQL of the wallet's nonce at that block; NULL where nobody knows it, and all reserve
+ */
+export const isReserving = (nonce: string) => `(s.nonce >= coalesce(${nonce}, 0) OR
+  (SELECT held.status FROM withdrawal held WHERE held.id = s.withdrawal_id) = 'frozen')`;
+
 /** Query of slots; the caller adds its WHERE over `s` (slot) and `w` (withdrawal). */
 export const SELECT_LIVE_SLOT = `
   SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.customer_id,

@@ -15,13 +15,14 @@ import {
 import { isKeyHeld } from "../wallets/key-mark.js";
 import type { Payer } from "../wallets/payer-choice.js";
 import { type HotWallet, listWallets } from "../wallets/wallet.js";
+import { isReserving } from "./slot-rows.js";
 
 /** A wallet with its lane. */
 export interface WalletLane extends HotWallet {
   /** What its worker last saw on the chain, after `seenHeight`; undefined before it looked. */
   readonly seenAtoken: Atoken | undefined;
   readonly seenHeight: Height | undefined;
-  /** What its open slots may still take. */
+  /** What its open slots may still take of it. */
   readonly reservedAtoken: Atoken;
   readonly openSlots: number;
   /** The nonce that the next slot gets; undefined before a worker opened it. */
@@ -51,6 +52,12 @@ interface LaneRow {
   readonly oldest_at: unknown;
 }
 
+/** SQL: of a row `h` of `hot_wallet` how many slots are open, and what they reserve of its seen balance. */
+const LIVE_SLOTS = `
+  SELECT count(*) AS open,
+         coalesce(sum(reserved_atoken) FILTER (WHERE ${isReserving("h.seen_nonce")}), 0) AS reserved
+    FROM nonce_slot s WHERE s.wallet = h.wallet AND s.outcome IS NULL`;
+
 const SELECT_LANES = `
   SELECT h.wallet, h.next_nonce::text, h.seen_balance_atoken::text AS seen, h.seen_height::text,
          CASE WHEN ${keepsOthersOut("h.lease_expires_at")} THEN h.lease_owner END AS holder,
@@ -58,9 +65,7 @@ const SELECT_LANES = `
          live.open::text, live.reserved::text, oldest.nonce::text AS oldest_nonce,
          oldest.withdrawal_id AS oldest_withdrawal, oldest.taken_at AS oldest_at
     FROM hot_wallet h
-   CROSS JOIN LATERAL (
-           SELECT count(*) AS open, coalesce(sum(reserved_atoken), 0) AS reserved
-             FROM nonce_slot s WHERE s.wallet = h.wallet AND s.outcome IS NULL) AS live
+   CROSS JOIN LATERAL (${LIVE_SLOTS}) AS live
     LEFT JOIN LATERAL (
            SELECT nonce, withdrawal_id, taken_at FROM nonce_slot s
             WHERE s.wallet = h.wallet AND s.outcome IS NULL ORDER BY nonce LIMIT 1) AS oldest
@@ -111,9 +116,7 @@ export async function readPayers(sql: Sql): Promise<Payer[]> {
        FROM wallet w
        JOIN hot_wallet h ON h.wallet = w.address
        LEFT JOIN signing_freeze f ON f.wallet = w.address
-      CROSS JOIN LATERAL (
-              SELECT count(*) AS open, coalesce(sum(reserved_atoken), 0) AS reserved
-                FROM nonce_slot s WHERE s.wallet = h.wallet AND s.outcome IS NULL) AS live
+      CROSS JOIN LATERAL (${LIVE_SLOTS}) AS live
       WHERE w.status = 'active' AND f.frozen IS NOT TRUE AND h.seen_balance_atoken IS NOT NULL
         AND h.lease_owner IS NOT NULL AND ${keepsOthersOut("h.lease_expires_at")}
       ORDER BY w.place`,

@@ -149,7 +149,7 @@ export class ModelLedger {
       freezeSigning: async (_wallet, reason) => this.#freezeFor(reason),
       freezeBehindChain: async ({ seen, reason }) =>
         this.nextNonce < seen && this.#freezeFor(reason),
-      sumOpenSlots: async () => this.#sumOpen(),
+      sumOpenSlots: async (_wallet, nonce) => this.#sumOpen(nonce),
       sumOpenTokens: async () => new Map(),
       readSlotQueue: async ({ limit }) =>
         [...this.rows.values()]
@@ -285,21 +285,20 @@ export class ModelLedger {
     if (epoch !== this.#epoch) throw new LeaseLostError("LEASE_LOST", "another worker");
   }
 
-  #sumOpen() {
+  #sumOpen(nonce = 0n) {
     const open = this.slots.filter(({ isOpen }) => isOpen);
-    const fees = open.map((slot) =>
-      slot.attempts.reduce((most, attempt) => {
-        const fee = feeOf(attempt);
-        return fee > most ? fee : most;
-      }, feeOf(slot)),
-    );
-    const feesAtoken = fees.reduce((sum, fee) => sum + fee, 0n);
-    const valueAtoken = open.reduce((sum, { row }) => sum + row.amountUnits, 0n);
-    const code = open.filter(({ entersCode }) => entersCode);
+    const reserving = open.filter((slot) => slot.nonce >= nonce || slot.row.status === "frozen");
+    const feesOf = (slots: readonly Slot[]) =>
+      slots.reduce((sum, slot) => {
+        const fees = [slot, ...slot.attempts].map(feeOf);
+        return sum + fees.reduce((most, fee) => (fee > most ? fee : most));
+      }, 0n);
+    const valueAtoken = reserving.reduce((sum, { row }) => sum + row.amountUnits, 0n);
+    const code = reserving.filter(({ entersCode }) => entersCode);
     return {
       count: open.length,
-      reservedAtoken: feesAtoken + valueAtoken,
-      feesAtoken,
+      reservedAtoken: feesOf(reserving) + valueAtoken,
+      feesAtoken: feesOf(open),
       codeGas: code.reduce((sum, { gasLimit }) => sum + gasLimit, 0n),
     };
   }
@@ -312,7 +311,8 @@ export class ModelLedger {
       return { ...none, limit: "stale-balance" as const };
     }
     const present = candidates.filter(({ id }) => this.#row(id).status === "accepted");
-    const choice = chooseSlots(present, this.#sumOpen(), budget, this.feesOfDayAtoken);
+    const open = this.#sumOpen(budget.nonce);
+    const choice = chooseSlots(present, open, budget, this.feesOfDayAtoken);
     for (const candidate of choice.chosen) {
       if (this.broken === "skip-nonce" && this.nextNonce === 3n) this.nextNonce += 1n;
       const row = this.#row(candidate.id);

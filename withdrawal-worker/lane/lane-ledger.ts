@@ -84,8 +84,8 @@ export interface LaneLedger {
   readFreeze(wallet: Address): Promise<SigningFreeze>;
   freezeSigning(wallet: Address, reason: string): Promise<boolean>;
   freezeBehindChain(behind: Parameters<typeof freezeBehindChain>[1]): Promise<boolean>;
-  sumOpenSlots(wallet: Address): Promise<OpenSlots>;
-  sumOpenTokens(wallet: Address): Promise<ReadonlyMap<string, bigint>>;
+  sumOpenSlots(wallet: Address, nonce?: bigint): Promise<OpenSlots>;
+  sumOpenTokens(wallet: Address, nonce?: bigint): Promise<ReadonlyMap<string, bigint>>;
   readSlotQueue(options: Parameters<typeof readSlotQueue>[1]): Promise<QueuedWithdrawal[]>;
   takeSlots(
     lease: WalletLease,
@@ -162,8 +162,8 @@ export function createLaneLedger(
       shown.forget(behind.wallet);
       return isNew;
     },
-    sumOpenSlots: (wallet) => sumOpenSlots(database, wallet),
-    sumOpenTokens: (wallet) => sumOpenTokens(database, wallet),
+    sumOpenSlots: (wallet, nonce) => sumOpenSlots(database, wallet, nonce),
+    sumOpenTokens: (wallet, nonce) => sumOpenTokens(database, wallet, nonce),
     readSlotQueue: (options) => readSlotQueue(database, options),
     async takeSlots(lease, candidates, rules) {
       const told = { shown: shown.all, assertStands };

@@ -228,8 +228,7 @@ export class Lane {
     const { ledger, signer } = this.#context;
     // The row was read after the chain.
     await freezeIfBehind(this.#context, signer.address, round.view, wallet);
-    const { balanceAtoken, height } = round.view;
-    await ledger.showBalance(round.lease, { balanceAtoken, height });
+    await ledger.showBalance(round.lease, round.view);
     const hasMoreMined = await this.#settler.settle(round);
     const hasMoreExpired = await this.#endExpired(round);
     if (wallet.status === "retired") return hasMoreMined;

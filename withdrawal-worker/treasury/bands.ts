@@ -25,6 +25,7 @@ import {
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import { cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
+import { isReserving } from "../../ledger/withdrawals/slot-rows.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -236,15 +237,11 @@ async function holdingsOf(
   return holdings.length === board.length ? holdings : undefined;
 }
 
-/**
- * SQL: open slots `s` of these wallets with their withdrawals `w`, unless the balances are without them
- * already: one that is mined waits for its receipt, and for another node's. What is frozen may have to be
- * paid still.
- */
+/** SQL: open slots `s` of these wallets that reserve of their balances, with their withdrawals `w`. */
 const RESERVING = `unnest($1::text[], $2::numeric[]) AS chain (wallet, nonce)
        JOIN nonce_slot s ON s.wallet = chain.wallet AND s.outcome IS NULL
        JOIN withdrawal w ON w.id = s.withdrawal_id
-      WHERE (s.nonce >= chain.nonce OR w.status = 'frozen')`;
+      WHERE ${isReserving("chain.nonce")}`;
 
 /** Of coins. */
 async function reservedOf(tx: Sql, nonces: ChainNonces): Promise<ReadonlyMap<Address, Atoken>> {

@@ -58,7 +58,7 @@ it("of a wallet makes no payer of it that a clock has left behind", async () => 
   const { database } = ledger;
   const lease = await acquireLease(database, { wallet: WALLET, owner: "one", leaseMs: LEASE_MS });
   if (lease === undefined) throw new Error("nobody else wants it");
-  await showBalance(database, lease, { balanceAtoken: 1n, height: 1 });
+  await showBalance(database, lease, { balanceAtoken: 1n, height: 1, nonce: 0n });
   expect(await readPayers(database)).toMatchObject([{ wallet: WALLET }]);
   expect(await readWalletBoard(database)).toMatchObject([{ leaseHolder: "one" }]);
   await clockGoesBack("hot_wallet", "lease_expires_at", "1 hour");

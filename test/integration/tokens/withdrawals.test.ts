@@ -390,6 +390,29 @@ describe("withdrawals of tokens", () => {
     expect((await read(second)).status).toBe("settled");
   });
 
+  it("are paid of what a mined payment has left, while the watcher looks at no block", async () => {
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 50n])]);
+    await settleBlocks();
+    const has = await held("PlainToken", WALLET);
+    await bench.stopWatching();
+    const first = await accept("PLAIN", has - 20n);
+    await roundsUnwatched(lane, 2);
+    expect((await read(first)).status).toBe("included");
+    const second = await accept("PLAIN", 20n);
+    await lane.runRound(signal);
+    expect((await read(second)).status).toBe("broadcast");
+    const third = await accept("PLAIN", 1n);
+    await roundsUnwatched(lane, 2);
+    const states = [await read(first), await read(second), await read(third)];
+    expect(states.map(({ status }) => status)).toEqual(["included", "included", "accepted"]);
+    await bench.watch();
+    await bench.caughtUp();
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 1n])]);
+    await rounds(4);
+    for (const each of [first, second, third]) expect((await read(each)).status).toBe("settled");
+    expect((await bench.reconcile()).clean).toBe(true);
+  });
+
   it("fail without a nonce where the token answers that it does not transfer", async () => {
     await bench.mine([callOf("MoodyToken", "setMood", [1n])]);
     const refused = await accept("MOODY", 100n);

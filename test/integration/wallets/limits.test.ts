@@ -84,6 +84,7 @@ it("spends the day's budget of fees once, by whichever of two wallets comes firs
   const budget: SlotBudget = {
     balanceAtoken: 20n * TOKEN,
     balanceHeight: house.chain.head,
+    nonce: 0n,
     maxLiveSlots: 10,
     maxCodeGas: 0n,
     // One payment's fee, and not a second one's.
@@ -131,6 +132,7 @@ it("makes payments dearer within the budget, whichever of two wallets comes firs
   const budget: SlotBudget = {
     balanceAtoken: 20n * TOKEN,
     balanceHeight: house.chain.head,
+    nonce: 0n,
     maxLiveSlots: 10,
     maxCodeGas: 0n,
     // Two payments' fees, and one of them three times.

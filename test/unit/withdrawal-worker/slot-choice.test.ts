@@ -13,6 +13,7 @@ const NOTHING_OPEN: OpenSlots = { count: 0, reservedAtoken: 0n, feesAtoken: 0n, 
 const BUDGET: SlotBudget = {
   balanceAtoken: 10n ** 9n,
   balanceHeight: 1,
+  nonce: 0n,
   maxLiveSlots: 10,
   maxCodeGas: 10n ** 9n,
   feePerDayAtoken: 100_000n,

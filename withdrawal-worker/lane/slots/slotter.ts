@@ -321,8 +321,10 @@ async function readCertain(
   { ledger, signer }: LaneContext,
   { view, tokenUnits = new Map() }: Round,
 ): Promise<CertainBalances> {
-  const { reservedAtoken } = await ledger.sumOpenSlots(signer.address);
-  const open = tokenUnits.size === 0 ? new Map() : await ledger.sumOpenTokens(signer.address);
+  const { nonce } = view;
+  const { reservedAtoken } = await ledger.sumOpenSlots(signer.address, nonce);
+  const hasTokens = tokenUnits.size > 0;
+  const open = hasTokens ? await ledger.sumOpenTokens(signer.address, nonce) : new Map();
   return {
     balanceAtoken: view.balanceAtoken - reservedAtoken,
     tokenUnits: new Map(
@@ -420,6 +422,7 @@ async function takeFor(
   const budget = {
     balanceAtoken: round.view.balanceAtoken,
     balanceHeight: round.view.height,
+    nonce: round.view.nonce,
     tokenUnits: round.tokenUnits,
     maxLiveSlots,
     maxCodeGas: gas.codeGasInFlight,

@@ -1,12 +1,19 @@
 /** A second node: nothing is settled, and no hold given back, on the word of one alone. */
 import { describe, expect, it } from "@jest/globals";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
+import { readPayers, readWalletBoard } from "../../../../ledger/withdrawals/wallet-board.js";
 import { NodeFault, RpcError } from "../../../../rpc-client/errors.js";
 import { WorkerError } from "../../../../withdrawal-worker/errors.js";
 import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
 import type { ReceiptsAtHeight } from "../../../../withdrawal-worker/lane/receipts.js";
 import type { SecondNode } from "../../../../withdrawal-worker/lane/wallet-node.js";
-import { House, houseForEachTest, TOKEN } from "../../../helpers/exchange/house.js";
+import {
+  freshAddress,
+  House,
+  houseForEachTest,
+  TOKEN,
+  WALLET,
+} from "../../../helpers/exchange/house.js";
 
 let house: House;
 
@@ -224,3 +231,107 @@ describe("a payment", () => {
     expect(lane.status().blockedReason).toBeUndefined();
   });
 });
+
+describe("what is mined and waits for the second node", () => {
+  const downLane = (settings?: Partial<LaneSettings>) =>
+    laneWith(() => {
+      throw new NodeFault("NODE_TIMEOUT", "no answer in time", { retriable: true });
+    }, settings);
+
+  /** Rounds, each of which looks at all that waits. */
+  async function rounds(lane: ReturnType<typeof downLane>, count: number): Promise<void> {
+    for (let round = 0; round < count; round += 1) {
+      await house.hurry();
+      await lane.runRound(house.signal);
+    }
+  }
+
+  it("is taken of the wallet's coins once: what is left is paid", async () => {
+    house.chain.balances.set(WALLET, 10n * TOKEN);
+    house.chain.mine();
+    const lane = downLane();
+    const first = await house.acceptTo(6n * TOKEN);
+    await rounds(lane, 1);
+    const free = async () => (await readPayers(house.database))[0]?.freeAtoken;
+    expect(await free()).toBeLessThan(4n * TOKEN);
+    house.chain.mine();
+    await rounds(lane, 2);
+    expect(await statusOf(first.id)).toBe("included");
+    const left = house.chain.balances.get(WALLET);
+    expect(await free()).toBe(left);
+    const [board] = await readWalletBoard(house.database);
+    expect([board?.seenAtoken, board?.reservedAtoken, board?.openSlots]).toEqual([left, 0n, 1]);
+    const second = await house.acceptTo(3n * TOKEN);
+    await rounds(lane, 1);
+    expect(await statusOf(second.id)).toBe("broadcast");
+    const third = await house.acceptTo(TOKEN);
+    await rounds(lane, 2);
+    const { status, reason } = await house.read(third.id);
+    expect([status, reason]).toEqual(["accepted", expect.stringContaining("free balance")]);
+    expect(await free()).toBeLessThan(TOKEN);
+  });
+
+  it("takes no part of the gas of payouts to contracts, which wait for no block of it any more", async () => {
+    const [first, second] = [await house.acceptTo(), await house.acceptTo()];
+    for (const { to } of [first, second]) house.chain.gasOf.set(to, 300_000n);
+    const { gas } = house.context().settings;
+    const lane = downLane({ gas: { ...gas, codeGasInFlight: 500_000n } });
+    await rounds(lane, 2);
+    expect([await statusOf(first.id), await statusOf(second.id)]).toEqual([
+      "broadcast",
+      "accepted",
+    ]);
+    house.chain.mine();
+    await rounds(lane, 2);
+    expect([await statusOf(first.id), await statusOf(second.id)]).toEqual([
+      "included",
+      "broadcast",
+    ]);
+  });
+
+  it("keeps no destination waiting that refuses what the wallet could pay twice", async () => {
+    house.chain.balances.set(WALLET, 10n * TOKEN);
+    house.chain.mine();
+    const lane = downLane();
+    const first = await house.acceptTo(6n * TOKEN);
+    await rounds(lane, 1);
+    house.chain.mine();
+    await rounds(lane, 1);
+    expect(await statusOf(first.id)).toBe("included");
+    const to = freshAddress();
+    house.chain.reverting.add(to);
+    const refused = await house.accept({ destination: to, destinationText: to });
+    await rounds(lane, 1);
+    expect(await house.read(refused.id)).toMatchObject({
+      status: "failed",
+      reason: expect.stringContaining("the destination refuses"),
+    });
+  });
+
+  it("is reserved again by a slot that is frozen", async () => {
+    house.chain.balances.set(WALLET, 10n * TOKEN);
+    house.chain.mine();
+    const lane = downLane();
+    const first = await house.acceptTo(6n * TOKEN);
+    await rounds(lane, 1);
+    house.chain.mine();
+    await rounds(lane, 1);
+    const { lease_epoch: epoch } = await leaseRow();
+    const steps = [{ id: first.id, reason: "a person has to look" }];
+    await house.context().ledger.freezeWithdrawals({ wallet: WALLET, epoch: BigInt(epoch) }, steps);
+    const second = await house.acceptTo(3n * TOKEN);
+    await rounds(lane, 2);
+    expect(await statusOf(second.id)).toBe("accepted");
+    const [board] = await readWalletBoard(house.database);
+    expect(board?.reservedAtoken).toBeGreaterThan(6n * TOKEN);
+  });
+});
+
+async function leaseRow(): Promise<{ readonly lease_epoch: string }> {
+  const [row] = await house.database.query<{ lease_epoch: string }>(
+    `SELECT lease_epoch::text FROM hot_wallet WHERE wallet = $1`,
+    [WALLET],
+  );
+  if (row === undefined) throw new Error("no lane");
+  return row;
+}

@@ -485,6 +485,7 @@ describe("a request to cancel", () => {
         budget: {
           balanceAtoken: view.balanceAtoken,
           balanceHeight: view.height,
+          nonce: view.nonce,
           maxLiveSlots: 10,
           maxCodeGas: 1n,
           feePerDayAtoken: TOKEN,

@@ -5,6 +5,7 @@ import type { Hash32 } from "../../../../../chain/hex.js";
 import {
   readLiveSlots,
   storeAttempts,
+  sumOpenSlots,
   takeSlots,
 } from "../../../../../ledger/withdrawals/nonce-slots.js";
 import { freezeSigning, releaseSigning } from "../../../../../ledger/requests/signing-freeze.js";
@@ -15,6 +16,7 @@ import {
   releaseLease,
   type WalletLease,
 } from "../../../../../ledger/wallets/wallet-lease.js";
+import { freezeWithdrawals } from "../../../../../ledger/withdrawals/slot-outcomes.js";
 import type { WithdrawalRequest } from "../../../../../ledger/withdrawals/withdrawals.js";
 import type { SqlDatabase } from "../../../../../runtime/sql/sql.js";
 import { freshAddress, House, TOKEN, WALLET } from "../../../../helpers/exchange/house.js";
@@ -48,6 +50,7 @@ const rules = {
   budget: {
     balanceAtoken: 1_000n * TOKEN,
     balanceHeight: 10,
+    nonce: 5n,
     maxLiveSlots: 100,
     maxCodeGas: 4_000_000n,
     feePerDayAtoken: TOKEN,
@@ -147,6 +150,40 @@ describe("the commit of a slot", () => {
     await takeSlots(house.database, lease, [second, first], rules);
     expect((await house.read(first.id)).nonce).toBe(before);
     expect((await house.read(second.id)).nonce).toBe(before + 1n);
+  });
+});
+
+describe("what a balance is counted against", () => {
+  /** A balance of a TOKEN and a half behind all that was given so far, at this nonce of the chain. */
+  const at = (nonce: bigint) => ({
+    ...rules,
+    budget: { ...rules.budget, balanceAtoken: (3n * TOKEN) / 2n, nonce },
+  });
+
+  it("are the nonces that are not mined yet at its block, and all again on a chain that lost them", async () => {
+    const { database } = house;
+    const first = (await nextNonce()) ?? 0n;
+    const [paid, behind, last] = [await candidate(), await candidate(), await candidate()];
+    expect((await takeSlots(database, lease, [paid], at(first))).taken).toEqual([paid.id]);
+    expect(await takeSlots(database, lease, [behind], at(first))).toMatchObject({
+      taken: [],
+      uncovered: [behind.id],
+    });
+    expect((await takeSlots(database, lease, [behind], at(first + 1n))).taken).toEqual([behind.id]);
+    // A node that is behind, or a chain that was put back, shows the nonce and the balance of before.
+    for (const nonce of [first, first + 1n]) {
+      expect(await takeSlots(database, lease, [last], at(nonce))).toMatchObject({
+        taken: [],
+        uncovered: [last.id],
+      });
+    }
+    const steps = [{ id: paid.id, reason: "a person has to look" }];
+    await freezeWithdrawals(database, steps, { lease, signing: undefined });
+    expect((await takeSlots(database, lease, [last], at(first + 2n))).taken).toEqual([]);
+    expect((await sumOpenSlots(database, WALLET, first + 2n)).reservedAtoken).toBe(TOKEN + 21_000n);
+    const every = await sumOpenSlots(database, WALLET);
+    expect(await sumOpenSlots(database, WALLET, 0n)).toEqual(every);
+    expect(every.count).toBe((await sumOpenSlots(database, WALLET, first + 2n)).count);
   });
 });
 
