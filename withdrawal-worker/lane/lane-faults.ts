@@ -16,8 +16,16 @@ export function isPolicyFault(error: unknown): error is WorkerError {
 }
 
 /** Whether the node could not be asked, or refused to answer. */
-export function isNodeFault(error: unknown): error is NodeFault | RpcError {
+function isNodeFault(error: unknown): error is NodeFault | RpcError {
   return error instanceof NodeFault || error instanceof RpcError;
+}
+
+/**
+ * Whether the node could not be asked about requests and other wallets, or shows too little of the chain to
+ * say: no nonce is given by that, and nothing ends. What has its nonce is signed and sent on.
+ */
+export function stopsNewAlone(error: unknown): error is NodeFault | RpcError | WorkerError {
+  return isNodeFault(error) || (error instanceof WorkerError && error.code === "NODE_BEHIND");
 }
 
 /** Faults that pass: the node or the database cannot be asked, or says what cannot be used. */

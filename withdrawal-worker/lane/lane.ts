@@ -19,6 +19,7 @@ import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts/attempts.js";
 import { freezeIfBehind, refuseOlderHead } from "./behind-chain.js";
+import { endExpired } from "./expired.js";
 import { longRoundReason, NO_FEES_REASON, stallReason, switchReason } from "./blocked-reason.js";
 import { Broadcaster, type SendReport } from "./attempts/broadcaster.js";
 import { correctAttempts } from "./attempts/corrections.js";
@@ -26,7 +27,6 @@ import type { LaneContext, Round } from "./lane-context.js";
 import { isPassing, isPolicyFault, leaseLost } from "./lane-faults.js";
 import { Settler } from "./settler.js";
 import { LateClock } from "./slots/late-clock.js";
-import { checkOthers } from "./slots/slot-share.js";
 import { LeftToOthers } from "./slots/waiting.js";
 import type { ShownWallet } from "./shown-nonces.js";
 import { Turns } from "./turns.js";
@@ -230,25 +230,22 @@ export class Lane {
     await freezeIfBehind(this.#context, signer.address, round.view, wallet);
     await ledger.showBalance(round.lease, round.view);
     const hasMoreMined = await this.#settler.settle(round);
-    const hasMoreExpired = await this.#endExpired(round);
-    if (wallet.status === "retired") return hasMoreMined;
+    const expired = await endExpired(this.#context, round);
+    const hasMorePayments = await this.#goOn(round, wallet);
+    if (expired.fault !== undefined) throw expired.fault;
+    return hasMoreMined || expired.hasMore || hasMorePayments;
+  }
+
+  /** As much as the wallet and the kill switch allow. @returns true when more payments are waiting */
+  async #goOn(round: Round, wallet: HotWalletState): Promise<boolean> {
+    if (wallet.status === "retired") return false;
     const isStopped = await this.#isStopped();
     // What may be neither sent nor made dearer is not given up for the time that this takes.
     if (isStopped) this.#wayOut.forget();
-    if (stops(this.#killSwitch.level, "stop-broadcast")) return hasMoreMined;
-    if (isStopped) return this.#sendStored(round, hasMoreMined);
-    if (!this.#context.hasKey()) return this.#sendStored(round, hasMoreMined);
-    const hasMorePayments = await this.#carryOn(round, wallet);
-    return hasMoreMined || hasMoreExpired || hasMorePayments;
-  }
-
-  /** What is too late ends, whichever wallet was to pay it. @returns true when more may be waiting */
-  async #endExpired(round: Round): Promise<boolean> {
-    const { ledger, settings } = this.#context;
-    if (!(await ledger.hasExpired())) return false;
-    await checkOthers(this.#context, round);
-    const limit = settings.batchSize;
-    return (await ledger.cancelExpired({ limit })) === limit;
+    if (stops(this.#killSwitch.level, "stop-broadcast")) return false;
+    if (!isStopped && this.#context.hasKey()) return this.#carryOn(round, wallet);
+    await this.#sendStored(round);
+    return false;
   }
 
   /** Everything that is signed, or that leads to it. @returns true when more payments are waiting */
@@ -260,7 +257,7 @@ export class Lane {
       return await this.#pay(round, wallet);
     } catch (error) {
       // As with the kill switch: nothing new is signed, and what is signed goes out.
-      if (isPolicyFault(error)) await this.#sendStored(round, false);
+      if (isPolicyFault(error)) await this.#sendStored(round);
       throw error;
     }
   }
@@ -340,10 +337,9 @@ export class Lane {
   }
 
   /** What others have signed goes out all the same. */
-  async #sendStored(round: Round, hasMoreMined: boolean): Promise<boolean> {
+  async #sendStored(round: Round): Promise<void> {
     const { nonce: fromNonce } = round.view;
     await this.#broadcaster.sendDue(round, { isFirst: true, fromNonce });
-    return hasMoreMined;
   }
 
   /** Reads the wallet's row; the first start ever makes it with the chain's nonce. */

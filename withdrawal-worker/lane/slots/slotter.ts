@@ -22,7 +22,7 @@ import {
   withTokenMargin,
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
-import { isNodeFault } from "../lane-faults.js";
+import { stopsNewAlone } from "../lane-faults.js";
 import { heldHere, postponeOrLeave, withoutLeft } from "./other-payers.js";
 import { failUnpaid, LONGEST_WAIT_DELAYS, postpone } from "./put-off.js";
 import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
@@ -82,8 +82,9 @@ export const NOT_FILLED: Filled = { hasMore: false, limit: undefined, toCode: []
 
 /**
  * Takes slots for the oldest waiting requests to plain addresses. A request that cannot be paid
- * fails without a nonce; one that cannot be judged or covered now waits. The node's silence about requests
- * is told as a fault: what has its nonce already waits for no such answer.
+ * fails without a nonce; one that cannot be judged or covered now waits. The node's silence about requests,
+ * and a view that is behind what another wallet has paid, are told as a fault: what has its nonce already
+ * waits for no such answer.
  */
 export async function fillSlots(
   context: LaneContext,
@@ -93,7 +94,7 @@ export async function fillSlots(
   try {
     return await fill(context, round, wallet);
   } catch (error) {
-    if (!isNodeFault(error)) throw error;
+    if (!stopsNewAlone(error)) throw error;
     return { ...NOT_FILLED, fault: error };
   }
 }
