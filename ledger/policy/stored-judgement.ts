@@ -7,21 +7,8 @@ import { endBeforeSlotInside } from "../requests/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import { approvalsAsked, keepApprovals } from "./kept-approvals.js";
-import {
-  countWallet,
-  exceededBefore,
-  isExceeded,
-  isLimited,
-  mostBefore,
-  walletLimits,
-} from "./limit-counts.js";
-import {
-  brokenRule,
-  type HashedPolicy,
-  type JudgedRequest,
-  nameLimit,
-  screeningOf,
-} from "./policy.js";
+import { exceededBefore, mostBefore } from "./limit-counts.js";
+import { brokenRule, type HashedPolicy, type JudgedRequest, screeningOf } from "./policy.js";
 import {
   type DecisionOutcome,
   type DecisionStage,
@@ -29,6 +16,7 @@ import {
   recordDecisions,
   tooNewPairs,
 } from "./policy-store.js";
+import { WalletRoom } from "./wallet-room.js";
 
 /** A withdrawal as judging needs it. */
 interface Stored extends JudgedRequest {
@@ -64,9 +52,17 @@ interface Judgement {
  */
 const SETTLING_SECONDS = 60;
 
-/** What judging at the slot came to. */
+/** What judging at the slot came to; `writeAtSlot` writes it down. */
 export interface SlotJudgement {
+  /** As far as all rules go but the limits of the wallet ... */
   readonly allowed: ReadonlySet<WithdrawalId>;
+  /** ... which have this left: who gets a nonce takes of it. */
+  readonly room: WalletRoom;
+  readonly judgements: readonly Judgement[];
+}
+
+/** What is written down of it. */
+export interface SlotDecisions {
   /** Accepted ones that wait for something other than persons. */
   readonly waiting: readonly {
     readonly id: WithdrawalId;
@@ -79,21 +75,34 @@ export interface SlotJudgement {
 }
 
 /**
- * Judges accepted withdrawals that are about to get a nonce of a wallet, all locked by the caller. What
- * the policy forbids by now ends as rejected, what needs persons goes back to waiting for them.
+ * Judges accepted withdrawals that are about to get a nonce of a wallet, all locked by the caller until
+ * `writeAtSlot`.
  */
 export async function judgeAtSlot(
   tx: Sql,
   { policy, wallet }: { readonly policy: HashedPolicy; readonly wallet: Address },
   ids: readonly WithdrawalId[],
 ): Promise<SlotJudgement> {
-  if (ids.length === 0) return { allowed: new Set(), waiting: [], events: [] };
-  await keepApprovals(tx, policy, ids);
-  const judged = await judge(tx, policy, await readStored(tx, policy, ids));
-  const judgements = await withinWallet(tx, { policy, wallet }, judged);
+  if (ids.length > 0) await keepApprovals(tx, policy, ids);
+  const stored = ids.length > 0 ? await readStored(tx, policy, ids) : [];
+  const judgements = await judge(tx, policy, stored);
+  const allowed = having(judgements, "pay").map((judgement) => judgement.stored);
+  const room = await WalletRoom.read(tx, { policy, wallet }, allowed);
+  return { allowed: new Set(allowed.map(({ id }) => id)), room, judgements };
+}
+
+/**
+ * Writes down what was judged, once it is known who takes of the wallet's limits. What the policy forbids by
+ * now ends as rejected, what needs persons goes back to waiting for them.
+ */
+export async function writeAtSlot(
+  tx: Sql,
+  policy: HashedPolicy,
+  { room, judgements: judged }: SlotJudgement,
+): Promise<SlotDecisions> {
+  const judgements = judged.map((judgement) => withinWallet(judgement, room));
   const events = await apply(tx, policy, "slot", judgements);
   return {
-    allowed: new Set(having(judgements, "pay").map(({ stored }) => stored.id)),
     waiting: having(judgements, "wait").map(({ stored, reason, isOfWallet }) => ({
       id: stored.id,
       reason: `waits: ${reason}`,
@@ -202,30 +211,13 @@ function reviewReason({ reference }: Stored): string {
 }
 
 /** Lets those wait that are beyond what their wallet may pay in a window. */
-async function withinWallet(
-  tx: Sql,
-  { policy, wallet }: { readonly policy: HashedPolicy; readonly wallet: Address },
-  judgements: readonly Judgement[],
-): Promise<readonly Judgement[]> {
-  let kept = judgements;
-  for (const asset of new Set(judgements.map(({ stored }) => stored.asset))) {
-    for (const limit of walletLimits(policy, asset)) {
-      const sum = await countWallet(tx, { wallet, asset, limit });
-      kept = kept.map((judgement) => {
-        const { stored, outcome } = judgement;
-        if (outcome !== "pay" || stored.asset !== asset || !isLimited(stored)) return judgement;
-        const next = { units: sum.units + stored.amountUnits, count: sum.count + 1 };
-        if (isExceeded(limit, next)) {
-          const rule = `LIMIT_EXCEEDED ${asset} ${nameLimit(limit)}`;
-          const reason = `the wallet's limit (${nameLimit(limit)}) is used up`;
-          return { ...judgement, outcome: "wait" as const, rule, reason, isOfWallet: true };
-        }
-        Object.assign(sum, next);
-        return judgement;
-      });
-    }
-  }
-  return kept;
+function withinWallet(judgement: Judgement, room: WalletRoom): Judgement {
+  const { asset, id } = judgement.stored;
+  const limit = room.heldBy(id);
+  if (limit === undefined) return judgement;
+  const rule = `LIMIT_EXCEEDED ${asset} ${limit}`;
+  const reason = `the wallet's limit (${limit}) is used up`;
+  return { ...judgement, outcome: "wait", rule, reason, isOfWallet: true };
 }
 
 /** Writes what was decided. @returns events to append last */

@@ -10,7 +10,7 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import type { HashedPolicy } from "../policy/policy.js";
 import { activePolicyHash } from "../policy/policy-store.js";
-import { judgeAtSlot, type SlotJudgement } from "../policy/stored-judgement.js";
+import { judgeAtSlot, type SlotDecisions, writeAtSlot } from "../policy/stored-judgement.js";
 import { freezeRecovered } from "../requests/recovered-payments.js";
 import { NATIVE_ASSET } from "../journal/accounts.js";
 import { valueOf } from "../requests/payment-terms.js";
@@ -54,7 +54,7 @@ export interface TakenSlots extends Omit<SlotChoice, "chosen" | "feesLeftAtoken"
   /** The wallet's next nonce behind them, in the ledger's epoch; absent where none could be taken. */
   readonly behind?: Pick<HotWalletState, "nextNonce" | "epoch">;
   /** Wait because the policy says so, each with the reason. */
-  readonly held: SlotJudgement["waiting"];
+  readonly held: SlotDecisions["waiting"];
 }
 
 /** What slots are taken by. */
@@ -162,14 +162,15 @@ async function takeInside(
   const ids = present.map(({ id }) => id);
   const judged = await judgeAtSlot(tx, { policy, wallet: lease.wallet }, ids);
   const allowed = present.filter(({ id }) => judged.allowed.has(id));
-  const choice = chooseSlots(allowed, open, budget, await feesOfDay(tx));
-  const earlier = [...repeats.events, ...judged.events];
+  const choice = chooseSlots(allowed, open, budget, await feesOfDay(tx), judged.room);
+  const { events, waiting: held } = await writeAtSlot(tx, policy, judged);
+  const earlier = [...repeats.events, ...events];
   await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, earlier);
   const { chosen, ...rest } = choice;
   const taken = chosen.map(({ id }) => id);
   const nextNonce = wallet.nextNonce + BigInt(taken.length);
   const behind = { nextNonce, epoch: wallet.epoch };
-  return { taken, behind, ...rest, held: judged.waiting };
+  return { taken, behind, ...rest, held };
 }
 
 /** Since this worker asked which one is in force: what another one forbids by now is not paid here. */

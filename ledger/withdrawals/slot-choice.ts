@@ -79,6 +79,13 @@ export interface SlotChoice {
   readonly feesLeftAtoken: Atoken;
 }
 
+/** What the wallet may still be given by the policy's limits of it. */
+export interface LimitRoom {
+  /** False where a limit has too little left: it is not chosen, and the limit's word counts. */
+  hasRoom(id: WithdrawalId): boolean;
+  take(id: WithdrawalId): void;
+}
+
 /** The most that a transaction with this gas can cost in fees. */
 export function feeOf(gas: { readonly gasLimit: bigint; readonly gasPriceAtoken: Atoken }): bigint {
   return gas.gasLimit * gas.gasPriceAtoken;
@@ -88,12 +95,14 @@ export function feeOf(gas: { readonly gasLimit: bigint; readonly gasPriceAtoken:
  * Chooses in the order of the candidates, plain payments before those that run code: a nonce
  * behind a transaction that takes a whole block's room for code waits for that block.
  * @param paidFeesAtoken fees of today that are booked
+ * @param room of which nobody takes but who is chosen; absent where the policy has no limits of wallets
  */
 export function chooseSlots(
   candidates: readonly SlotCandidate[],
   open: OpenSlots,
   budget: SlotBudget,
   paidFeesAtoken: Atoken,
+  room?: LimitRoom,
 ): SlotChoice {
   const chosen: SlotCandidate[] = [];
   const uncovered: WithdrawalId[] = [];
@@ -114,6 +123,7 @@ export function chooseSlots(
   for (const candidate of ordered) {
     const { id, entersCode, gasLimit } = candidate;
     if (open.count + chosen.length >= budget.maxLiveSlots) return choice("window");
+    if (room?.hasRoom(id) === false) continue;
     if (entersCode && codeGas > 0n && codeGas + gasLimit > budget.maxCodeGas) {
       behindCode.push(id);
       continue;
@@ -131,6 +141,7 @@ export function chooseSlots(
     }
     freeAtoken -= neededAtoken;
     tokens.take(candidate);
+    room?.take(id);
     feesAtoken += feeAtoken;
     if (entersCode) codeGas += gasLimit;
     chosen.push(candidate);

@@ -10,7 +10,7 @@ import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
 import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { appendEvents } from "../../../ledger/events.js";
 import { recordVerdicts } from "../../../ledger/policy/screening-verdicts.js";
-import { judgeAtSlot } from "../../../ledger/policy/stored-judgement.js";
+import { judgeAtSlot, writeAtSlot } from "../../../ledger/policy/stored-judgement.js";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import {
@@ -346,7 +346,8 @@ describe("an action", () => {
     ]);
     await stage.worker.transaction(async (tx) => {
       const at = { policy: stage.policy, wallet: HOT };
-      await appendEvents(tx, (await judgeAtSlot(tx, at, [withdrawalId])).events);
+      const judged = await judgeAtSlot(tx, at, [withdrawalId]);
+      await appendEvents(tx, (await writeAtSlot(tx, stage.policy, judged)).events);
     });
     const refused = await second.submit(path, { reason: "known payee" });
     expect(refused.status).toBe(409);

@@ -259,6 +259,49 @@ describe("a policy that changed since a request was accepted", () => {
     expect(waiting.reason).toContain("wallet's limit");
   });
 
+  it("has room in every window for who gets a nonce, and holds up nobody for who gets none", async () => {
+    const limits = [
+      { by: "wallet" as const, window: "day" as const, maxUnits: 9n * TOKEN, maxCount: undefined },
+      { by: "wallet" as const, window: 3_600, maxUnits: 5n * TOKEN, maxCount: undefined },
+    ];
+    house.files.policy = policyOf({ limits });
+    const lane = house.lane();
+    const before = await house.accept();
+    const lately = await house.accept({ amountUnits: 2n * TOKEN });
+    await house.pass(lane);
+    expect([await statusOf(before), await statusOf(lately)]).toEqual(["settled", "settled"]);
+    await overwrite(
+      `UPDATE nonce_slot SET taken_at = now() - interval '2 hours' WHERE withdrawal_id = $1`,
+      [before.id],
+    );
+    // Of the day there is room for it, of the hour not: for the other one there is of both.
+    const large = await house.accept({ amountUnits: 4n * TOKEN });
+    const small = await house.accept({ amountUnits: (5n * TOKEN) / 2n });
+    await house.pass(lane);
+    expect([await statusOf(large), await statusOf(small)]).toEqual(["accepted", "settled"]);
+    expect((await house.read(large.id)).reason).toContain("the wallet's limit (wallet 3600s)");
+  });
+
+  it("takes of a wallet's limit for nobody whom its coins do not cover now", async () => {
+    house.files.policy = policyOf({
+      limits: [{ by: "wallet", window: "day", maxUnits: 12n * TOKEN, maxCount: undefined }],
+    });
+    house.chain.balances.set(WALLET, 10n * TOKEN);
+    house.chain.mine();
+    const lane = house.lane();
+    const onItsWay = await house.accept({ amountUnits: 5n * TOKEN });
+    await lane.runRound(house.signal);
+    const large = await house.accept({ amountUnits: 6n * TOKEN });
+    const small = await house.accept({ amountUnits: 3n * TOKEN });
+    await lane.runRound(house.signal);
+    expect(await Promise.all([onItsWay, large, small].map(statusOf))).toEqual([
+      "broadcast",
+      "accepted",
+      "broadcast",
+    ]);
+    expect((await house.read(large.id)).reason).toContain("free balance");
+  });
+
   it("takes nothing that no wallet may ever pay, by number as by amount, and ends what waits", async () => {
     const lane = house.lane();
     for (const [maxUnits, maxCount] of [

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
 import { activatePolicy } from "../../../ledger/policy/policy-store.js";
-import { judgeAtSlot } from "../../../ledger/policy/stored-judgement.js";
+import { judgeAtSlot, writeAtSlot } from "../../../ledger/policy/stored-judgement.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import {
   type AcceptOutcome,
@@ -298,9 +298,11 @@ describe("a limit that comes into force", () => {
     const ids = outcomes.flatMap((outcome) =>
       outcome?.outcome === "accepted" ? [outcome.withdrawal.id] : [],
     );
-    const { allowed } = await house.database.transaction((tx) =>
-      judgeAtSlot(tx, { policy: limited, wallet: WALLET }, ids),
-    );
+    const { allowed } = await house.database.transaction(async (tx) => {
+      const judged = await judgeAtSlot(tx, { policy: limited, wallet: WALLET }, ids);
+      await writeAtSlot(tx, limited, judged);
+      return judged;
+    });
     expect([...allowed]).toEqual(ids.slice(0, 1));
     const [, over] = ids;
     expect(over && (await house.read(over)).status).toBe("rejected");

@@ -48,3 +48,25 @@ describe("the day's budget of fees", () => {
     expect([choice.limit, choice.uncovered]).toEqual(["fee-budget", [large.id]]);
   });
 });
+
+describe("a limit of the wallet", () => {
+  it("is taken of by who is chosen alone, and comes before what else a request waits for", () => {
+    const [dear, uncovered, behindCode] = [
+      candidate(200_000n),
+      candidate(21_000n, { amountUnits: 10n ** 10n }),
+      candidate(30_000n, { entersCode: true }),
+    ];
+    const [first, second, held] = [candidate(21_000n), candidate(21_000n), candidate(21_000n)];
+    const all = [dear, uncovered, behindCode, first, second, held];
+    const open = { ...NOTHING_OPEN, count: 1, codeGas: BUDGET.maxCodeGas };
+    const taken: string[] = [];
+    const room = {
+      hasRoom: () => taken.length < 2,
+      take: (id: string) => void taken.push(id),
+    };
+    const choice = chooseSlots(all, open, BUDGET, 0n, room);
+    expect(choice.chosen).toEqual([first, second]);
+    expect(taken).toEqual([first.id, second.id]);
+    expect([choice.uncovered, choice.behindCode]).toEqual([[uncovered.id], []]);
+  });
+});
