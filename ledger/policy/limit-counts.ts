@@ -171,6 +171,13 @@ export class LimitCounts {
   }
 }
 
+/** Whether a policy has limits that count requests with those before them. */
+export function limitsRequests({ policy }: HashedPolicy): boolean {
+  return [...policy.assets.values()].some(({ limits }) =>
+    limits.some(({ by }) => REQUEST_SUBJECTS.includes(by)),
+  );
+}
+
 /** Whether a limit of the policy counts by wallets for any of these assets. */
 export function walletLimits(policy: HashedPolicy, asset: string): readonly Limit[] {
   return rulesOf(policy.policy, asset).limits.filter(({ by }) => by === "wallet");

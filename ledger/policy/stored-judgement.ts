@@ -7,7 +7,7 @@ import { endBeforeSlotInside } from "../requests/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import { approvalsAsked, keepApprovals } from "./kept-approvals.js";
-import { exceededBefore, mostBefore } from "./limit-counts.js";
+import { exceededBefore, limitsRequests, mostBefore } from "./limit-counts.js";
 import { brokenRule, type HashedPolicy, type JudgedRequest, screeningOf } from "./policy.js";
 import {
   type DecisionOutcome,
@@ -115,9 +115,23 @@ export async function writeAtSlot(
 /** Withdrawals of one transaction when all that wait for persons are judged again. */
 const REJUDGED_AT_ONCE = 200;
 
+/** SQL: whether a withdrawal `w` waits for persons under another policy than `$1`. */
+const IS_OUTDATED = `w.phase = 'waiting' AND w.status = 'pending_approval'
+  AND w.approval_policy IS DISTINCT FROM $1`;
+
+/** Position of the last one; undefined for none. */
+async function lastOutdated(sql: Sql, { hash }: HashedPolicy): Promise<number | undefined> {
+  const [row] = await sql.query<{ last: string | null }>(
+    `SELECT max(w.position)::text AS last FROM withdrawal w WHERE ${IS_OUTDATED}`,
+    [hash],
+  );
+  return row === undefined || row.last === null ? undefined : storedInteger(row.last);
+}
+
 /**
  * Judges what waits for persons under another policy than this one: other approvals, none, or
- * rejection. Where another one has come into force, it is that one's to judge.
+ * rejection. Where another one has come into force, it is that one's to judge. Where limits count what came
+ * before, so is what was accepted before and not judged by it yet: what falls itself counts against nobody.
  * @param shown see `readBehind`
  * @throws RECOVERY
  */
@@ -126,15 +140,20 @@ export async function rejudgePending(
   policy: HashedPolicy,
   shown?: ReadonlyMap<Address, bigint>,
 ): Promise<void> {
+  const last = await lastOutdated(database, policy);
+  if (last === undefined) return;
+  const countsEarlier = limitsRequests(policy);
   for (let after = 0; ; ) {
-    const last = await database.transaction(async (tx) => {
+    const reached = await database.transaction(async (tx) => {
       if (await isReplaced(tx, policy)) return undefined;
       const rows = await tx.query<{ id: string; position: string }>(
-        `SELECT id, position::text FROM withdrawal
-          WHERE phase = 'waiting' AND status = 'pending_approval' AND position > $1
-            AND approval_policy IS DISTINCT FROM $3
-          ORDER BY withdrawal.position LIMIT $2 FOR UPDATE`,
-        [after, REJUDGED_AT_ONCE, policy.hash],
+        `SELECT w.id, w.position::text FROM withdrawal w
+          WHERE w.phase = 'waiting' AND w.position > $2 AND w.position <= $3
+            AND (${IS_OUTDATED} OR $4 AND w.status = 'accepted' AND NOT EXISTS (
+                  SELECT 1 FROM policy_decision d
+                   WHERE d.withdrawal_id = w.id AND d.policy_hash = $1))
+          ORDER BY w.position LIMIT $5 FOR UPDATE OF w`,
+        [policy.hash, after, last, countsEarlier, REJUDGED_AT_ONCE],
       );
       const ids = rows.map(({ id }) => toWithdrawalId(id));
       await keepApprovals(tx, policy, ids);
@@ -142,8 +161,8 @@ export async function rejudgePending(
       await appendEvents(tx, await apply(tx, policy, "change", judgements, shown));
       return rows.at(-1)?.position;
     });
-    if (last === undefined) return;
-    after = storedInteger(last);
+    if (reached === undefined) return;
+    after = storedInteger(reached);
   }
 }
 

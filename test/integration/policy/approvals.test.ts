@@ -7,6 +7,7 @@ import {
   type NewApproval,
 } from "../../../ledger/policy/approvals.js";
 import { countingApprovals } from "../../../ledger/policy/approval-rows.js";
+import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
@@ -20,7 +21,7 @@ import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js"
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { acceptWithdrawals, type Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { ANY_REQUEST } from "../../helpers/signing.js";
+import { ANY_REQUEST, PERMISSIVE } from "../../helpers/signing.js";
 import { freshAddress, House, requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 
@@ -265,6 +266,31 @@ describe("a policy that changes while persons are asked", () => {
     await rejudgePending(house.database, policyOf({ maximumUnits: 150n }));
     expect([await statusOf(third), await statusOf(fourth)]).toEqual(["accepted", "rejected"]);
     expect((await house.read(fourth.id)).reason).toBe("rule ABOVE_MAXIMUM of the policy");
+  });
+
+  it("counts nothing that was accepted before, and that it forbids itself", async () => {
+    const customerId = parseCustomerId("dora");
+    await house.fund(customerId, 1_000n);
+    const ask = (amountUnits: bigint) => house.accept({ customerId, amountUnits });
+    house.files.policy = PERMISSIVE;
+    const [large, small] = [await ask(60n), await ask(5n)];
+    const approvals = [{ aboveUnits: 30n, needed: 2, signed: false }];
+    house.files.policy = policyOf({ approvals });
+    const asked = await ask(40n);
+    expect(asked.status).toBe("pending_approval");
+    const limits = [
+      { by: "customer" as const, window: "day" as const, maxUnits: 50n, maxCount: undefined },
+    ];
+    const stricter = policyOf({ approvals, limits });
+    await rejudgePending(house.database, stricter);
+    const states = await Promise.all([large, small, asked].map(statusOf));
+    expect(states).toEqual(["rejected", "accepted", "pending_approval"]);
+    expect((await house.read(large.id)).reason).toContain("LIMIT_EXCEEDED");
+    expect((await house.read(asked.id)).approval.policyHash).toBe(stricter.hash);
+    // A further look finds nothing to judge.
+    await rejudgePending(house.database, stricter);
+    expect(await Promise.all([large, small, asked].map(statusOf))).toEqual(states);
+    await cancelWithdrawal(house.database, asked.id, "not needed");
   });
 
   it("gives no hold back for what it forbids while the ledger has lost nonces that may have paid it", async () => {
