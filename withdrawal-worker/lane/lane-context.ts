@@ -11,6 +11,7 @@ import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import type { Signer } from "../signers/signer-port.js";
 import type { Screener } from "./slots/screening.js";
 import type { LeftToOthers } from "./slots/waiting.js";
+import type { SignerAnswers } from "./attempts/signer-answers.js";
 import type { StallSettings } from "./attempts/stalled-slot.js";
 import type { SecondNode, WalletNode, WalletView } from "./wallet-node.js";
 
@@ -88,6 +89,8 @@ export interface Round {
   readonly rewinds: number;
   /** Requests that the lane leaves to other wallets for now. */
   readonly left: LeftToOthers;
+  /** What who signs has answered so far. */
+  readonly answers: SignerAnswers;
   /** Balances of tokens at the view's height, by asset, where a step has read them. */
   readonly tokenUnits?: ReadonlyMap<string, bigint>;
   readonly signal: AbortSignal;

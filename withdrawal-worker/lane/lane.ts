@@ -23,6 +23,7 @@ import { endExpired } from "./expired.js";
 import { longRoundReason, NO_FEES_REASON, stallReason, switchReason } from "./blocked-reason.js";
 import { Broadcaster, type SendReport } from "./attempts/broadcaster.js";
 import { correctAttempts } from "./attempts/corrections.js";
+import { SignerAnswers } from "./attempts/signer-answers.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { isPassing, isPolicyFault, leaseLost } from "./lane-faults.js";
 import { Settler } from "./settler.js";
@@ -70,6 +71,7 @@ export class Lane {
   readonly #settler: Settler;
   readonly #wayOut: WayOut;
   readonly #turns: Turns;
+  readonly #answers: SignerAnswers;
   readonly #lateClock = new LateClock();
   readonly #left = new LeftToOthers();
   readonly #wakeup = createWakeup();
@@ -86,8 +88,6 @@ export class Lane {
   #roundSinceMs: number | undefined;
   /** Requests that the day's fees do not cover were met, and will be again by then. */
   #noFeesUntilMs = 0;
-  /** Who signs has said nothing to the last that were asked for. */
-  #isSignerSilent = false;
   /** It had no time for all that has a nonce. */
   #isSignerBehind = false;
   /** The guard let nothing go on at the last look. */
@@ -103,6 +103,7 @@ export class Lane {
     this.#settler = new Settler(context);
     this.#wayOut = new WayOut(context);
     this.#turns = new Turns(context.settings);
+    this.#answers = new SignerAnswers(context);
   }
 
   /** Makes the next round come at once. */
@@ -169,7 +170,8 @@ export class Lane {
     const wallet = await this.#openWallet(view);
     this.#walletStatus = wallet.status;
     this.#checkHeight(view, wallet);
-    if (wallet.isKeyUnsaid && this.#holdsKey()) await ledger.sayKeyHeld(signer.address);
+    const isKeyTold = wallet.isKeyUnsaid && (await this.#answers.maySayKey(view.nonce));
+    if (isKeyTold) await ledger.sayKeyHeld(signer.address);
     this.#lease = await this.#holdLease(askedMs);
     this.#isOnOffer = false;
     if (this.#lease === undefined) {
@@ -192,8 +194,9 @@ export class Lane {
           signal,
         },
         (heldSignal) => {
-          const left = this.#left;
-          return this.#work({ lease, view, askedMs, rewinds, left, signal: heldSignal }, wallet);
+          const known = { left: this.#left, answers: this.#answers };
+          const round = { lease, view, askedMs, rewinds, ...known, signal: heldSignal };
+          return this.#work(round, wallet);
         },
       );
     } catch (error) {
@@ -204,14 +207,9 @@ export class Lane {
     await this.#readStatus();
     // Whoever has the key comes first: a lane without it only books, between the others' rounds. So does
     // one whose signer is silent: another worker's may sign.
-    if (!this.#holdsKey()) await this.#giveLeaseBack();
-    this.#isOnOffer = this.#context.hasKey() && this.#isSignerSilent;
+    this.#isOnOffer = this.#context.hasKey() && this.#answers.isSilent;
+    if (this.#isOnOffer || !this.#context.hasKey()) await this.#giveLeaseBack();
     return hasMore;
-  }
-
-  /** Coins go to wallets whose key somebody has. Who signs and is silent may have lost it. */
-  #holdsKey(): boolean {
-    return this.#context.hasKey() && !this.#isSignerSilent;
   }
 
   /** Whether what goes on with the wallet, or does not, is this lane's to tell. */
@@ -269,6 +267,7 @@ export class Lane {
    * customers' to take back.
    */
   async #pay(round: Round, wallet: HotWalletState): Promise<boolean> {
+    await this.#answers.forgetUsed(round.view.nonce);
     await this.#lateClock.attend(this.#context);
     let filled = NOT_FILLED;
     let hasMore = true;
@@ -278,12 +277,11 @@ export class Lane {
     try {
       for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
         if (batch > 0 && (this.#isLong(round) || (await this.#isStopped()))) break;
-        const isSignerBusy = this.#isSignerSilent || this.#isSignerBehind;
+        const isSignerBusy = this.#answers.isSilent || this.#isSignerBehind;
         filled = isSignerBusy ? NOT_FILLED : await fillSlots(this.#context, round, wallet);
         if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
         const signed = await signSlots(this.#context, round, signedNonce);
-        const isHeardAgain = isSignerBusy && !signed.isSilent && !signed.isPostponed;
-        this.#isSignerSilent = signed.isSilent;
+        const isHeardAgain = isSignerBusy && !this.#answers.isSilent && !signed.isPostponed;
         this.#isSignerBehind = signed.isPostponed;
         const isSmooth = sending === undefined || (await this.#heed(round, await sending));
         sending = this.#broadcaster.sendDue(round, {
@@ -294,7 +292,7 @@ export class Lane {
         // Looked at below, whatever happens until then.
         sending.catch(() => undefined);
         hasMore = signed.hasMore || filled.hasMore || isHeardAgain || !isSmooth;
-        if (signed.isSilent) {
+        if (this.#answers.isSilent) {
           filled = NOT_FILLED;
           hasMore = false;
         }

@@ -133,3 +133,26 @@ it("lets a customer take back at once what waits for it, where it is the only wa
   expect((await house.read(waiting.id)).status).toBe("cancelled");
   expect((await house.read(begun.id)).status).toBe("slotted");
 });
+
+it("is asked anew once another worker has used its nonces, though it signed none of them", async () => {
+  const lane = silentLane();
+  const begun = await house.accept();
+  await lane.runRound(house.signal);
+  expect((await house.read(begun.id)).status).toBe("slotted");
+  const other = house.lane();
+  for (let round = 0; round < 3; round += 1) {
+    await other.runRound(house.signal);
+    house.chain.mine();
+  }
+  expect((await house.read(begun.id)).status).toBe("settled");
+  await house.database.query(`UPDATE hot_wallet SET lease_owner = NULL WHERE wallet = $1`, [
+    WALLET,
+  ]);
+  isSilent = false;
+  const next = await house.accept();
+  for (let round = 0; round < 3; round += 1) {
+    await lane.runRound(house.signal);
+    house.chain.mine();
+  }
+  expect(await house.read(next.id)).toMatchObject({ status: "settled", wallet: WALLET });
+});

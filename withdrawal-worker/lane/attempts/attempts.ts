@@ -52,8 +52,6 @@ export interface Signed {
   readonly hasMore: boolean;
   /** No slot below this nonce waits for its first signature. */
   readonly nextNonce: bigint;
-  /** Another worker may be able to sign: slots that are taken would wait with these until it has. */
-  readonly isSilent: boolean;
   /** Who signs had no time for all of them: slots that are taken would only wait behind these. */
   readonly isPostponed: boolean;
 }
@@ -64,7 +62,6 @@ interface Stored {
   readonly isComplete: boolean;
   /** There was no time to ask for all of them; of those that were asked for, all are stored. */
   readonly isPostponed: boolean;
-  readonly isSilent: boolean;
 }
 
 /**
@@ -81,7 +78,6 @@ export async function signSlots(
   const none: Signed = {
     hasMore: false,
     nextNonce: fromNonce,
-    isSilent: false,
     isPostponed: false,
   };
   if ((await ledger.readFreeze(signer.address)).frozen) return none;
@@ -99,13 +95,13 @@ export async function signSlots(
     if (whyGivenUp(context, slot) !== undefined) return [];
     return [planPayment(context, slot, firstGas(context, slot))];
   });
-  const { isComplete, isPostponed, isSilent } = await signAndStore(context, round, planned, {
+  const { isComplete, isPostponed } = await signAndStore(context, round, planned, {
     before: WORKER_FAILPOINTS.beforeAttemptCommit,
     after: WORKER_FAILPOINTS.afterAttemptCommit,
   });
-  if (!isComplete) return { ...none, hasMore: isPostponed, isSilent, isPostponed };
+  if (!isComplete) return { ...none, hasMore: isPostponed, isPostponed };
   const hasMore = slots.length === settings.batchSize;
-  return { ...none, hasMore, nextNonce: last.nonce + 1n, isSilent };
+  return { ...none, hasMore, nextNonce: last.nonce + 1n };
 }
 
 /** Why the payment of a slot is given up at once; undefined where it is not. */
@@ -238,6 +234,7 @@ async function signAndStore(
     })),
     { signal: round.signal, withinMs: LEASES_PER_BATCH * settings.leaseMs },
   );
+  round.answers.note(outcomes);
   const attempts = planned.flatMap((entry, index) => toAttempt(entry, outcomes[index]) ?? []);
   if (failpoints.before !== undefined) failpoint(failpoints.before);
   const { feePerDayAtoken } = settings.gas;
@@ -251,17 +248,7 @@ async function signAndStore(
   return {
     isComplete: isStored && attempts.length === planned.length,
     isPostponed: isStored && postponed > 0 && attempts.length + postponed === planned.length,
-    isSilent: outcomes.some(saysNothing),
   };
-}
-
-/**
- * Whether slots that are taken would wait, too: the signer would say the same about any other payment, or
- * another home's is to sign this one, which allows more in fees: it has taken the nonce.
- */
-function saysNothing(outcome: SigningOutcome): boolean {
-  if (outcome.kind === "unanswered") return true;
-  return outcome.kind === "refused" && !outcome.isLasting && outcome.code !== "DAY_TOTAL";
 }
 
 /** Signed approvals of withdrawals, where the policy knows who could have signed any. */

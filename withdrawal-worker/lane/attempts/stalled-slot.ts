@@ -4,6 +4,16 @@
  * place.
  */
 import type { Height } from "../../../chain/hex.js";
+import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
+
+/** States of a slot that the chain has not used. */
+export const OPEN_STATUSES: readonly WithdrawalStatus[] = [
+  "slotted",
+  "signed",
+  "broadcast",
+  "cancelling",
+  "frozen",
+];
 
 /** Times of the way out. */
 export interface StallSettings {

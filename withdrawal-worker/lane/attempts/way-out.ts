@@ -29,16 +29,7 @@ import {
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import { type Exit, giveUpTogether, refusedExits, stoppedExits } from "./joint-exits.js";
 import type { EstimateMeaning } from "../../withdrawal-state.js";
-import { nextStall, type Stall, stallAction } from "./stalled-slot.js";
-
-/** States of a slot that the chain has not used. */
-const OPEN: readonly WithdrawalStatus[] = [
-  "slotted",
-  "signed",
-  "broadcast",
-  "cancelling",
-  "frozen",
-];
+import { nextStall, OPEN_STATUSES, type Stall, stallAction } from "./stalled-slot.js";
 
 /** The nonce that the lane waits for, for `/ready` and metrics. */
 export interface StalledNonce {
@@ -80,7 +71,7 @@ export class WayOut {
     const nowMs = round.askedMs;
     const [lowest] = await ledger.readLiveSlots({
       wallet: signer.address,
-      statuses: OPEN,
+      statuses: OPEN_STATUSES,
       fromNonce: nonce,
       belowNonce: nonce + 1n,
       limit: 1,

@@ -1,5 +1,8 @@
 /** Whose key a worker has stands in the wallet's row, for whoever sends coins there. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
+import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
+import type { Signer, SigningOutcome } from "../../../../withdrawal-worker/signers/signer-port.js";
 import { Desk, destination, KEY, WALLET } from "../../recovery/desk.js";
 
 let desk: Desk;
@@ -66,32 +69,96 @@ it("is said by one that stands by for another, and by none that lacks the key", 
   expect(await heldFor()).toBeGreaterThan(115);
 });
 
-it("is not said while who signs is silent: the key may be lost behind him", async () => {
-  let isSilent = true;
+const UNANSWERED: SigningOutcome = { kind: "unanswered", reason: "nobody is there" };
+
+/** A lane whose signer says this about all that it is asked for; what the holder says for undefined. */
+function laneThatHears(answer: () => SigningOutcome | undefined): Lane {
   const { signer } = desk.rulesOf(KEY);
-  const lane = desk.makeLane(WALLET, {
-    signer: {
-      ...signer,
-      address: signer.address,
-      review: (payments) => signer.review(payments),
-      trouble: () => signer.trouble(),
-      sign: async (...asked) => {
-        if (!isSilent) return signer.sign(...asked);
-        const [payments] = asked;
-        return payments.map(() => ({ kind: "unanswered", reason: "nobody is there" }) as const);
-      },
+  const answering: Signer = {
+    address: signer.address,
+    review: (payments) => signer.review(payments),
+    trouble: () => signer.trouble(),
+    sign: async (intents, options) => {
+      const outcome = answer();
+      return outcome === undefined ? signer.sign(intents, options) : intents.map(() => outcome);
     },
-    hasKey: () => true,
-  });
-  const asked = { key: "k1", customer: "alice", to: destination(1), amountAtoken: 5n };
-  await desk.request(asked);
-  for (let round = 0; round < 2; round += 1) {
-    await lane.runRound(desk.signal);
+  };
+  return desk.makeLane(WALLET, { signer: answering, hasKey: () => true });
+}
+
+/** Rounds behind each of which nobody has said anything. */
+async function rounds(lane: Lane, count: number): Promise<void> {
+  for (let round = 0; round < count; round += 1) {
     await forget();
+    await lane.runRound(desk.signal);
   }
-  await lane.runRound(desk.signal);
+}
+
+const asked = { key: "k1", customer: "alice", to: destination(1), amountAtoken: 5n };
+
+it("is not said while who signs is silent: the key may be lost behind him", async () => {
+  let answer: SigningOutcome | undefined = UNANSWERED;
+  const lane = laneThatHears(() => answer);
+  await desk.request(asked);
+  await rounds(lane, 3);
   expect(await heldFor()).toBeUndefined();
-  isSilent = false;
-  for (let round = 0; round < 2; round += 1) await lane.runRound(desk.signal);
+  answer = undefined;
+  await rounds(lane, 2);
   expect(await heldFor()).toBeGreaterThan(115);
+});
+
+it("is not said either when what he has not signed is taken back, and nobody's else is begun", async () => {
+  let answer: SigningOutcome | undefined = UNANSWERED;
+  const lane = laneThatHears(() => answer);
+  const first = await desk.request(asked);
+  await rounds(lane, 3);
+  const next = await desk.request({ ...asked, key: "k2", to: destination(2) });
+  expect(await cancelWithdrawal(desk.database, first.id, "drill")).toBe("done");
+  await rounds(lane, 3);
+  expect(await heldFor()).toBeUndefined();
+  const statuses = async () => [
+    (await desk.read(first.id)).status,
+    (await desk.read(next.id)).status,
+  ];
+  expect(await statuses()).toEqual(["cancelling", "accepted"]);
+  answer = undefined;
+  await rounds(lane, 2);
+  expect(await heldFor()).toBeGreaterThan(115);
+  await desk.work(3, [lane]);
+  expect(await statuses()).toEqual(["cancelled", "settled"]);
+});
+
+it("is not said by one that starts before what waits for a signature has got one", async () => {
+  await desk.request(asked);
+  await rounds(
+    laneThatHears(() => UNANSWERED),
+    2,
+  );
+  const silent = laneThatHears(() => UNANSWERED);
+  await rounds(silent, 2);
+  expect(await heldFor()).toBeUndefined();
+  const whole = laneThatHears(() => undefined);
+  await rounds(whole, 1);
+  expect(await heldFor()).toBeUndefined();
+  await rounds(whole, 1);
+  expect(await heldFor()).toBeGreaterThan(115);
+});
+
+it("is said where rules refuse for now, as they do not ask who has the key", async () => {
+  const refused: SigningOutcome = {
+    kind: "refused",
+    code: "FEE_ABOVE_MAXIMUM",
+    reason: "too dear",
+    isLasting: false,
+  };
+  let answer: SigningOutcome | undefined = refused;
+  const lane = laneThatHears(() => answer);
+  await desk.request(asked);
+  await rounds(lane, 3);
+  expect(await heldFor()).toBeGreaterThan(115);
+  answer = UNANSWERED;
+  await rounds(lane, 1);
+  answer = refused;
+  await rounds(lane, 2);
+  expect(await heldFor()).toBeUndefined();
 });
