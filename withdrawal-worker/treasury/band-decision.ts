@@ -26,8 +26,9 @@ export type BandDecision =
       /** Where it has to go, as no other wallet could pay with it what waits; undefined for any. */
       readonly wallet?: Address;
     }
-  /** Low is between the low end and the target: a request for any wallet that is open goes on. */
-  | { readonly kind: "enough" | "low" };
+  /** Between the low end and the target: a request for any wallet that is open goes on, for so much. */
+  | { readonly kind: "low"; readonly amountUnits: bigint }
+  | { readonly kind: "enough" };
 
 /**
  * Above the band the rest goes to cold storage, in one payment of one wallet; below it a refill is asked for,
@@ -55,7 +56,8 @@ export function decideBand(
     return { kind: "refill", amountUnits: higher(lackOf(to), belowUnits), wallet: to.wallet };
   }
   if (belowUnits > 0n) return { kind: "refill", amountUnits: belowUnits };
-  if (heldUnits <= highUnits) return { kind: heldUnits < targetUnits ? "low" : "enough" };
+  if (heldUnits < targetUnits) return { kind: "low", amountUnits: targetUnits - heldUnits };
+  if (heldUnits <= highUnits) return { kind: "enough" };
   const amountUnits = lower(heldUnits - targetUnits, spareOf(holdings, waiting));
   return amountUnits > 0n ? { kind: "cold", amountUnits } : { kind: "enough" };
 }

@@ -19,6 +19,8 @@ import {
   changeRefill,
   keepRefill,
   openRefills,
+  type RefillChange,
+  type RefillRequest,
   withdrawRefill,
   withdrawUnbanded,
 } from "../../ledger/treasury/refills.js";
@@ -103,17 +105,19 @@ export async function keepBands(
   const assets = banded.map(({ asset }) => asset);
   const books = await readBandBooks(context, { assets, nonces });
   if (books === undefined) return refusals;
-  const { waitingByAsset, namedByAsset, coldMoves, unpaid } = books;
+  const { waitingByAsset, refills, coldMoves, unpaid } = books;
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, books, ...parts });
     if (holdings === undefined) continue;
     await giveUpUncovered(context, unpaid, { asset, holdings });
     const waiting = waitingByAsset.get(asset) ?? NOTHING;
-    const decision = decideBand(holdings, waiting, band, namedByAsset.get(asset));
+    const refill = refills.get(asset);
+    const decision = decideBand(holdings, waiting, band, refill?.wallet);
     const afterId = coldMoves.get(asset) ?? 0;
     const { height: seenHeight } = view;
     const by = { policy, isStopped };
-    const refusal = await carryOut(context, { asset, rules, decision, ...by, seenHeight, afterId });
+    const found = { decision, refill, seenHeight, afterId };
+    const refusal = await carryOut(context, { asset, rules, ...found, ...by });
     if (refusal !== undefined) refusals.set(asset, refusal);
   }
   return refusals;
@@ -140,8 +144,8 @@ interface BandBooks {
   /** The same of tokens, by symbol and then by wallet. */
   readonly reservedUnits: ReadonlyMap<string, ReadonlyMap<Address, bigint>>;
   readonly waitingByAsset: ReadonlyMap<string, WaitingUnits>;
-  /** By asset, the wallet that persons are asked to send to; undefined where it may be any. */
-  readonly namedByAsset: ReadonlyMap<string, Address | undefined>;
+  /** By asset, what persons are asked to send. */
+  readonly refills: ReadonlyMap<string, RefillRequest>;
   /** By asset, the newest move to cold storage. */
   readonly coldMoves: ReadonlyMap<string, number>;
   /** Moves to cold storage that should be paid by now. */
@@ -178,7 +182,7 @@ async function readBandBooks(
       reservedAtoken: await reservedOf(tx, counted),
       reservedUnits: await reservedTokensOf(tx, counted),
       waitingByAsset: await waitingOf(tx, assets),
-      namedByAsset: new Map((await openRefills(tx)).map(({ asset, wallet }) => [asset, wallet])),
+      refills: new Map((await openRefills(tx)).map((refill) => [refill.asset, refill])),
       coldMoves: await newestColdMoves(tx),
       unpaid: await unpaidColdMoves(tx, { afterSeconds: COLD_PATIENCE_SECONDS }),
     };
@@ -299,6 +303,8 @@ async function carryOut(
     readonly asset: string;
     readonly rules: TreasuryAsset;
     readonly decision: BandDecision;
+    /** What persons are asked to send already. */
+    readonly refill: RefillRequest | undefined;
     readonly policy: HashedPolicy;
     readonly isStopped: boolean;
     readonly seenHeight: Height;
@@ -307,7 +313,7 @@ async function carryOut(
   },
 ): Promise<AcceptRefusal | undefined> {
   const { database, clock, log } = context;
-  const { asset, rules, decision, policy, isStopped, seenHeight, afterId } = wanted;
+  const { asset, rules, decision, refill, policy, isStopped, seenHeight, afterId } = wanted;
   if (decision.kind === "refill") {
     await keepRefill(database, { asset, kind: "all" });
     await bringRefill(context, { asset, rules, decision, seenHeight });
@@ -315,7 +321,11 @@ async function carryOut(
   }
   // Below the target what low wallets were to have still comes; what one payment alone wanted is not needed.
   const isLow = decision.kind === "low";
-  if (isLow) await keepRefill(database, { asset, kind: "any-wallet" });
+  if (isLow) {
+    await keepRefill(database, { asset, kind: "any-wallet" });
+    const { amountUnits } = decision;
+    await lowerRefill(context, { asset, wantedUnits: amountUnits, seenHeight, refill });
+  }
   if (await withdrawRefill(database, { asset, seenHeight, kind: isLow ? "one-wallet" : "all" })) {
     log.info({ asset }, "no refill is needed any more");
   }
@@ -335,6 +345,24 @@ async function carryOut(
   );
   failpoint(TREASURY_FAILPOINTS.afterCold);
   return refusal;
+}
+
+/** Has persons who are asked for a refill already send no more than is wanted now; and nothing else. */
+async function lowerRefill(
+  { database, log }: Pick<TreasuryContext, "database" | "log">,
+  {
+    refill,
+    ...wanted
+  }: Pick<RefillChange, "asset" | "wantedUnits" | "seenHeight"> & {
+    readonly refill: RefillRequest | undefined;
+  },
+): Promise<void> {
+  if (refill === undefined || refill.wallet !== undefined) return;
+  const { asset, wantedUnits } = wanted;
+  const change = { ...wanted, slackUnits: wantedUnits, wallet: undefined };
+  if ((await changeRefill(database, change)) === undefined) return;
+  const facts = { asset, amountUnits: wantedUnits.toString() };
+  log.info(facts, "a refill is asked for with another amount");
 }
 
 /** Asks persons for what is missing, or has what they are asked for follow it. */

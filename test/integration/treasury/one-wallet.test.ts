@@ -229,13 +229,25 @@ describe("between the low end of the band and its target", () => {
     expect(await owner.query(`SELECT state FROM refill_request`)).toEqual([{ state: "withdrawn" }]);
   });
 
-  it("goes on asking for what low wallets are to have", async () => {
-    await give([3n, 3n, 0n]);
+  it("goes on asking for what low wallets are to have, and for no more than that", async () => {
+    keepAtIssuer({ lowUnits: 10n, targetUnits: 80n, highUnits: 200n });
+    await give([3n, 3n, 5n]);
     await bench.sweeper().round(signal);
-    const asked = await openRefills(bench.worker);
-    expect(asked).toMatchObject([{ amountUnits: 74n, wallet: undefined }]);
+    const [asked] = await openRefills(bench.worker);
+    expect(asked).toMatchObject({ amountUnits: 74n, wallet: undefined });
     await bench.bench.mine([callOf("PlainToken", "mint", [WALLET, 20n])]);
     await bench.rounds(3);
-    expect(await openRefills(bench.worker)).toEqual(asked);
+    expect(await openRefills(bench.worker)).toEqual([{ ...asked, amountUnits: 54n }]);
+    await sendFromCold(SECOND, 30n);
+    await bench.bench.mine([callOf("PlainToken", "mint", [WALLET, 5n])]);
+    await bench.rounds(3);
+    expect(await openRefills(bench.worker)).toEqual([
+      { ...asked, amountUnits: 49n, cameUnits: 30n },
+    ]);
+    // What is paid meanwhile raises nothing.
+    const id = await ask(5n);
+    await bench.sweeper().round(signal);
+    await cancelWithdrawal(bench.worker, id, "not wanted any more");
+    expect(await openRefills(bench.worker)).toMatchObject([{ amountUnits: 49n }]);
   });
 });
