@@ -18,6 +18,19 @@ export function isKeyHeld(row: string): string {
   return `${keepsOthersOut(`${row}.key_held_until`, String(KEY_HELD_MS))} IS TRUE`;
 }
 
+/**
+ * So long behind the end of the last word of its key, in milliseconds, a wallet's worker may be away for an
+ * update, or its host for a repair: its coins are given to nobody, and nobody is asked for others instead.
+ */
+const KEY_MISSED_MS = 900_000;
+
+/** SQL: of a row of `hot_wallet`, whether nobody says that he holds the key, and somebody did lately. */
+export function isKeyMissed(row: string): string {
+  return `(NOT ${isKeyHeld(row)}
+           AND ${row}.key_held_until
+               > clock_timestamp() - ${KEY_MISSED_MS} * interval '1 millisecond') IS TRUE`;
+}
+
 /** SQL: of a row of `hot_wallet`, whether who holds the key should say so now. */
 export function isKeyUnsaid(row: string): string {
   return `(${row}.key_held_until BETWEEN

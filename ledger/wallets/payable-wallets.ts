@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedAddress } from "../stored-values.js";
-import { isKeyHeld } from "./key-mark.js";
+import { isKeyHeld, isKeyMissed } from "./key-mark.js";
 
 /** SQL: of a wallet `w`, whether it is active and not frozen by its own switch. */
 const IS_OPEN = `w.status = 'active' AND NOT EXISTS (
@@ -29,6 +29,15 @@ export async function readKeyless(sql: Sql): Promise<Address[]> {
     `SELECT address FROM wallet w WHERE ${IS_OPEN} AND NOT ${HAS_KEY} ORDER BY place`,
   );
   return rows.map(({ address }) => storedAddress(address));
+}
+
+/** Whether some would be given coins, if only their workers were not away since lately. */
+export async function isAnyMissed(sql: Sql): Promise<boolean> {
+  const rows = await sql.query(
+    `SELECT 1 FROM wallet w JOIN hot_wallet h ON h.wallet = w.address
+      WHERE ${IS_OPEN} AND ${isKeyMissed("h")} LIMIT 1`,
+  );
+  return rows.length > 0;
 }
 
 /**

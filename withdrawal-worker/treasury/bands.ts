@@ -24,6 +24,7 @@ import {
   withdrawRefill,
   withdrawUnbanded,
 } from "../../ledger/treasury/refills.js";
+import { isAnyMissed } from "../../ledger/wallets/payable-wallets.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import { cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
@@ -115,7 +116,7 @@ export async function keepBands(
     const decision = decideBand(holdings, waiting, band, refill?.wallet);
     const afterId = coldMoves.get(asset) ?? 0;
     const { height: seenHeight } = view;
-    const by = { policy, isStopped };
+    const by = { policy, isStopped, isAnyMissed: books.isAnyMissed };
     const found = { decision, refill, seenHeight, afterId };
     const refusal = await carryOut(context, { asset, rules, ...found, ...by });
     if (refusal !== undefined) refusals.set(asset, refusal);
@@ -146,6 +147,8 @@ interface BandBooks {
   readonly waitingByAsset: ReadonlyMap<string, WaitingUnits>;
   /** By asset, what persons are asked to send. */
   readonly refills: ReadonlyMap<string, RefillRequest>;
+  /** What a wallet has whose worker is away for a while may be all that the others lack. */
+  readonly isAnyMissed: boolean;
   /** By asset, the newest move to cold storage. */
   readonly coldMoves: ReadonlyMap<string, number>;
   /** Moves to cold storage that should be paid by now. */
@@ -183,6 +186,7 @@ async function readBandBooks(
       reservedUnits: await reservedTokensOf(tx, counted),
       waitingByAsset: await waitingOf(tx, assets),
       refills: new Map((await openRefills(tx)).map((refill) => [refill.asset, refill])),
+      isAnyMissed: await isAnyMissed(tx),
       coldMoves: await newestColdMoves(tx),
       unpaid: await unpaidColdMoves(tx, { afterSeconds: COLD_PATIENCE_SECONDS }),
     };
@@ -305,6 +309,7 @@ async function carryOut(
     readonly decision: BandDecision;
     /** What persons are asked to send already. */
     readonly refill: RefillRequest | undefined;
+    readonly isAnyMissed: boolean;
     readonly policy: HashedPolicy;
     readonly isStopped: boolean;
     readonly seenHeight: Height;
@@ -316,7 +321,10 @@ async function carryOut(
   const { asset, rules, decision, refill, policy, isStopped, seenHeight, afterId } = wanted;
   if (decision.kind === "refill") {
     await keepRefill(database, { asset, kind: "all" });
-    await bringRefill(context, { asset, rules, decision, seenHeight });
+    // Persons are sent for nothing that may be there.
+    const { amountUnits: wantedUnits } = decision;
+    if (wanted.isAnyMissed) await lowerRefill(context, { asset, wantedUnits, seenHeight, refill });
+    else await bringRefill(context, { asset, rules, decision, seenHeight });
     return undefined;
   }
   // Below the target what low wallets were to have still comes; what one payment alone wanted is not needed.

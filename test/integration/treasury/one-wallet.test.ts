@@ -215,6 +215,57 @@ it("fills it by no coins that went to another wallet, which are weighed with all
   expect(await owner.query(requests)).toEqual([{ state: "filled", came: "100" }]);
 });
 
+describe("while the worker of one wallet is away", () => {
+  /** Its word that it holds the key has ended by then. */
+  async function away(wallet: Address, forTime: string): Promise<void> {
+    bench.keyless = [wallet];
+    await bench.bench.ledger.owner.query(
+      `UPDATE hot_wallet SET key_held_until = clock_timestamp() - $1::interval WHERE wallet = $2`,
+      [forTime, wallet],
+    );
+  }
+
+  it("asks nobody for the coins that it has, until that has lasted", async () => {
+    await give([40n, 60n, 0n]);
+    await bench.holdKeys();
+    await away(SECOND, "1 s");
+    await bench.rounds(2);
+    expect(await openRefills(bench.worker)).toEqual([]);
+    await away(SECOND, "14 min 50 s");
+    await bench.sweeper().round(signal);
+    expect(await openRefills(bench.worker)).toEqual([]);
+    await away(SECOND, "15 min");
+    await bench.sweeper().round(signal);
+    expect(await openRefills(bench.worker)).toMatchObject([{ amountUnits: 60n }]);
+  });
+
+  it("waits for none whose wallet is given nothing anyway", async () => {
+    await give([20n, 50n, 0n]);
+    await bench.holdKeys();
+    const { owner } = bench.bench.ledger;
+    await drainWallet(owner, SECOND, { operator: "ann", reason: "its key is lost" });
+    await away(SECOND, "1 s");
+    await bench.sweeper().round(signal);
+    expect(await openRefills(bench.worker)).toMatchObject([{ amountUnits: 80n }]);
+  });
+
+  it("raises no request, nor names a wallet in it, but lowers it", async () => {
+    await give([20n, 10n, 40n]);
+    await bench.sweeper().round(signal);
+    const [first] = await openRefills(bench.worker);
+    expect(first).toMatchObject({ amountUnits: 70n, wallet: undefined });
+    await away(WALLET, "1 s");
+    const id = await ask(40n);
+    await bench.sweeper().round(signal);
+    expect(await openRefills(bench.worker)).toEqual([first]);
+    await cancelWithdrawal(bench.worker, id, "not wanted any more");
+    await bench.bench.mine([callOf("PlainToken", "mint", [SECOND, 35n])]);
+    await bench.mine();
+    await bench.sweeper().round(signal);
+    expect(await openRefills(bench.worker)).toEqual([{ ...first, amountUnits: 55n }]);
+  });
+});
+
 describe("between the low end of the band and its target", () => {
   beforeEach(() => keep({ lowUnits: 10n, targetUnits: 80n, highUnits: 200n }));
 

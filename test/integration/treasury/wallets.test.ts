@@ -353,7 +353,7 @@ describe("a wallet whose key no worker holds", () => {
       assets: { PLAIN: { ...ANY_SWEEP, coldAddress: COLD, band } },
     });
     bench.keyless = [WALLET];
-    await keysHeld("-1 s", [WALLET]);
+    await keysHeld("-15 min", [WALLET]);
     await bench.sweeper().round(signal);
     expect(await openRefills(bench.worker)).toMatchObject([
       { asset: "PLAIN", amountUnits: 500n - units },
