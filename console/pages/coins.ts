@@ -117,7 +117,7 @@ function warningsOf(
 
 function refillWarning(
   t: ConsoleRequest["t"],
-  { amountUnits, cameUnits, wallet }: NonNullable<TreasuryAssetView["refill"]>,
+  { amountUnits, cameUnits, wallet, wallets }: NonNullable<TreasuryAssetView["refill"]>,
   {
     asset,
     terms,
@@ -132,7 +132,7 @@ function refillWarning(
   const from = terms[asset]?.coldAddress ?? undefined;
   return warning(
     wallet === null || wallet === undefined
-      ? t("refillAsked", { amount: missing })
+      ? t("refillAsked", { amount: missing, wallets: wallets?.join(", ") ?? "—" })
       : t("refillOfOne", { amount: missing, wallet }),
     from === undefined ? undefined : [" ", code(from)],
   );

@@ -158,6 +158,8 @@ const treasuryAsset = z.object({
       cameUnits: units,
       /** The one that it has to go to; undefined by an API of before. */
       wallet: z.string().nullable().optional(),
+      /** Those that it may go to; undefined by an API of before. */
+      wallets: z.array(z.string()).optional(),
     })
     .nullable(),
 });

@@ -237,7 +237,9 @@ export const ENGLISH = {
   reasonHint: "Reason, for the record",
   reconciliation: "Reconciliation",
   redeliver: "Send again",
-  refillAsked: "The hot wallets run low: send {amount} from cold storage to an active wallet.",
+  refillAsked:
+    "The hot wallets run low: send {amount} from cold storage to a hot wallet whose key a worker holds: " +
+    "{wallets}.",
   refillOfOne:
     "No hot wallet alone has a payment that waits: send {amount} to {wallet}, and to no other, from cold " +
     "storage.",

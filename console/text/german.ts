@@ -246,7 +246,8 @@ export const GERMAN: Catalogue = {
   reconciliation: "Abgleich",
   redeliver: "Erneut senden",
   refillAsked:
-    "Die Hot Wallets werden knapp: {amount} aus dem Cold Storage an eine aktive Wallet senden.",
+    "Die Hot Wallets werden knapp: {amount} aus dem Cold Storage an eine Hot Wallet senden, deren " +
+    "Schlüssel ein Worker hat: {wallets}.",
   refillOfOne:
     "Keine Hot Wallet allein hat, was eine wartende Auszahlung braucht: {amount} an {wallet} senden, " +
     "und an keine andere, aus dem Cold Storage.",

@@ -12,13 +12,16 @@ export interface RefillRequest {
   /** What is to come from cold storage, and what came so far. */
   readonly amountUnits: bigint;
   readonly cameUnits: bigint;
-  /** Where it has to go, as one wallet alone needs it; undefined for any hot wallet. */
+  /** Where it has to go, as one wallet alone needs it; undefined for any of those that may be given coins. */
   readonly wallet: Address | undefined;
+  /** Where it may go now: that one, or all wallets that may be given coins, the first registered first. */
+  readonly wallets: readonly Address[];
 }
 
 /**
  * Open requests to persons, in the order of their assets. One whose wallet may be given no coins now is not
- * among them: whoever read it would send them to a key that is lost, or in other hands.
+ * among them, nor is one for any while none may: whoever read it would send them to a key that is lost, or
+ * in other hands.
  */
 export async function openRefills(sql: Sql): Promise<RefillRequest[]> {
   const rows = await sql.query<
@@ -27,16 +30,23 @@ export async function openRefills(sql: Sql): Promise<RefillRequest[]> {
     `SELECT id::text, asset, amount_units::text AS amount, came_units::text AS came, wallet
        FROM refill_request WHERE state = 'open' ORDER BY asset`,
   );
-  const requests = rows.map((row) => ({
-    id: storedInteger(row.id),
-    asset: row.asset,
-    amountUnits: storedAtoken(row.amount),
-    cameUnits: storedAtoken(row.came),
-    wallet: row.wallet === null ? undefined : storedAddress(row.wallet),
-  }));
-  if (requests.every(({ wallet }) => wallet === undefined)) return requests;
-  const payable = new Set(await readPayable(sql));
-  return requests.filter(({ wallet }) => wallet === undefined || payable.has(wallet));
+  if (rows.length === 0) return [];
+  const payable = await readPayable(sql);
+  return rows.flatMap((row) => {
+    const wallet = row.wallet === null ? undefined : storedAddress(row.wallet);
+    const wallets = payable.filter((each) => wallet === undefined || each === wallet);
+    if (wallets.length === 0) return [];
+    return [
+      {
+        id: storedInteger(row.id),
+        asset: row.asset,
+        amountUnits: storedAtoken(row.amount),
+        cameUnits: storedAtoken(row.came),
+        wallet,
+        wallets,
+      },
+    ];
+  });
 }
 
 /**

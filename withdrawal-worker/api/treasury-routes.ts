@@ -63,6 +63,7 @@ function encodeFigures(figures: TreasuryFigures) {
             amountUnits: refill.amountUnits.toString(),
             cameUnits: refill.cameUnits.toString(),
             wallet: refill.wallet === undefined ? null : toChecksumAddress(refill.wallet),
+            wallets: refill.wallets.map(toChecksumAddress),
           },
   };
 }

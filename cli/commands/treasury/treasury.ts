@@ -63,10 +63,10 @@ function linesOf(figures: TreasuryFigures): readonly string[] {
       ? [row, `  STRANDED: ${text(stranded)} in transit wait for nonces of retired wallets`]
       : [row];
   if (refill === undefined) return rows;
-  const { amountUnits, cameUnits, wallet } = refill;
+  const { amountUnits, cameUnits, wallet, wallets } = refill;
   const to =
     wallet === undefined
-      ? "a hot wallet"
+      ? `a hot wallet whose key a worker holds: ${wallets.map(toChecksumAddress).join(", ")}`
       : `the hot wallet ${toChecksumAddress(wallet)}: of what waits one is larger than any wallet has, ` +
         "and one wallet pays it";
   return [

@@ -46,6 +46,9 @@ it("shows bands, what is to be refilled, and sweeps that wait for a person", asy
      VALUES ($1, 'TOKEN', $2, 5, 21000, 0, 1, 'frozen', 'nonce 0 was used by somebody else')`,
     [held?.address, hot?.address],
   );
+  await owner.query(`UPDATE hot_wallet SET key_held_until = NULL`);
+  expect((await viewer.get("/treasury")).text).not.toContain("from cold storage");
+  await holdKeys(owner, [parseAddress(hot?.address ?? "")]);
   const seen = await viewer.get("/treasury");
   for (const text of [
     "send 7.5 TOKEN from cold storage",
@@ -58,13 +61,12 @@ it("shows bands, what is to be refilled, and sweeps that wait for a person", asy
   ]) {
     expect(seen.text).toContain(text);
   }
-  expect(seen.text).toContain("to an active wallet");
-  await holdKeys(owner, [parseAddress(hot?.address ?? "")]);
+  const place = toChecksumAddress(parseAddress(hot?.address ?? ""));
+  expect(seen.text).toContain(`to a hot wallet whose key a worker holds: ${place}.`);
   await owner.query(`UPDATE refill_request SET wallet = $1`, [hot?.address]);
   const named = await viewer.get("/treasury");
-  const place = toChecksumAddress(parseAddress(hot?.address ?? ""));
   expect(named.text).toContain(`send 7.5 TOKEN to ${place}, and to no other, from cold storage.`);
-  expect(named.text).not.toContain("to an active wallet");
+  expect(named.text).not.toContain("whose key a worker holds");
   expect(all(seen.root, "form").map(({ attributes }) => attributes.get("method"))).toEqual([
     "post",
     "get",

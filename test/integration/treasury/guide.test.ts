@@ -49,15 +49,21 @@ it("shows where the coins are, and ends with 1 while it asks for a refill", asyn
   await askForRefill(desk.database, { asset: "TOKEN", amountUnits: 5n * 10n ** 18n });
   const asking = await run("treasury status");
   expect(asking.code).toBe(1);
-  expect(asking.text).toContain("send 5 TOKEN from cold storage to a hot wallet");
+  expect(asking.text).toContain(
+    "send 5 TOKEN from cold storage to a hot wallet whose key a worker holds: " +
+      toChecksumAddress(WALLET),
+  );
   await desk.database.query(`UPDATE refill_request SET wallet = $1`, [WALLET]);
   const named = await run("treasury status");
   expect(named.text).toContain(`from cold storage to the hot wallet ${toChecksumAddress(WALLET)}:`);
   // No worker says that it holds the wallet's key any more.
   await desk.database.query(`UPDATE hot_wallet SET key_held_until = now() - interval '1 second'`);
-  const keyless = await run("treasury status");
-  expect(keyless).toMatchObject({ code: 0, text: expect.stringContaining("NO KEY") });
-  expect(keyless.text).not.toContain("REFILL");
+  for (const wallet of [WALLET, null]) {
+    await desk.database.query(`UPDATE refill_request SET wallet = $1`, [wallet]);
+    const keyless = await run("treasury status");
+    expect(keyless).toMatchObject({ code: 0, text: expect.stringContaining("NO KEY") });
+    expect(keyless.text).not.toContain("REFILL");
+  }
 });
 
 it("lists sweeps, and lets a frozen one go on", async () => {

@@ -162,7 +162,7 @@ it("asks for it at another wallet once the first may be given nothing, and count
   await bench.sweeper().round(signal);
   // 500 of 900 are there, and 100 are to be left.
   expect(await openRefills(bench.worker)).toEqual([
-    { ...first, amountUnits: 600n, wallet: SECOND },
+    { ...first, amountUnits: 600n, wallet: SECOND, wallets: [SECOND] },
   ]);
   await owner.query(`UPDATE hot_wallet SET key_held_until = now() - interval '1 second'`);
   expect(await openRefills(bench.worker)).toEqual([]);
@@ -176,7 +176,7 @@ it("names the wallet, and more, in a request that was for any when a large payme
   const id = await ask(60n);
   await bench.sweeper().round(signal);
   const asked = await openRefills(bench.worker);
-  expect(asked).toEqual([{ ...first, amountUnits: 130n, wallet: WALLET }]);
+  expect(asked).toEqual([{ ...first, amountUnits: 130n, wallet: WALLET, wallets: [WALLET] }]);
   // It is taken back, and with it what was asked for it.
   await cancelWithdrawal(bench.worker, id, "not wanted any more");
   await bench.sweeper().round(signal);
@@ -206,13 +206,32 @@ it("fills it by no coins that went to another wallet, which are weighed with all
   expect(first).toMatchObject({ amountUnits: 300n, cameUnits: 0n, wallet: WALLET });
   await bench.sweeper().round(signal);
   expect(await openRefills(bench.worker)).toEqual([
-    { ...first, amountUnits: 100n, wallet: SECOND },
+    { ...first, amountUnits: 100n, wallet: SECOND, wallets: [SECOND] },
   ]);
   await sendFromCold(SECOND, 100n);
   expect(await openRefills(bench.worker)).toEqual([]);
   const { owner } = bench.bench.ledger;
   const requests = `SELECT state, came_units::text AS came FROM refill_request`;
   expect(await owner.query(requests)).toEqual([{ state: "filled", came: "100" }]);
+});
+
+it("shows what is for any wallet with those that have a worker with their key, and not without one", async () => {
+  await give([20n, 10n, 0n]);
+  await bench.sweeper().round(signal);
+  const [first] = await openRefills(bench.worker);
+  expect(first).toMatchObject({ wallet: undefined, wallets: [WALLET, SECOND] });
+  const { owner } = bench.bench.ledger;
+  const end = (wallet: Address) =>
+    owner.query(
+      `UPDATE hot_wallet SET key_held_until = now() - interval '1 second' WHERE wallet = $1`,
+      [wallet],
+    );
+  await end(WALLET);
+  expect(await openRefills(bench.worker)).toEqual([{ ...first, wallets: [SECOND] }]);
+  await end(SECOND);
+  expect(await openRefills(bench.worker)).toEqual([]);
+  await bench.sweeper().round(signal);
+  expect(await openRefills(bench.worker)).toEqual([first]);
 });
 
 describe("while the worker of one wallet is away", () => {
@@ -257,12 +276,13 @@ describe("while the worker of one wallet is away", () => {
     await away(WALLET, "1 s");
     const id = await ask(40n);
     await bench.sweeper().round(signal);
-    expect(await openRefills(bench.worker)).toEqual([first]);
+    const here = { ...first, wallets: [SECOND] };
+    expect(await openRefills(bench.worker)).toEqual([here]);
     await cancelWithdrawal(bench.worker, id, "not wanted any more");
     await bench.bench.mine([callOf("PlainToken", "mint", [SECOND, 35n])]);
     await bench.mine();
     await bench.sweeper().round(signal);
-    expect(await openRefills(bench.worker)).toEqual([{ ...first, amountUnits: 55n }]);
+    expect(await openRefills(bench.worker)).toEqual([{ ...here, amountUnits: 55n }]);
   });
 });
 
