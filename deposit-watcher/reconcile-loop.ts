@@ -103,6 +103,7 @@ async function isComparable(
  * as long as the books are large, and once more with where it begins and by what. Nothing is written down
  * where there was no block to compare at, or where `isHaltedFarBelow`.
  * @returns whether it was: otherwise the age of the last run grows, on which alarms are set
+ * @throws the signal's reason, instead of writing anything down
  */
 export async function reconcileOnce(
   parts: Pick<ReconcileLoopParts, "database" | "node" | "log"> &
@@ -128,6 +129,8 @@ export async function reconcileOnce(
     return false;
   }
   const keep = async (findings: readonly string[]) => {
+    // Whose lease is over found out less than who works now, and blames the node.
+    signal.throwIfAborted();
     await recordRun(database, { height, clean, findings, assets: reconciledAssets(report) });
     if (!clean) log.error({ height, findings }, "ledger and chain do not match");
   };

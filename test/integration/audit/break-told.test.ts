@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { toChecksumAddress } from "../../../chain/address.js";
 import { present } from "../../../chain/errors.js";
 import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
+import { TaskLeaseLostError } from "../../../ledger/task-lease.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";
 import { RpcError } from "../../../rpc-client/errors.js";
@@ -81,6 +82,26 @@ it("is on record before it is looked into, and once", async () => {
   expect(await countRuns()).toBe(before + 2);
   await reconcileBy({});
   expect(await countRuns()).toBe(before + 3);
+});
+
+it("is left to the process that has taken the work over: nothing is written that was not found out", async () => {
+  const lost = new TaskLeaseLostError("TASK_LEASE_LOST", "another process does this work now");
+  const lease = new AbortController();
+  const getBalances: WatcherBench["node"]["getBalances"] = async (queries, options) => {
+    if (queries.every(({ at }) => at === bench.chain.head)) {
+      return bench.node.getBalances(queries, options);
+    }
+    // As who asks over HTTP rejects: with the signal's reason.
+    lease.abort(lost);
+    throw lost;
+  };
+  await reconcileBy({});
+  const [before, run] = [await countRuns(), await lastRun(bench.ledger.database)];
+  const parts = { database: bench.ledger.database, log: silentLog };
+  const node = { ...bench.node, getBalances };
+  await expect(reconcileOnce({ ...parts, node }, lease.signal)).rejects.toBe(lost);
+  expect(await countRuns()).toBe(before);
+  expect((await lastRun(bench.ledger.database))?.findings).toEqual(run?.findings);
 });
 
 it("is told where the node's journal has no end", async () => {
