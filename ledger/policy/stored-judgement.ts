@@ -7,7 +7,7 @@ import { endBeforeSlotInside } from "../requests/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import { approvalsAsked, keepApprovals } from "./kept-approvals.js";
-import { exceededBefore, limitsRequests, mostBefore } from "./limit-counts.js";
+import { exceededBefore, limitsRequests, mostBefore, walletLimits } from "./limit-counts.js";
 import { brokenRule, type HashedPolicy, type JudgedRequest, screeningOf } from "./policy.js";
 import {
   type DecisionOutcome,
@@ -24,6 +24,8 @@ interface Stored extends JudgedRequest {
   readonly status: string;
   /** It was judged by this very policy before, when all by the former ones had been written down. */
   readonly isJudged: boolean;
+  /** All that was decided about it is that it may be paid, when it was accepted and by this policy. */
+  readonly isAcceptedAlone: boolean;
   readonly verdict: string | null;
   /** The screening service's name for it. */
   readonly reference: string | null;
@@ -101,7 +103,9 @@ export async function writeAtSlot(
   { room, judgements: judged }: SlotJudgement,
 ): Promise<SlotDecisions> {
   const judgements = judged.map((judgement) => withinWallet(judgement, room));
-  const events = await apply(tx, policy, "slot", judgements);
+  const isRepeated = ({ stored, outcome, needed }: Judgement) =>
+    outcome === "pay" && needed === 0 && stored.isAcceptedAlone && !asksForNonce(policy, stored);
+  const events = await apply(tx, policy, { stage: "slot", isRepeated }, judgements);
   return {
     waiting: having(judgements, "wait").map(({ stored, reason, isOfWallet }) => ({
       id: stored.id,
@@ -110,6 +114,12 @@ export async function writeAtSlot(
     })),
     events,
   };
+}
+
+/** Whether the policy asks for something before a nonce that it did not ask at acceptance. */
+function asksForNonce(policy: HashedPolicy, stored: Stored): boolean {
+  const hasLimits = walletLimits(policy, stored.asset).length > 0;
+  return hasLimits || screeningOf(policy.policy, stored) !== undefined;
 }
 
 /** Withdrawals of one transaction when all that wait for persons are judged again. */
@@ -158,7 +168,7 @@ export async function rejudgePending(
       const ids = rows.map(({ id }) => toWithdrawalId(id));
       await keepApprovals(tx, policy, ids);
       const judgements = await judge(tx, policy, await readStored(tx, policy, ids));
-      await appendEvents(tx, await apply(tx, policy, "change", judgements, shown));
+      await appendEvents(tx, await apply(tx, policy, { stage: "change" }, judgements, shown));
       return rows.at(-1)?.position;
     });
     if (reached === undefined) return;
@@ -243,7 +253,14 @@ function withinWallet(judgement: Judgement, room: WalletRoom): Judgement {
 async function apply(
   tx: Sql,
   policy: HashedPolicy,
-  stage: DecisionStage,
+  {
+    stage,
+    isRepeated = () => false,
+  }: {
+    readonly stage: DecisionStage;
+    /** Says what stands as the last decision already: it is not written down again. */
+    readonly isRepeated?: (judgement: Judgement) => boolean;
+  },
   judgements: readonly Judgement[],
   shown?: ReadonlyMap<Address, bigint>,
 ): Promise<readonly NewEvent[]> {
@@ -251,11 +268,13 @@ async function apply(
   await recordDecisions(
     tx,
     { policy, stage },
-    judgements.map(({ stored, outcome, rule, needed, signed }) => ({
-      withdrawalId: stored.id,
-      outcome,
-      rules: { approvals: needed, signed, ...(rule === undefined ? {} : { rule }) },
-    })),
+    judgements
+      .filter((judgement) => !isRepeated(judgement))
+      .map(({ stored, outcome, rule, needed, signed }) => ({
+        withdrawalId: stored.id,
+        outcome,
+        rules: { approvals: needed, signed, ...(rule === undefined ? {} : { rule }) },
+      })),
   );
   await writeNeeds(tx, policy, judgements);
   const pending = having(judgements, "approve").map(({ stored, needed, reason }) => ({
@@ -321,6 +340,7 @@ async function readStored(
   const rows = await tx.query<
     Record<"id" | "status" | "customer_id" | "asset" | "destination" | "units", string> & {
       readonly is_judged: boolean;
+      readonly is_accepted_alone: boolean;
       readonly verdict: string | null;
       readonly reference: string | null;
       readonly approvals: number;
@@ -331,15 +351,22 @@ async function readStored(
     }
   >(
     `SELECT w.id, w.status, w.customer_id, w.asset, w.destination, w.amount_units::text AS units,
-            coalesce((SELECT true FROM policy_decision d WHERE d.withdrawal_id = w.id
-                         AND d.policy_hash = $2 AND d.outcome IN ('pay', 'approve') LIMIT 1), false)
+            decided.passed
               AND w.created_at > coalesce(
                 (SELECT a.at FROM policy_activation a ORDER BY a.id DESC LIMIT 1), '-infinity')
                 + $3::integer * interval '1 second' AS is_judged,
+            decided.is_accepted_alone,
             v.verdict, v.reference, given.approvals, given.signed, w.approvals_needed,
             w.approvals_signed, w.approval_policy
        FROM withdrawal w
        LEFT JOIN screening_verdict v ON v.withdrawal_id = w.id
+       CROSS JOIN LATERAL (
+         SELECT coalesce(bool_or(d.policy_hash = $2 AND d.outcome IN ('pay', 'approve')), false)
+                  AS passed,
+                count(*) = 1 AND bool_and(
+                  d.policy_hash = $2 AND d.stage = 'accept' AND d.outcome = 'pay')
+                  AS is_accepted_alone
+           FROM policy_decision d WHERE d.withdrawal_id = w.id) AS decided
        CROSS JOIN LATERAL (
          SELECT count(*)::integer AS approvals, count(a.signature)::integer AS signed
            FROM withdrawal_approval a WHERE a.withdrawal_id = w.id AND a.policy_hash = $2
@@ -355,6 +382,7 @@ async function readStored(
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.units),
     isJudged: row.is_judged,
+    isAcceptedAlone: row.is_accepted_alone,
     verdict: row.verdict,
     reference: row.reference,
     needs: needsOf(row.approvals_needed, row.approvals_signed, row.approval_policy),
