@@ -43,7 +43,6 @@ import {
   cancelUnbonding,
   delegate,
   redelegate,
-  tokensOf,
   unbondingLeft,
   undelegate,
   validatorOf,
@@ -51,6 +50,7 @@ import {
 import { Delegations, ENTRY_KIND } from "../../node/modules/staking/delegation-record.js";
 import { registerValidator } from "../../node/modules/staking/registration.js";
 import { Validators } from "../../node/modules/staking/validator-record.js";
+import { tokensOf } from "../../node/modules/staking/shares.js";
 import { MODULE_ACCOUNTS } from "../../node/modules/system-storage.js";
 import { MODULE_PARAM_RULES } from "../../node/settings/module-params.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../helpers/cosmos/module-state.js";

@@ -12,11 +12,11 @@ import {
   delegate,
   redelegate,
   slashValidator,
-  tokensOf,
   undelegate,
   validatorOf,
 } from "../../node/modules/staking/delegating.js";
 import { Delegations } from "../../node/modules/staking/delegation-record.js";
+import { tokensOf } from "../../node/modules/staking/shares.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../helpers/cosmos/module-state.js";
 import { chance, createRandom, type Random } from "../helpers/random.js";
 import { SlashModel } from "./slash-model.js";

@@ -5,7 +5,7 @@ import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 import { messageFailure } from "../../modules/message-fields.js";
-import { unbondingLeft, tokensOf, validatorOf } from "../../modules/staking/delegating.js";
+import { unbondingLeft, validatorOf } from "../../modules/staking/delegating.js";
 import {
   Delegations,
   ENTRY_KIND,
@@ -17,6 +17,7 @@ import {
   type ValidatorRecord,
   Validators,
 } from "../../modules/staking/validator-record.js";
+import { tokensOf } from "../../modules/staking/shares.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { type NativeFunction, refusal } from "./abi-native.js";
 import type { Arguments } from "./arguments.js";

@@ -3,7 +3,7 @@ import type { Address } from "../../../chain/address.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { moduleParam } from "../module-params.js";
-import { tokensOf, unbondingLeft } from "../staking/delegating.js";
+import { unbondingLeft } from "../staking/delegating.js";
 import { Delegations, ENTRY_KIND, type QueueEntry } from "../staking/delegation-record.js";
 import {
   BOND_STATUS,
@@ -14,6 +14,7 @@ import {
   type ValidatorRecord,
   Validators,
 } from "../staking/validator-record.js";
+import { tokensOf } from "../staking/shares.js";
 import { type ListPart, MODULE_ACCOUNTS, wordAddress } from "../system-storage.js";
 
 export { BOND_STATUS, type BondStatus, ENTRY_KIND, type ListPart, type QueueEntry };

@@ -17,7 +17,7 @@ import { ONE } from "../../settings/module-params.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { MessageFailure, type ModuleContext, moduleFailure } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
-import { slashValidator, tokensOf } from "../staking/delegating.js";
+import { slashValidator } from "../staking/delegating.js";
 import { Delegations } from "../staking/delegation-record.js";
 import { operatorText } from "../staking/staking-texts.js";
 import {
@@ -26,6 +26,7 @@ import {
   type ValidatorRecord,
   Validators,
 } from "../staking/validator-record.js";
+import { tokensOf } from "../staking/shares.js";
 import { addressWord, hasModules, mapSlot, SystemStorage } from "../system-storage.js";
 
 const RECORDS = 0n;

@@ -6,10 +6,11 @@ import { accountText, amountText } from "../../../chain/abci-event.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { ModuleContext } from "../module-context.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
-import { bearSlashes, bearSlashesOf, removeIfEmpty } from "./delegating.js";
+import { bearSlashes, bearSlashesOf } from "./delegating.js";
 import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
 import { operatorText } from "./staking-texts.js";
 import { BOND_STATUS, Validators } from "./validator-record.js";
+import { removeIfEmpty } from "./shares.js";
 
 /** Entries that end in one block: the others wait for the next. */
 const MAX_ENDED = 100;

@@ -9,7 +9,7 @@ import { fractionText, ONE } from "../../settings/module-params.js";
 import { bookRewards } from "../distribution/rewards.js";
 import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
-import { delegate, tokensOf } from "./delegating.js";
+import { delegate } from "./delegating.js";
 import { Delegations } from "./delegation-record.js";
 import { noLeastStakeFailure, stakingFailure } from "./staking-failure.js";
 import { operatorText } from "./staking-texts.js";
@@ -20,6 +20,7 @@ import {
   type ValidatorRecord,
   Validators,
 } from "./validator-record.js";
+import { tokensOf } from "./shares.js";
 
 /** Longest texts, bytes: those of x/staking. */
 const MOST_BYTES: Readonly<Record<(typeof DESCRIPTION_FIELDS)[number], number>> = {

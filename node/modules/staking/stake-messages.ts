@@ -18,16 +18,10 @@ import {
   positiveCoin,
   timestamp,
 } from "../message-fields.js";
-import {
-  assertStake,
-  cancelUnbonding,
-  delegate,
-  redelegate,
-  undelegate,
-  validatorOf,
-} from "./delegating.js";
+import { cancelUnbonding, delegate, redelegate, undelegate, validatorOf } from "./delegating.js";
 import { stakingFailure } from "./staking-failure.js";
 import { Validators } from "./validator-record.js";
+import { assertStake } from "./shares.js";
 
 type Run = MessageHandler["run"];
 

@@ -4,11 +4,11 @@ import { punish } from "../../../node/modules/slashing/signing.js";
 import {
   cancelUnbonding,
   delegate,
-  tokensOf,
   undelegate,
   validatorOf,
 } from "../../../node/modules/staking/delegating.js";
 import { Delegations } from "../../../node/modules/staking/delegation-record.js";
+import { tokensOf } from "../../../node/modules/staking/shares.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 

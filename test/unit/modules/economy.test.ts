@@ -35,12 +35,12 @@ import {
   cancelUnbonding,
   delegate,
   redelegate,
-  tokensOf,
   undelegate,
   validatorOf,
 } from "../../../node/modules/staking/delegating.js";
 import { Delegations, ENTRY_KIND } from "../../../node/modules/staking/delegation-record.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
+import { tokensOf } from "../../../node/modules/staking/shares.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { createRandom } from "../../helpers/random.js";

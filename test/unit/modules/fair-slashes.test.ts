@@ -10,11 +10,11 @@ import {
   cancelUnbonding,
   delegate,
   redelegate,
-  tokensOf,
   undelegate,
   validatorOf,
 } from "../../../node/modules/staking/delegating.js";
 import { Delegations, ENTRY_KIND } from "../../../node/modules/staking/delegation-record.js";
+import { tokensOf } from "../../../node/modules/staking/shares.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
 import { createRandom, type Random } from "../../helpers/random.js";
 

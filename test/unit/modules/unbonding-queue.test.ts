@@ -7,12 +7,12 @@ import {
   delegate,
   redelegate,
   slashValidator,
-  tokensOf,
   undelegate,
   validatorOf,
 } from "../../../node/modules/staking/delegating.js";
 import type { Misbehavior } from "../../../node/modules/slashing/signing.js";
 import { Delegations } from "../../../node/modules/staking/delegation-record.js";
+import { tokensOf } from "../../../node/modules/staking/shares.js";
 import { MODULE_ACCOUNTS, SystemStorage } from "../../../node/modules/system-storage.js";
 import { entriesOf } from "../../../node/modules/reads/staking-reads.js";
 import { FIRST_APP_VERSION } from "../../../node/settings/app-version.js";
