@@ -17,7 +17,14 @@ import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
-import { addShares, removeIfEmpty, takeShares, takeStake } from "./shares.js";
+import {
+  addShares,
+  assertStake,
+  removeIfEmpty,
+  takeShares,
+  takeStake,
+  tokensOf,
+} from "./shares.js";
 import { noEntryFailure, stakingFailure, uncountableFailure } from "./staking-failure.js";
 import { operatorText, sharesText, timeText } from "./staking-texts.js";
 import {
@@ -73,7 +80,7 @@ export function delegate(
 export interface LeftStake {
   /** When it is over, Unix milliseconds. */
   readonly endMs: number;
-  /** What was taken: what was asked for, or less by what rounding keeps. */
+  /** What was taken: what was asked for, or less by what rounding keeps and by slashes that were owed. */
   readonly amountAtoken: Atoken;
 }
 
@@ -88,8 +95,7 @@ export function undelegate(
   amountAtoken: Atoken,
 ): LeftStake {
   const delegations = new Delegations(context.state);
-  bearSlashes(context, delegator, validator.operator);
-  const taken = takeStake(context, validator, delegator, amountAtoken);
+  const taken = takeOwing(context, validator, delegator, amountAtoken);
   const { operator } = validator;
   const isOfPair = ({ kind, source }: QueueEntry) => {
     return kind === ENTRY_KIND.unbonding && source === operator;
@@ -212,6 +218,28 @@ export function cancelUnbonding(
     delegator: accountText(delegator),
     creation_height: height.toString(),
   });
+}
+
+/**
+ * Takes an amount off a delegation once it has borne what it owes. Of what covered the amount before,
+ * what is left is taken: nobody is shown how much that is, and a refusal would take the bearing back.
+ * @returns atoken. Throws `MessageFailure`
+ */
+function takeOwing(
+  context: ModuleContext,
+  validator: ValidatorRecord,
+  delegator: Address,
+  amountAtoken: Atoken,
+): bigint {
+  const { operator } = validator;
+  const isFirst = context.appVersion < SDK_REFUSALS_VERSION;
+  if (!isFirst) assertStake(context, validator, delegator, amountAtoken);
+  bearSlashes(context, delegator, operator);
+  if (isFirst) return takeStake(context, validator, delegator, amountAtoken);
+  const owned = new Delegations(context.state).shares(operator, delegator);
+  // With the atoken that a rounding hides, so that no shares stay behind.
+  const mostAtoken = tokensOf(validator, owned) + 1n;
+  return takeStake(context, validator, delegator, least(amountAtoken, mostAtoken));
 }
 
 /**

@@ -5,6 +5,7 @@ import { type Address, toBech32, toChecksumAddress } from "../../../../chain/add
 import { bytesToHex } from "../../../../chain/hex.js";
 import type { Receipt } from "../../../../chain/receipt.js";
 import { Delegations } from "../../../../node/modules/staking/delegation-record.js";
+import { Validators } from "../../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
 import {
   accountOf,
@@ -351,5 +352,39 @@ describe("a contract that calls the staking contract", () => {
     const { own, library } = await chain.mine({ to: staker, data: "0x" });
     expect(library).toEqual(own);
     expect(supply).toBeGreaterThan(0n);
+  });
+});
+
+describe("stake at a second validator that owes the slash of the first one", () => {
+  /** All that is shown is asked for, once the fault of before has a proof. */
+  async function leave(appVersion: 1 | 2) {
+    const own = await NativeChain.open({}, appVersion);
+    try {
+      await own.send(call("delegate", accountOf(2), operatorText(0), 10n * TOKEN));
+      await own.send(
+        call("redelegate", accountOf(2), operatorText(0), operatorText(1), 10n * TOKEN),
+      );
+      const { consensusAddress } = new Validators(own.state()).of(accountOf(0));
+      const { height } = own.chain.view.head();
+      const fault = { consensusAddress, height: height - 1, power: 100n };
+      await own.chain.mine([], [], { votes: [], misbehavior: [fault] });
+      const view = [accountOf(2), operatorText(1)];
+      const [, [, shown]] = await own.view(staking, "delegation", view);
+      const ask = (amount: bigint) => call("undelegate", accountOf(2), operatorText(1), amount);
+      const much = await own.send(ask(shown + 2n));
+      expect(much.receipt.status).toBe(0);
+      const result = await own.send(ask(shown));
+      expect(result.library).toEqual(result.own);
+      const logs = decodedLogs(result.receipt.logs, [staking]);
+      return { shown, status: result.receipt.status, amount: logs[0]?.values["amount"] };
+    } finally {
+      await own.close();
+    }
+  }
+
+  it("leaves with what is left, which the log tells, from version 2 of the rules on", async () => {
+    const amount = (10n * TOKEN * 95n) / 100n;
+    expect(await leave(2)).toEqual({ shown: 10n * TOKEN, status: 1, amount });
+    expect(await leave(1)).toEqual({ shown: 10n * TOKEN, status: 0, amount: undefined });
   });
 });
