@@ -96,6 +96,19 @@ export function verifyEd25519Zip215(
 }
 
 /**
+ * Whether an Ed25519 key is a point of small order, in any encoding that ZIP-215 takes. What is no key at
+ * all is none.
+ */
+export function isSmallOrderEd25519(publicKey: Uint8Array): boolean {
+  if (publicKey.length !== 32) return false;
+  try {
+    return ed25519.Point.fromBytes(publicKey, true).isSmallOrder();
+  } catch {
+    return false; // No point of the curve.
+  }
+}
+
+/**
  * Whether an ECDSA signature over secp256r1 is right (RIP-7212): s may be high, the key must be on
  * the curve.
  * @param signed.signature r and s, 32 bytes each

@@ -4,7 +4,7 @@
  * about a commit.
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
-import { verifyEd25519Zip215 } from "../crypto.js";
+import { isSmallOrderEd25519, verifyEd25519Zip215 } from "../crypto.js";
 
 /** Parsed keys by the bytes that a validator set holds; they go when the set goes. */
 const publicKeys = new WeakMap<Uint8Array, KeyObject>();
@@ -24,15 +24,12 @@ export function verifySignature(
   return verifyEd25519Zip215(publicKey, message, signature);
 }
 
-/** R is the neutral element, s is 0: right where the key has no part but one of small order. */
-const SIGNED_BY_ANYBODY = Uint8Array.from({ length: 64 }, (_, at) => (at === 0 ? 1 : 0));
-
 /**
  * Whether anybody can sign for a public key, without a private one: it is a point of small order, as 32
- * zeros are. Signatures of validators are nobody's approval, so that ZIP-215 counts them.
+ * zeros are, for which ZIP-215 counts the neutral element and 0 as a signature over any message.
  */
 export function isAnybodysKey(publicKey: Uint8Array): boolean {
-  return verifyEd25519Zip215(publicKey, new Uint8Array(0), SIGNED_BY_ANYBODY);
+  return isSmallOrderEd25519(publicKey);
 }
 
 function parsePublicKey(publicKey: Uint8Array): KeyObject {

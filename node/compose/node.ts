@@ -28,7 +28,7 @@ import { loadValidatorIdentity } from "../consensus/signing/validator-key.js";
 import { EventBus } from "../view/event-bus.js";
 import { CallPool } from "../execution/calls/call-pool.js";
 import { createGenesisBlock } from "../blocks/genesis-block.js";
-import type { Genesis } from "../settings/genesis.js";
+import { assertMayBegin, type Genesis } from "../settings/genesis.js";
 import type { VestingSchedules } from "../settings/vesting.js";
 import type { Head } from "../view/chain-view.js";
 import { largestTransaction } from "../mempool/admission/largest-transaction.js";
@@ -124,6 +124,8 @@ async function openChain(options: NodeOptions, stages: Stages) {
     openStores({
       folder,
       genesisBlock: createGenesisBlock(genesis),
+      // Who takes over a state follows a chain that stands.
+      ...(options.join === undefined ? { assertMayBegin: () => assertMayBegin(genesis) } : {}),
       cosmosChainId: genesis.cosmosChainId,
       archive: !keepsProofsByWindow(app[""]),
       onDamage: options.fatal,

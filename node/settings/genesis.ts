@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { z } from "zod";
 import { type Address, BURN_ADDRESS, parseAddress } from "../../chain/address.js";
 import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
+import { isAnybodysKey } from "../../chain/consensus/ed25519.js";
 import { validatorAddress } from "../../chain/consensus/validator-set.js";
 import { hasRepeatedField } from "../../chain/encoding/json-fields.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
@@ -430,6 +431,18 @@ function locksOf(alloc: ReadonlyMap<Address, GenesisAccount>): Pick<ChainParams,
     vesting === undefined ? [] : [[address, vesting] as const],
   );
   return locks.length === 0 ? {} : { locks: new Map(locks) };
+}
+
+/**
+ * Looks at what a chain must not begin with. `parseGenesis` takes it: one that stands has begun.
+ * @throws GENESIS_INVALID for a validator's key for which everybody can sign
+ */
+export function assertMayBegin({ validators }: Pick<Genesis, "validators">): void {
+  for (const { address, publicKey } of validators) {
+    if (!isAnybodysKey(Buffer.from(publicKey, "base64"))) continue;
+    const text = `genesis is not valid: validator ${address} has a key that everybody can sign for`;
+    throw new GenesisError("GENESIS_INVALID", text);
+  }
 }
 
 /** Stake needs operators, and the set of block 0 is the one that consensus begins with. */

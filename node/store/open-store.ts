@@ -34,6 +34,8 @@ export interface OpenStores {
 export interface StoreOptions {
   readonly folder: string;
   readonly genesisBlock: ExecutedBlock;
+  /** Asked before block 0 is written, and never again; throws where no chain may begin with it. */
+  readonly assertMayBegin?: () => void;
   readonly cosmosChainId: string;
   /** Keeps the reverse diffs of the tries; else those of the window for proofs. */
   readonly archive: boolean;
@@ -45,7 +47,7 @@ export interface StoreOptions {
 }
 
 /**
- * Opens or creates the store.
+ * Opens or creates the store. Throws what `assertMayBegin` throws, and:
  * @throws STORE_FOREIGN, STORE_NEWER, STORE_OLDER, STORE_LOCKED, STORE_UNUSABLE, STORE_CORRUPT,
  * STORE_WRITE_FAILED
  */
@@ -79,6 +81,7 @@ async function writeGenesis(
   options: StoreOptions,
   base: StoreBase,
 ): Promise<void> {
+  options.assertMayBegin?.();
   const state = new StateStore(database, 0, base);
   const stores = { database, state, base, archive: options.archive };
   const { cosmosChainId } = options;

@@ -1,6 +1,7 @@
 /** Validators register and change what they say of themselves (x/staking `keeper/msg_server.go`). */
 import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
+import { isAnybodysKey } from "../../../chain/consensus/ed25519.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { Atoken } from "../../../chain/units.js";
@@ -80,6 +81,10 @@ function assertRegistrable(
   if (validators.of(operator).exists) throw stakingFailure("operatorExists");
   if (validators.byConsensusAddress(validatorAddress(publicKey)) !== undefined) {
     throw stakingFailure("keyExists");
+  }
+  // Whoever likes would have it slashed, and all that is delegated to it.
+  if (appVersion >= SDK_REFUSALS_VERSION && isAnybodysKey(publicKey)) {
+    throw stakingFailure("keyKind");
   }
   if (validators.count >= MAX_VALIDATORS) {
     const text = `there are ${MAX_VALIDATORS} validators already, which is the most`;

@@ -16,6 +16,7 @@ import { delegate, slashValidator, validatorOf } from "../../../node/modules/sta
 import { appVersion, completePlan } from "../../../node/modules/upgrade/plan.js";
 import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
+import { SMALL_ORDER } from "../../helpers/small-order.js";
 
 const ALICE = accountAt(20);
 const account = toBech32(ALICE);
@@ -190,6 +191,22 @@ describe("a redelegation of what is worth less than an atoken", () => {
     });
     expect(refusalOn(chain, moved(one, operatorOf(1)))).toEqual(code);
   });
+});
+
+describe("a validator's key for which everybody can sign", () => {
+  it.each(SMALL_ORDER.map((key) => [Buffer.from(key).toString("hex"), key] as const))(
+    "registers nobody from version 2 of the rules on: %s",
+    (_hex, key) => {
+      const pubkey = { typeUrl: "/cosmos.crypto.ed25519.PubKey", message: { key } };
+      const outcomeOn = (version: number) => {
+        const chain = new ModuleChain(genesisOf(version));
+        chain.mint(ALICE, 2n * 10n ** 18n);
+        return refusalOn(chain, registered({ pubkey }));
+      };
+      expect(outcomeOn(1)).toBeUndefined();
+      expect(outcomeOn(2)).toEqual([6, "staking"]);
+    },
+  );
 });
 
 describe("the version of the rules", () => {

@@ -13,9 +13,11 @@ import {
   NativeChain,
   operatorText,
   published,
+  request,
   type Sent,
 } from "../../../helpers/chains/native-chain.js";
 import { compileFixture } from "../../../helpers/contracts/solidity.js";
+import { SMALL_ORDER } from "../../../helpers/small-order.js";
 
 const TOKEN = 10n ** 18n;
 const staking = published("IStaking");
@@ -167,6 +169,22 @@ describe("an account that calls the staking contract", () => {
     expect((await send({ to: staking.address, data: "0x12345678" })).receipt.status).toBe(0);
     const reserved = await send({ to: `0x${"802".padStart(40, "0")}`, value: 5n });
     expect(reserved.receipt.status).toBe(0);
+  });
+
+  it("registers no validator whose key everybody can sign with", async () => {
+    const rates = [TOKEN / 10n, TOKEN / 5n, TOKEN / 100n];
+    for (const key of SMALL_ORDER) {
+      const text = Buffer.from(key).toString("base64");
+      const args = [["me", "", "", "", ""], rates, 1n, accountOf(3), text, 20n * TOKEN];
+      const { receipt } = await send({ ...call("createValidator", ...args), from: 3 });
+      expect([text, receipt.status]).toEqual([text, 0]);
+      const { address, abi } = staking;
+      const data = abi.encodeFunctionData("createValidator", args);
+      const asked = request({ to: address, data, from: 3 });
+      const result = await chain.work({ kind: "call", request: asked });
+      const reason = result.outcome === "revert" ? bytesToHex(result.returnData) : "0x";
+      expect(abi.parseError(reason)?.args[0]).toContain("validator pubkey type is not supported");
+    }
   });
 
   it("registers a validator, whose fee is burned, and edits it", async () => {
