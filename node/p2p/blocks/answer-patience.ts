@@ -1,12 +1,16 @@
 /**
- * How long an answer with blocks is waited for, on either side: what comes gives it more time, so
- * that a large block may take as long as the line needs; and that time is of the bytes alone, so
- * that nobody holds an answer open by a byte now and then.
+ * How long an answer with blocks is waited for, on either side, and how long a node that catches up waits
+ * for blocks in all: what comes gives more time, so that a large block may take as long as the line needs;
+ * and that time is of the bytes alone, so that nobody is waited for by a byte now and then.
  */
+import { MAX_BLOCK_BYTES } from "../../../chain/consensus/consensus-block.js";
 import { joinSignals, type JoinedSignal } from "../../../runtime/process/task.js";
 
 /** The rate below which an answer is too slow: 1 Mbit/s, CometBFT's `minRecvRate` of block sync. */
 const LEAST_BYTES_PER_MS = 128;
+
+/** The largest block and its commit. */
+export const MAX_BLOCK_MESSAGE_BYTES = MAX_BLOCK_BYTES + 2 * 1024 * 1024;
 
 /**
  * Time for an answer of which so much has come: at first `firstMs`, and for each byte what it takes at the
@@ -15,6 +19,9 @@ const LEAST_BYTES_PER_MS = 128;
 export function answerTimeMs(firstMs: number, cameBytes: number): number {
   return firstMs + cameBytes / LEAST_BYTES_PER_MS;
 }
+
+/** How long the largest message comes at the least rate. */
+export const LARGEST_MESSAGE_MS = answerTimeMs(0, MAX_BLOCK_MESSAGE_BYTES);
 
 /** The time of one answer, as a signal that fires when it is over, or with one of others. */
 export class AnswerLimit {

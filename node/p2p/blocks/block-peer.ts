@@ -3,6 +3,7 @@
  * Who says "later" has too much to do and is slow; who says nothing on any of its requests is
  * silent, and that counts once however many there are.
  */
+import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { NodeId } from "../node-key.js";
 import { answerTimeMs } from "./answer-patience.js";
@@ -47,6 +48,8 @@ interface Answer extends OpenAnswer {
   isDelayed: boolean;
   /** Of the peer, on whichever answer, since this one began. */
   cameBytes: number;
+  /** When the block began to come that is under way. */
+  comesSinceMs: number | undefined;
 }
 
 /** What is known of a peer; the state of one time of catching up. */
@@ -67,6 +70,9 @@ export class BlockPeer {
   /** Answers that it failed, or was too slow for, since it last gave a block. */
   private failures = 0;
   private isDelayed = false;
+  private cameBytes = 0;
+  /** What it had brought when a block became the next one, and when the first byte came after that. */
+  private awaited = { height: 0, fromBytes: 0, sinceMs: 0 };
 
   constructor(
     readonly peer: SyncPeer,
@@ -92,45 +98,79 @@ export class BlockPeer {
   begin(request: BlockRequest): OpenAnswer {
     const ending = new AbortController();
     const startMs = this.clock.monotonicMs();
-    const { signal } = ending;
-    const answer = { request, ending, signal, startMs, isDelayed: false, cameBytes: 0 };
+    const answer: Answer = {
+      request,
+      ending,
+      signal: ending.signal,
+      startMs,
+      isDelayed: false,
+      cameBytes: 0,
+      comesSinceMs: undefined,
+    };
     // With other answers under way it is not excused by being asked for more.
     if (this.open.size === 0) this.spokeAtMs = startMs;
     this.open.add(answer);
     return answer;
   }
 
-  /** So many bytes came, if only of a part of a block: all its answers share the line. */
-  came(sizeBytes: number): void {
+  /** So many bytes of an answer came, if only of a part of a block: all its answers share the line. */
+  came(open: OpenAnswer, sizeBytes: number): void {
     this.spoke();
-    for (const answer of this.open) answer.cameBytes += sizeBytes;
+    this.cameBytes += sizeBytes;
+    for (const answer of this.open) {
+      answer.cameBytes += sizeBytes;
+      if (answer === open) answer.comesSinceMs ??= this.clock.monotonicMs();
+    }
   }
 
-  /** A whole block came. */
-  gave(): void {
+  /**
+   * Whether blocks come from it at the least rate, since the first byte that came after this height became
+   * the one that is waited for. The server gives in its own order, so bytes of any block count.
+   */
+  brings(next: Height): boolean {
+    const nowMs = this.clock.monotonicMs();
+    const { awaited } = this;
+    if (awaited.height !== next || this.cameBytes <= awaited.fromBytes) {
+      this.awaited = { height: next, fromBytes: this.cameBytes, sinceMs: nowMs };
+      return false;
+    }
+    const sizeBytes = this.cameBytes - awaited.fromBytes;
+    return this.open.size > 0 && nowMs - awaited.sinceMs <= answerTimeMs(0, sizeBytes);
+  }
+
+  /**
+   * A whole block of an answer came.
+   * @param sizeBytes of its message
+   * @returns how long it came, and at the least rate: milliseconds
+   */
+  gave(open: OpenAnswer, sizeBytes: number): number {
     this.spoke();
     this.failures = 0;
+    const answer = this.find(open);
+    const nowMs = this.clock.monotonicMs();
+    const cameMs = nowMs - (answer?.comesSinceMs ?? nowMs);
+    if (answer !== undefined) answer.comesSinceMs = undefined;
+    return Math.min(cameMs, answerTimeMs(0, sizeBytes));
   }
 
   /** The peer has too much to do now: an answer comes later. */
   delays(open: OpenAnswer): void {
     this.spoke();
     this.isDelayed = true;
-    for (const answer of this.open) {
-      if (answer !== open) continue;
-      answer.isDelayed = true;
-      // Else whoever says it without an end would be waited for without one.
-      answer.cameBytes = 0;
-    }
+    const answer = this.find(open);
+    if (answer === undefined) return;
+    answer.isDelayed = true;
+    answer.comesSinceMs = undefined;
+    // Else whoever says it without an end would be waited for without one.
+    answer.cameBytes = 0;
   }
 
   /** The answer is over, however it went. */
   end(open: OpenAnswer): void {
-    for (const answer of this.open) {
-      if (answer !== open) continue;
-      this.open.delete(answer);
-      if (!answer.isDelayed && !answer.signal.aborted) this.isDelayed = false;
-    }
+    const answer = this.find(open);
+    if (answer === undefined) return;
+    this.open.delete(answer);
+    if (!answer.isDelayed && !answer.signal.aborted) this.isDelayed = false;
   }
 
   /** A request failed, or took too long. */
@@ -163,6 +203,10 @@ export class BlockPeer {
     if (this.open.size === 0 || nowMs - this.spokeAtMs < stallMs) return false;
     for (const { ending } of this.open) ending.abort(new Error("silent"));
     return true;
+  }
+
+  private find(open: OpenAnswer): Answer | undefined {
+    return [...this.open].find((answer) => answer === open);
   }
 
   private spoke(): void {

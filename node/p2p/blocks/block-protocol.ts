@@ -2,7 +2,7 @@
  * Decided blocks on request: how far a peer is, and ranges of blocks. Each request is a stream of
  * its own that ends with the answer.
  */
-import { encodeConsensusBlock, MAX_BLOCK_BYTES } from "../../../chain/consensus/consensus-block.js";
+import { encodeConsensusBlock } from "../../../chain/consensus/consensus-block.js";
 import { decodeCommitSteps, encodeCommit } from "../../../chain/consensus/commit.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
 import type { Height } from "../../../chain/hex.js";
@@ -16,7 +16,7 @@ import {
 import { type Channel, framedBytes } from "../channel.js";
 import type { ProtocolHandler } from "../host.js";
 import { P2pError } from "../p2p-error.js";
-import { AnswerLimit } from "./answer-patience.js";
+import { AnswerLimit, MAX_BLOCK_MESSAGE_BYTES } from "./answer-patience.js";
 import type { PeerLink } from "../peers/peer-link.js";
 import { UntakenAnswers } from "./untaken-answers.js";
 
@@ -56,9 +56,6 @@ export const MAX_BLOCKS_PER_REQUEST = 64;
 
 /** An answer ends when it has come to this size; the first block is sent whatever its size. */
 const ANSWER_BYTES = 4 * 1024 * 1024;
-
-/** The largest block and its commit. */
-const MAX_BLOCK_MESSAGE_BYTES = MAX_BLOCK_BYTES + 2 * 1024 * 1024;
 
 /** A request is a few numbers. */
 const MAX_REQUEST_BYTES = 64;

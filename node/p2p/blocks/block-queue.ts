@@ -24,6 +24,8 @@ export interface WaitingBlock {
   readonly received: ReceivedBlock;
   readonly from: NodeId;
   readonly sizeBytes: number;
+  /** How long it came (`BlockPeer.gave`). */
+  readonly cameMs: number;
 }
 
 /** A range of heights that a peer is asked for. */
@@ -93,13 +95,14 @@ export class BlockQueue {
   }
 
   /** A block has come; one that is not wanted any more, or has no room, is let go. */
-  put(received: ReceivedBlock, { from, sizeBytes }: Omit<WaitingBlock, "received">): void {
+  put(received: ReceivedBlock, origin: Omit<WaitingBlock, "received">): void {
+    const { sizeBytes } = origin;
     const height = heightOfReceived(received);
     const isWanted = height >= this.nextHeight && height < this.nextHeight + WINDOW_BLOCKS;
     if (!isWanted || this.waiting.has(height)) return;
     const hasRoom = this.waitingBytes + sizeBytes <= MOST_WAITING_BYTES;
     if (!hasRoom && height !== this.nextHeight) return;
-    this.waiting.set(height, { received, from, sizeBytes });
+    this.waiting.set(height, { received, ...origin });
     this.waitingBytes += sizeBytes;
   }
 

@@ -280,7 +280,9 @@ export class BlockSync {
     const claimed = speaking.flatMap(({ peer: { nodeId }, range }) => {
       return range === undefined ? [] : [{ nodeId, height: range.height }];
     });
-    const isClaimed = this.claims.hold(claimed, this.ports.target.height());
+    const own = this.ports.target.height();
+    const isComing = [...this.states.values()].some((state) => state.brings(own + 1));
+    const isClaimed = this.claims.hold(claimed, own, isComing);
     // Among none but peers that are beyond it a node decides nothing either, whether they can prove how
     // far they are or not: only who decides alone has a reason not to wait for another peer.
     const beyond = this.basesBeyond(speaking).length;
@@ -391,11 +393,11 @@ export class BlockSync {
       const count = await source.blocks(request, {
         signal: joined.signal,
         onBlock: (received, sizeBytes) => {
-          state.gave();
-          this.queue.put(received, { from: nodeId, sizeBytes });
+          const cameMs = state.gave(answer, sizeBytes);
+          this.queue.put(received, { from: nodeId, sizeBytes, cameMs });
           this.wakeup.wake();
         },
-        onBytes: (sizeBytes) => state.came(sizeBytes),
+        onBytes: (sizeBytes) => state.came(answer, sizeBytes),
         onLater: () => {
           state.delays(answer);
           this.claims.delay(nodeId);
@@ -422,7 +424,7 @@ export class BlockSync {
       await this.ports.target.apply(next.received);
       this.queue.advance();
       this.overdueSinceMs = this.ports.clock.monotonicMs();
-      this.claims.back(next.from);
+      this.claims.back(next.from, next.cameMs);
     } catch (error) {
       if (errorCode(error) !== "BLOCK_INVALID") throw error;
       this.ports.log.warn(

@@ -3,14 +3,17 @@
  * a while, then only if blocks of that peer were applied, or a commit proved it. Else a few liars
  * who claim one block more and give nothing keep a validator from deciding for ever. Blocks cost as
  * little where others have them: who passes each on, late, and claims one more is waited for a while in all.
+ * While blocks come at the least rate no claim grows older: a large one may take as long as the line needs.
+ * Liars pay for that with bytes, and of bytes that bring no block it is a while in all, too.
  */
 import { LRUCache } from "lru-cache";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { NodeId } from "../node-key.js";
+import { LARGEST_MESSAGE_MS } from "./answer-patience.js";
 import { FAR_BEHIND_BLOCKS } from "./lag-watch.js";
 
-/** What claims are judged by. */
+/** What claims are judged by, while no blocks come at the least rate. */
 export interface ClaimLimits {
   /** How long a claim counts after it was first made, or after the peer last gave something. */
   readonly patienceMs: number;
@@ -32,7 +35,7 @@ export interface ClaimLimits {
 const MAX_REMEMBERED = 10_000;
 
 interface Standing {
-  /** When the peer began to claim more than is here; undefined while it does not. */
+  /** When the peer began to claim more than is here (see `timeMs`); undefined while it does not. */
   sinceMs: number | undefined;
   /** When a block of it was last applied. */
   backedAtMs: number;
@@ -46,6 +49,10 @@ export class HeightClaims {
   private readonly standings = new LRUCache<NodeId, Standing>({ max: MAX_REMEMBERED });
   private heldByStrangersMs = 0;
   private heldNearMs = 0;
+  /** Held by what came, less what the blocks took that were applied: at most a largest message in all. */
+  private heldByBytesMs = 0;
+  /** For how long no claim grew older. */
+  private pausedMs = 0;
   private lookedAtMs: number;
   /** Own height when it was looked last. */
   private lookedAt: Height | undefined;
@@ -57,11 +64,15 @@ export class HeightClaims {
     this.lookedAtMs = clock.monotonicMs();
   }
 
-  /** A block that the peer gave was verified and applied. */
-  back(nodeId: NodeId): void {
+  /**
+   * A block that the peer gave was verified and applied.
+   * @param cameMs how long it came, and at the least rate
+   */
+  back(nodeId: NodeId, cameMs: number): void {
     const standing = this.standingOf(nodeId);
-    standing.backedAtMs = this.clock.monotonicMs();
+    standing.backedAtMs = this.timeMs();
     standing.isDelayed = false;
+    this.heldByBytesMs = Math.max(0, this.heldByBytesMs - cameMs);
   }
 
   /** The peer has too much to do now: its claim counts longer, and not for ever. */
@@ -83,17 +94,20 @@ export class HeightClaims {
     if (claimed <= own) return false;
     const { provedHeight, sinceMs, backedAtMs } = this.standingOf(nodeId);
     if (provedHeight > own || sinceMs === undefined) return false;
-    const waitedMs = this.clock.monotonicMs() - Math.max(sinceMs, backedAtMs);
-    return Math.max(waitedMs, this.heldNearMs) >= this.limits.patienceMs / 2;
+    const waitedMs = this.timeMs() - Math.max(sinceMs, backedAtMs);
+    const mostMs = Math.max(waitedMs, this.heldNearMs, this.heldByBytesMs);
+    return mostMs >= this.limits.patienceMs / 2;
   }
 
   /**
    * Whether any claim keeps the node catching up. To be called again and again: the time between
    * two calls counts as held.
+   * @param isComing whether blocks come at the least rate
    */
   hold(
     claims: readonly { readonly nodeId: NodeId; readonly height: Height }[],
     own: Height,
+    isComing = false,
   ): boolean {
     const nowMs = this.clock.monotonicMs();
     const passedMs = nowMs - this.lookedAtMs;
@@ -102,8 +116,13 @@ export class HeightClaims {
     const holding = claims
       .filter(({ nodeId, height }) => this.counts(nodeId, height, own))
       .map(({ nodeId }) => this.standingOf(nodeId));
-    if (holding.length === 0) return false;
     if (holding.some(({ provedHeight }) => provedHeight >= own + FAR_BEHIND_BLOCKS)) return true;
+    if (isComing && this.heldByBytesMs < LARGEST_MESSAGE_MS) {
+      this.heldByBytesMs += passedMs;
+      this.pausedMs += passedMs;
+      return true;
+    }
+    if (holding.length === 0) return false;
     if (holding.some((standing) => isKnown(standing, own))) {
       if (isIdle) this.heldNearMs += passedMs;
       return this.heldNearMs < this.limits.nearMs;
@@ -118,12 +137,17 @@ export class HeightClaims {
       standing.sinceMs = undefined;
       return false;
     }
-    const nowMs = this.clock.monotonicMs();
+    const nowMs = this.timeMs();
     standing.sinceMs ??= nowMs;
     if (standing.provedHeight > own) return true;
     const { patienceMs, laterMs } = this.limits;
     const countsMs = standing.isDelayed ? laterMs : patienceMs;
     return nowMs - Math.max(standing.sinceMs, standing.backedAtMs) < countsMs;
+  }
+
+  /** The time by which claims grow older: it stands while blocks come at the least rate. */
+  private timeMs(): number {
+    return this.clock.monotonicMs() - this.pausedMs;
   }
 
   private standingOf(nodeId: NodeId): Standing {

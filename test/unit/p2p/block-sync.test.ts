@@ -417,8 +417,8 @@ describe("the queue of blocks", () => {
     const queue = new BlockQueue(1);
     const request = queue.take({ base: 1, height: 4 }, from);
     expect(request).toEqual({ from: 1, count: 4 });
-    queue.put(trueBlock(1), { from, sizeBytes: 1 });
-    queue.put(trueBlock(2), { from: "other" as NodeId, sizeBytes: 1 });
+    queue.put(trueBlock(1), { from, sizeBytes: 1, cameMs: 0 });
+    queue.put(trueBlock(2), { from: "other" as NodeId, sizeBytes: 1, cameMs: 0 });
     queue.release({ from: 1, count: 4 }, from);
     expect(queue.take({ base: 1, height: 4 }, from)).toEqual({ from: 3, count: 2 });
     queue.dropFrom(from);
@@ -429,7 +429,7 @@ describe("the queue of blocks", () => {
   it("asks only for what holds it up while much waits", () => {
     const queue = new BlockQueue(1);
     queue.take(range, from);
-    queue.put(trueBlock(3), { from, sizeBytes: 65 * 1024 * 1024 });
+    queue.put(trueBlock(3), { from, sizeBytes: 65 * 1024 * 1024, cameMs: 0 });
     queue.release({ from: 1, count: 512 }, from);
     expect(queue.take(range, from)).toEqual({ from: 1, count: 1 });
     expect(queue.take(range, from)).toBeUndefined();
@@ -437,9 +437,9 @@ describe("the queue of blocks", () => {
 
   it("keeps nothing that nobody asked for", () => {
     const queue = new BlockQueue(10);
-    queue.put(trueBlock(9), { from, sizeBytes: 1 });
-    queue.put(trueBlock(600), { from, sizeBytes: 1 });
-    queue.put(trueBlock(10), { from, sizeBytes: 1 });
+    queue.put(trueBlock(9), { from, sizeBytes: 1, cameMs: 0 });
+    queue.put(trueBlock(600), { from, sizeBytes: 1, cameMs: 0 });
+    queue.put(trueBlock(10), { from, sizeBytes: 1, cameMs: 0 });
     expect(queue.next()?.received.commit.height).toBe(10);
     queue.advance();
     expect(queue.next()).toBeUndefined();
@@ -455,7 +455,7 @@ describe("the queue of blocks", () => {
     expect(queue.take(range, from)).toEqual(first);
     expect(queue.takeOverdue(range, from)).toBeUndefined();
     expect(queue.takeOverdue({ base: 2, height: 100 }, other)).toBeUndefined();
-    queue.put(trueBlock(9), { from, sizeBytes: 1 });
+    queue.put(trueBlock(9), { from, sizeBytes: 1, cameMs: 0 });
     const second = { from: 1, count: 8 };
     expect(queue.takeOverdue(range, other)).toEqual(second);
     expect(queue.takeOverdue(range, other)).toBeUndefined();
@@ -470,10 +470,10 @@ describe("the queue of blocks", () => {
     const queue = new BlockQueue(1);
     const request = { from: 1, count: 2 };
     expect(queue.isWanted(request)).toBe(true);
-    queue.put(trueBlock(1), { from, sizeBytes: 1 });
+    queue.put(trueBlock(1), { from, sizeBytes: 1, cameMs: 0 });
     queue.advance();
     expect(queue.isWanted(request)).toBe(true);
-    queue.put(trueBlock(2), { from, sizeBytes: 1 });
+    queue.put(trueBlock(2), { from, sizeBytes: 1, cameMs: 0 });
     expect(queue.isWanted(request)).toBe(false);
   });
 });

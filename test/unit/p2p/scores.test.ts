@@ -121,4 +121,26 @@ describe("claims of heights", () => {
     }
     expect([peer, other].map((one) => claims.isDoubtful(one, 10, 5))).toEqual([false, true]);
   });
+
+  it.each([
+    ["who gives none", undefined],
+    ["who gave each late", peer],
+  ])(
+    "are held by bytes of no block for some minutes in all, while others give: of %s",
+    (_, known) => {
+      const clock = new TestClock();
+      const usual = { patienceMs: 6_000, laterMs: 30_000, strangersMs: 15_000, nearMs: 60_000 };
+      const claims = new HeightClaims(clock, usual);
+      const startMs = clock.timeMs;
+      let own = 0;
+      while (claims.hold([{ nodeId: peer, height: own + 9 }], own, true)) {
+        expect(clock.timeMs - startMs).toBeLessThan(600_000);
+        clock.timeMs += 1_000;
+        // A block of the network, which comes in a moment.
+        if (clock.timeMs % 2_000 === 0) claims.back(known ?? other, 5);
+        own = Math.floor((clock.timeMs - startMs) / 2_000);
+      }
+      expect(clock.timeMs - startMs).toBeGreaterThan(150_000);
+    },
+  );
 });

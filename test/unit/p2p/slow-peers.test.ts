@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import type { Height } from "../../../chain/hex.js";
 import type { SyncPeer } from "../../../node/p2p/blocks/block-peer.js";
 import type { BlockSource } from "../../../node/p2p/blocks/block-protocol.js";
-import { BlockSync } from "../../../node/p2p/blocks/block-sync.js";
+import { BlockSync, type BlockSyncLimits } from "../../../node/p2p/blocks/block-sync.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
@@ -30,6 +30,8 @@ interface Held {
   readonly signal: AbortSignal;
   readonly later: () => void;
   readonly bytes: (sizeBytes?: number) => void;
+  /** The first block of the answer, of so many bytes; it is over then, as behind any large one. */
+  readonly giveOne: (sizeBytes: number) => void;
   readonly give: () => void;
 }
 
@@ -56,9 +58,13 @@ class HeldPeer implements SyncPeer {
             for (let height = from; height < from + count; height++) onBlock(trueBlock(height), 1);
             resolve(count);
           };
+          const giveOne = (sizeBytes: number) => {
+            onBlock(trueBlock(from), sizeBytes);
+            resolve(1);
+          };
           const later = () => onLater?.();
           const bytes = (sizeBytes = 1) => onBytes?.(sizeBytes);
-          this.held.push({ from, signal, give, later, bytes });
+          this.held.push({ from, signal, give, giveOne, later, bytes });
           signal.addEventListener("abort", () => reject(signal.reason));
           if (options.isGenerous === true) give();
         }),
@@ -75,9 +81,12 @@ class HeldPeer implements SyncPeer {
   }
 }
 
-function stage(peers: readonly HeldPeer[]) {
+function stage(
+  peers: readonly HeldPeer[],
+  limits: Partial<BlockSyncLimits> = LIMITS,
+  chain = new FakeChain(0),
+) {
   const clock = new TestClock();
-  const chain = new FakeChain(0);
   const reports: string[] = [];
   const stopping = new AbortController();
   const sync = new BlockSync({
@@ -86,20 +95,23 @@ function stage(peers: readonly HeldPeer[]) {
     report: (nodeId, offence) => reports.push(`${nodeId} ${offence}`),
     clock,
     log: createLogger({ component: "test", level: "silent" }),
-    limits: LIMITS,
+    limits,
   });
-  const run = sync.run({ signal: stopping.signal, mayBeFirst: false });
+  let isOver = false;
+  const run = sync.run({ signal: stopping.signal, mayBeFirst: false }).finally(() => {
+    isOver = true;
+  });
   /** Lets time pass, and waits until the node has looked at its peers again. */
   const look = async (peer: HeldPeer, durationMs: number) => {
     const before = peer.looks;
     clock.timeMs += durationMs;
-    await until(() => peer.looks > before, WAIT);
+    await until(() => peer.looks > before || isOver, WAIT);
   };
   const stop = async () => {
     stopping.abort(new Error("stop"));
     await expect(run).rejects.toThrow("stop");
   };
-  return { clock, chain, reports, run, look, stop };
+  return { clock, chain, reports, run, isOver: () => isOver, look, stop };
 }
 
 describe("a peer that says nothing", () => {
@@ -238,5 +250,77 @@ describe("a line on which a block takes long", () => {
     await until(() => liar.held.length > 1, WAIT);
     expect(liar.held[0]?.signal.aborted).toBe(true);
     await stop();
+  });
+});
+
+describe("a node whose next block comes at the least rate", () => {
+  /** The usual limits of claims. */
+  const USUAL = { settleMs: 0 };
+  const LARGE_BYTES = 16_000_000;
+  /** A line that brings a large block in 16 s: longer than a claim without anything counts. */
+  const BYTES_A_LOOK = 2_000_000;
+  const unproven = () => new FakeChain(0, { provesNothing: true });
+
+  /** What comes of answers for a while: of the first the line is full, and the others wait for it. */
+  async function bring(
+    [coming, ...others]: readonly Held[],
+    look: () => Promise<void>,
+    count: number,
+  ) {
+    for (let looks = 0; looks < count; looks++) {
+      coming?.bytes(BYTES_A_LOOK);
+      for (const { later } of others) later();
+      await look();
+    }
+  }
+
+  it("does not end before it is here, and throws nothing of it away", async () => {
+    const peer = new HeldPeer("slow", { height: 600 });
+    const { look, isOver, stop } = stage([peer], USUAL, unproven());
+    await until(() => peer.open.length === 4, WAIT);
+    await bring(peer.held, () => look(peer, LOOK_MS), 20);
+    expect([isOver(), peer.held[0]?.signal.aborted]).toEqual([false, false]);
+    await stop();
+  });
+
+  it("gets all of many, one after the other, without any proof", async () => {
+    const peer = new HeldPeer("slow", { height: 32 });
+    const { chain, look, isOver, stop } = stage([peer], USUAL, unproven());
+    // Longer than claims and bytes of which nothing comes hold a node together.
+    for (let height = 1; height <= 18 && !isOver(); height++) {
+      const asked = () => peer.held.find(({ from }) => from === height);
+      await until(() => asked() !== undefined, WAIT);
+      await bring([asked() as Held], () => look(peer, LOOK_MS), 8);
+      asked()?.giveOne(LARGE_BYTES);
+      await until(() => chain.height() === height || isOver(), WAIT);
+    }
+    expect(chain.height()).toBe(18);
+    await stop();
+  });
+
+  it("ends when it comes slower, as if nothing came", async () => {
+    const peer = new HeldPeer("slow", { height: 600 });
+    const { look, isOver, run } = stage([peer], USUAL, unproven());
+    await until(() => peer.open.length === 4, WAIT);
+    let lookCount = 0;
+    for (; !isOver() && lookCount < 20; lookCount++) {
+      peer.held[0]?.bytes((LEAST_RATE * LOOK_MS) / 1_000 - 100_000);
+      await look(peer, LOOK_MS);
+    }
+    await run;
+    expect(lookCount).toBeLessThan(12);
+  });
+
+  it("ends after a largest block's time where nothing comes of it, whoever sends the bytes", async () => {
+    const peers = [1, 2, 3].map((key) => new HeldPeer(`liar ${key}`, { height: 1 }));
+    const { look, isOver, run } = stage(peers, { ...USUAL, overdueMs: 0 }, unproven());
+    await until(() => peers.some(({ open }) => open.length > 0), WAIT);
+    let passedMs = 0;
+    for (; !isOver() && passedMs < 600_000; passedMs += LOOK_MS) {
+      for (const { open } of peers) open[0]?.bytes((LEAST_RATE * LOOK_MS) / 1_000);
+      await look(peers[0] as HeldPeer, LOOK_MS);
+    }
+    await run;
+    expect([passedMs > 150_000, passedMs < 240_000]).toEqual([true, true]);
   });
 });

@@ -87,7 +87,7 @@ describe("a block that a peer gives", () => {
     const request = queue.take(range, liar) ?? { from: 1, count: 0 };
     expect(request).toEqual({ from: 1, count: 32 });
     const put = (height: number) =>
-      queue.put(trueBlock(height), { from: liar, sizeBytes: MAX_BLOCK_BYTES });
+      queue.put(trueBlock(height), { from: liar, sizeBytes: MAX_BLOCK_BYTES, cameMs: 0 });
     for (let height = 32; height > 1; height--) put(height);
     const kept = () => {
       return Array.from({ length: 32 }, (_, index) => index + 1).filter((height) => {
