@@ -14,14 +14,44 @@ export const MAX_BLOCK_MESSAGE_BYTES = MAX_BLOCK_BYTES + 2 * 1024 * 1024;
 
 /**
  * Time for an answer of which so much has come: at first `firstMs`, and for each byte what it takes at the
- * least rate. As the bytes of an answer are bounded, so is its time.
+ * least rate.
+ * @param othersBytes what came meanwhile of others that share its line: it may have had to wait for one of
+ * them. More than the largest message does not count, or they would keep open for ever what is never given
  */
-export function answerTimeMs(firstMs: number, cameBytes: number): number {
-  return firstMs + cameBytes / LEAST_BYTES_PER_MS;
+export function answerTimeMs(firstMs: number, cameBytes: number, othersBytes = 0): number {
+  const sharedBytes = Math.min(othersBytes, MAX_BLOCK_MESSAGE_BYTES);
+  return firstMs + (cameBytes + sharedBytes) / LEAST_BYTES_PER_MS;
 }
 
 /** How long the largest message comes at the least rate. */
 export const LARGEST_MESSAGE_MS = answerTimeMs(0, MAX_BLOCK_MESSAGE_BYTES);
+
+/** What one peer has brought: bytes of blocks. */
+export interface Line {
+  cameBytes: number;
+}
+
+/** What came of one answer, on a line that it shares. */
+export class AnswerBytes {
+  private cameBytes = 0;
+  private readonly beforeBytes: number;
+
+  constructor(private readonly line: Line) {
+    this.beforeBytes = line.cameBytes;
+  }
+
+  /** So many bytes of a block came. */
+  came(sizeBytes: number): void {
+    this.cameBytes += sizeBytes;
+    this.line.cameBytes += sizeBytes;
+  }
+
+  /** See `answerTimeMs`. */
+  timeMs(firstMs: number): number {
+    const { cameBytes, beforeBytes, line } = this;
+    return answerTimeMs(firstMs, cameBytes, line.cameBytes - beforeBytes - cameBytes);
+  }
+}
 
 /** The time of one answer, as a signal that fires when it is over, or with one of others. */
 export class AnswerLimit {
@@ -30,17 +60,14 @@ export class AnswerLimit {
   private waitedMs = 0;
 
   /**
-   * @param options `cameBytes` as it is whenever it is asked for
+   * @param timeMs of the answer, as it is whenever it is asked for
    */
   constructor(
     signals: readonly AbortSignal[],
-    private readonly options: {
-      readonly firstMs: number;
-      readonly cameBytes: () => number;
-    },
+    private readonly timeMs: () => number,
   ) {
     this.joined = joinSignals(signals);
-    if (!this.signal.aborted) this.wait(options.firstMs);
+    if (!this.signal.aborted) this.wait(timeMs());
     this.signal.addEventListener("abort", () => clearTimeout(this.timer), { once: true });
   }
 
@@ -61,8 +88,7 @@ export class AnswerLimit {
 
   private look(durationMs: number): void {
     this.waitedMs += durationMs;
-    const { firstMs, cameBytes } = this.options;
-    const leftMs = Math.ceil(answerTimeMs(firstMs, cameBytes()) - this.waitedMs);
+    const leftMs = Math.ceil(this.timeMs() - this.waitedMs);
     if (leftMs > 0) return this.wait(leftMs);
     this.joined.abort(new DOMException("the answer is too slow", "TimeoutError"));
   }

@@ -6,7 +6,7 @@
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { NodeId } from "../node-key.js";
-import { answerTimeMs } from "./answer-patience.js";
+import { AnswerBytes, answerTimeMs, type Line } from "./answer-patience.js";
 import type { ArchiveRange, BlockSource } from "./block-protocol.js";
 import type { BlockRequest } from "./block-queue.js";
 
@@ -46,8 +46,7 @@ interface Answer extends OpenAnswer {
   readonly ending: AbortController;
   readonly startMs: number;
   isDelayed: boolean;
-  /** Of the peer, on whichever answer, since this one began. */
-  cameBytes: number;
+  readonly bytes: AnswerBytes;
   /** When the block began to come that is under way. */
   comesSinceMs: number | undefined;
 }
@@ -59,6 +58,8 @@ export class BlockPeer {
   isAsked = false;
   /** When it was first asked for its range since it last gave one. */
   askedAtMs = Number.NEGATIVE_INFINITY;
+  /** All its answers share it, proofs among them. */
+  readonly line: Line = { cameBytes: 0 };
   isAskedForProof = false;
   /** It is not asked for a proof again before. */
   proofDueMs = Number.NEGATIVE_INFINITY;
@@ -70,7 +71,6 @@ export class BlockPeer {
   /** Answers that it failed, or was too slow for, since it last gave a block. */
   private failures = 0;
   private isDelayed = false;
-  private cameBytes = 0;
   /** What it had brought when a block became the next one, and when the first byte came after that. */
   private awaited = { height: 0, fromBytes: 0, sinceMs: 0 };
 
@@ -104,7 +104,7 @@ export class BlockPeer {
       signal: ending.signal,
       startMs,
       isDelayed: false,
-      cameBytes: 0,
+      bytes: new AnswerBytes(this.line),
       comesSinceMs: undefined,
     };
     // With other answers under way it is not excused by being asked for more.
@@ -113,14 +113,13 @@ export class BlockPeer {
     return answer;
   }
 
-  /** So many bytes of an answer came, if only of a part of a block: all its answers share the line. */
+  /** So many bytes of an answer came, if only of a part of a block. */
   came(open: OpenAnswer, sizeBytes: number): void {
     this.spoke();
-    this.cameBytes += sizeBytes;
-    for (const answer of this.open) {
-      answer.cameBytes += sizeBytes;
-      if (answer === open) answer.comesSinceMs ??= this.clock.monotonicMs();
-    }
+    const answer = this.find(open);
+    if (answer === undefined) return;
+    answer.bytes.came(sizeBytes);
+    answer.comesSinceMs ??= this.clock.monotonicMs();
   }
 
   /**
@@ -130,11 +129,12 @@ export class BlockPeer {
   brings(next: Height): boolean {
     const nowMs = this.clock.monotonicMs();
     const { awaited } = this;
-    if (awaited.height !== next || this.cameBytes <= awaited.fromBytes) {
-      this.awaited = { height: next, fromBytes: this.cameBytes, sinceMs: nowMs };
+    const { cameBytes } = this.line;
+    if (awaited.height !== next || cameBytes <= awaited.fromBytes) {
+      this.awaited = { height: next, fromBytes: cameBytes, sinceMs: nowMs };
       return false;
     }
-    const sizeBytes = this.cameBytes - awaited.fromBytes;
+    const sizeBytes = cameBytes - awaited.fromBytes;
     return this.open.size > 0 && nowMs - awaited.sinceMs <= answerTimeMs(0, sizeBytes);
   }
 
@@ -161,8 +161,6 @@ export class BlockPeer {
     if (answer === undefined) return;
     answer.isDelayed = true;
     answer.comesSinceMs = undefined;
-    // Else whoever says it without an end would be waited for without one.
-    answer.cameBytes = 0;
   }
 
   /** The answer is over, however it went. */
@@ -192,9 +190,9 @@ export class BlockPeer {
    */
   expire({ stallMs, answerMs }: AnswerLimits, isWanted: (one: BlockRequest) => boolean): boolean {
     const nowMs = this.clock.monotonicMs();
-    for (const { request, ending, startMs, cameBytes } of this.open) {
+    for (const { request, ending, startMs, bytes } of this.open) {
       if (!isWanted(request)) ending.abort(new Error("others have given it"));
-      else if (nowMs - startMs >= answerTimeMs(answerMs, cameBytes) && !ending.signal.aborted) {
+      else if (nowMs - startMs >= bytes.timeMs(answerMs) && !ending.signal.aborted) {
         this.failed();
         ending.abort(new Error("slow"));
       }

@@ -16,7 +16,7 @@ import {
 import { type Channel, framedBytes } from "../channel.js";
 import type { ProtocolHandler } from "../host.js";
 import { P2pError } from "../p2p-error.js";
-import { AnswerLimit, MAX_BLOCK_MESSAGE_BYTES } from "./answer-patience.js";
+import { AnswerLimit, answerTimeMs, MAX_BLOCK_MESSAGE_BYTES } from "./answer-patience.js";
 import type { PeerLink } from "../peers/peer-link.js";
 import { UntakenAnswers } from "./untaken-answers.js";
 
@@ -41,7 +41,10 @@ export interface BlockSource {
     options: {
       readonly signal: AbortSignal;
       readonly onBlock: (received: ReceivedBlock, sizeBytes: number) => void;
-      /** So much came, if only a part of a block. */
+      /**
+       * So much came, if only a part of a block. Negative where it turns out that what was told
+       * was word that a block comes later: that is nothing of one.
+       */
       readonly onBytes?: (sizeBytes: number) => void;
       /** The peer has too much to do now: the next block comes later. */
       readonly onLater?: () => void;
@@ -99,10 +102,9 @@ export function blockHandler(
       const sent = { sizeBytes: 0 };
       // Whoever opens streams and gives them up must not leave more behind than he may have open. With the
       // connection they end as well: its signal with this one would keep a trace of each answer.
-      const limit = new AnswerLimit([channel.signal], {
-        firstMs: firstTakenMs,
-        cameBytes: () => Math.max(0, sent.sizeBytes - channel.unsentBytes),
-      });
+      const limit = new AnswerLimit([channel.signal], () =>
+        answerTimeMs(firstTakenMs, Math.max(0, sent.sizeBytes - channel.unsentBytes)),
+      );
       const { signal } = limit;
       try {
         await answer(archive, { link, channel, request, laterMs, untaken, sent, signal });
@@ -135,6 +137,7 @@ export function blockSource(link: PeerLink): BlockSource {
           const bytes = await channel.read(signal);
           if (bytes === undefined) break;
           if (isLater(bytes)) {
+            onBytes?.(-framedBytes(LATER.length));
             onLater?.();
             continue;
           }

@@ -18,7 +18,7 @@ import { BlockQueue, type BlockRequest } from "./block-queue.js";
 import { HeightClaims } from "./height-claims.js";
 import type { NodeId } from "../node-key.js";
 import type { Offence } from "../peers/peer-scores.js";
-import { AnswerLimit } from "./answer-patience.js";
+import { AnswerBytes, AnswerLimit } from "./answer-patience.js";
 
 /** What catching up needs. */
 export interface BlockSyncPorts {
@@ -350,18 +350,10 @@ export class BlockSync {
     const { peer } = state;
     state.isAskedForProof = true;
     // As long as for blocks: a peer with too much to do has the proof wait for its turn as well.
-    let cameBytes = 0;
-    const limit = new AnswerLimit([signal, peer.signal], {
-      firstMs: this.limits.answerMs,
-      cameBytes: () => cameBytes,
-    });
-    const onBytes = (sizeBytes: number) => {
-      cameBytes += sizeBytes;
-    };
-    // Word that it comes later is nothing of it.
-    const onLater = () => {
-      cameBytes = 0;
-    };
+    const bytes = new AnswerBytes(state.line);
+    const timeMs = () => bytes.timeMs(this.limits.answerMs);
+    const limit = new AnswerLimit([signal, peer.signal], timeMs);
+    const onBytes = (sizeBytes: number) => bytes.came(sizeBytes);
     const { target, log } = this.ports;
     let isProved = false;
     const onBlock = ({ commit }: ReceivedBlock) => {
@@ -370,7 +362,7 @@ export class BlockSync {
       this.claims.prove(peer.nodeId, height);
     };
     try {
-      const options = { signal: limit.signal, onBlock, onBytes, onLater };
+      const options = { signal: limit.signal, onBlock, onBytes };
       await peer.source.blocks({ from: height, count: 1 }, options);
     } catch (error) {
       if (!signal.aborted) log.debug({ peer: peer.nodeId, err: error }, "a height was not proved");

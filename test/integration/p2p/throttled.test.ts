@@ -1,5 +1,6 @@
 /** A server that has too much to do: it says so, and nobody holds that against it. */
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { encodeVarint } from "../../../chain/protobuf/wire.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
 import { blockHandler, blockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { BlockSync } from "../../../node/p2p/blocks/block-sync.js";
@@ -38,11 +39,18 @@ describe("a server without time", () => {
   it("says later for as long as the peer waits for its turn, then gives", async () => {
     const { link, clock } = await throttled();
     const came: (DecidedBlock | "later")[] = [];
+    const bytes = { told: 0, ofBlocks: 0 };
     const count = await blockSource(link).blocks(
       { from: 1, count: 3 },
       {
         signal,
-        onBlock: (received) => came.push(readBlock(received)),
+        onBlock: (received, sizeBytes) => {
+          bytes.ofBlocks += sizeBytes + encodeVarint(sizeBytes).length;
+          came.push(readBlock(received));
+        },
+        onBytes: (sizeBytes) => {
+          bytes.told += sizeBytes;
+        },
         onLater: () => {
           came.push("later");
           clock.timeMs += 100;
@@ -52,6 +60,8 @@ describe("a server without time", () => {
     expect(count).toBe(3);
     expect(came[0]).toBe("later");
     expect(came.filter((one) => one !== "later")).toEqual([1, 2, 3].map((one) => trueBlock(one)));
+    // What it says instead of a block is nothing of one.
+    expect([bytes.told <= bytes.ofBlocks, bytes.told > 0.9 * bytes.ofBlocks]).toEqual([true, true]);
   });
 
   it("lets go of what a peer asked for and has given up, however often it does so", async () => {

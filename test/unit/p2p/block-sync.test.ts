@@ -224,6 +224,27 @@ describe("catching up", () => {
       expect(chain.height()).toBe(700);
     }));
 
+  it("waits for a proof as long as the blocks in front of it come", () =>
+    inVirtualTime(async () => {
+      const peer = new FakePeer("slow", { height: 700 });
+      const give = peer.source.blocks;
+      const proofs: AbortSignal[] = [];
+      peer.source.blocks = async (request, options) => {
+        const isProof = request.from === 700;
+        if (isProof) proofs.push(options.signal);
+        for (let turn = 0; turn < 40; turn++) {
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          options.signal.throwIfAborted();
+          if (!isProof) options.onBytes?.(20_000);
+        }
+        return give(request, options);
+      };
+      const limits = { claimMs: 200, stallMs: 5_000, answerMs: 1_000 };
+      const { chain, run } = stage([peer], new FakeChain(0), limits);
+      await run();
+      expect([chain.height(), proofs[0]?.aborted]).toEqual([700, false]);
+    }));
+
   it("gets past a silent peer and asks others for what it kept back", () =>
     inVirtualTime(async () => {
       const silent = new FakePeer("silent", { height: 300, mode: "silent" });

@@ -238,12 +238,42 @@ describe("a line on which a block takes long", () => {
     await stop();
   });
 
-  it("is not waited for by word alone that the block comes later, however much of it there is", async () => {
+  it("is waited for on an answer that gave much and then has to wait for its turn", async () => {
+    const slow = new HeldPeer("slow", { height: 1 });
+    const { look, stop } = stage([slow]);
+    await until(() => slow.open.length === 1, WAIT);
+    for (let turn = 0; turn < 15; turn++) {
+      slow.open[0]?.bytes((LEAST_RATE * LOOK_MS) / 1_000);
+      await look(slow, LOOK_MS);
+    }
+    slow.open[0]?.later();
+    await look(slow, LOOK_MS);
+    expect([slow.held.length, slow.open.length]).toEqual([1, 1]);
+    await stop();
+  });
+
+  it("is not waited for on an answer of which nothing comes beside others that do, without an end", async () => {
+    const mute = new HeldPeer("mute", { height: 600 });
+    const { look, stop } = stage([mute]);
+    await until(() => mute.open.length === 4, WAIT);
+    const isAborted: boolean[] = [];
+    for (let turn = 0; turn < 110; turn++) {
+      for (const one of mute.held.slice(0, 3)) one.bytes((LEAST_RATE * LOOK_MS) / 1_000 / 3);
+      await look(mute, LOOK_MS);
+      isAborted.push(mute.held[3]?.signal.aborted === true);
+    }
+    // As long as the largest message takes, since it may have been that for which the line was needed.
+    const waitedMs = isAborted.indexOf(true) * LOOK_MS;
+    expect([waitedMs > 150_000, waitedMs < 220_000]).toEqual([true, true]);
+    expect(mute.held.slice(0, 3).some(({ signal }) => signal.aborted)).toBe(false);
+    await stop();
+  });
+
+  it("is not waited for by word alone that the block comes later", async () => {
     const liar = new HeldPeer("liar", { height: 1 });
     const { look, stop } = stage([liar]);
     await until(() => liar.open.length === 1, WAIT);
     for (let turn = 0; turn < 12; turn++) {
-      liar.open[0]?.bytes((LEAST_RATE * LOOK_MS) / 1_000);
       liar.open[0]?.later();
       await look(liar, LOOK_MS);
     }
