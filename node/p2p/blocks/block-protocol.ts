@@ -215,8 +215,8 @@ async function nextBlock(
   height: Height,
   options: AnswerOptions,
 ): Promise<Uint8Array | undefined> {
-  const { link, untaken, signal } = options;
-  await told(options, () => untaken.begin(link, signal));
+  const { link, request, untaken, signal } = options;
+  await told(options, () => untaken.begin(link, signal, request.count === 1));
   let sizeBytes = 0;
   try {
     await told(options, () => link.load.turn(link.nodeId, signal));

@@ -11,6 +11,8 @@ interface PeerAnswers {
   untakenBytes: number;
   /** One piece is made at a time: its size is not known before. */
   isMaking: boolean;
+  /** Single blocks that wait: no piece of a range is made before. */
+  singleCount: number;
   readonly waiting: Set<() => void>;
 }
 
@@ -20,14 +22,23 @@ export class UntakenAnswers {
 
   /**
    * Waits until the peer may be given a piece; `made` has to follow. Rejects with the signal's reason.
+   * @param isSingle whether it asks for one block: that may prove how far this node is, and waits for
+   * nothing of ranges but what is under way
    */
-  async begin(link: PeerLink, signal: AbortSignal): Promise<void> {
+  async begin(link: PeerLink, signal: AbortSignal, isSingle: boolean): Promise<void> {
     const answers = this.of(link);
-    while (answers.isMaking || answers.untakenBytes >= MAX_UNTAKEN_BYTES) {
-      await change(answers, signal);
+    if (isSingle) answers.singleCount++;
+    const isBehind = () => !isSingle && answers.singleCount > 0;
+    try {
+      while (answers.isMaking || answers.untakenBytes >= MAX_UNTAKEN_BYTES || isBehind()) {
+        await change(answers, signal);
+      }
+      signal.throwIfAborted();
+      answers.isMaking = true;
+    } finally {
+      if (isSingle) answers.singleCount--;
+      wake(answers);
     }
-    signal.throwIfAborted();
-    answers.isMaking = true;
   }
 
   /** A piece of so many bytes is on its way, and `taken` has to follow; 0 where there was nothing to give. */
@@ -44,26 +55,31 @@ export class UntakenAnswers {
     const answers = this.of(link);
     answers.untakenBytes += sizeBytes;
     answers.isMaking = isMaking;
-    for (const wake of answers.waiting) wake();
+    wake(answers);
   }
 
   private of(link: PeerLink): PeerAnswers {
     const known = this.peers.get(link);
     if (known !== undefined) return known;
-    const answers = { untakenBytes: 0, isMaking: false, waiting: new Set<() => void>() };
+    const waiting = new Set<() => void>();
+    const answers = { untakenBytes: 0, isMaking: false, singleCount: 0, waiting };
     this.peers.set(link, answers);
     return answers;
   }
+}
+
+function wake({ waiting }: PeerAnswers): void {
+  for (const look of waiting) look();
 }
 
 function change({ waiting }: PeerAnswers, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {
     const end = () => {
-      waiting.delete(wake);
+      waiting.delete(look);
       signal.removeEventListener("abort", onAbort);
     };
-    const wake = () => {
+    const look = () => {
       end();
       resolve();
     };
@@ -71,7 +87,7 @@ function change({ waiting }: PeerAnswers, signal: AbortSignal): Promise<void> {
       end();
       reject(signal.reason);
     };
-    waiting.add(wake);
+    waiting.add(look);
     signal.addEventListener("abort", onAbort, { once: true });
   });
 }

@@ -46,8 +46,13 @@ function stage() {
   const linkOf = (name: string) =>
     ({ nodeId: name as NodeId, load, signal }) as unknown as PeerLink;
   /** Asks for some blocks; `taken` is called with each and says when it is read. */
-  const ask = (link: PeerLink, from: number, taken: (bytes: Uint8Array) => Promise<void>) => {
-    const request = new ProtoWriter().integer(1, from).integer(2, 2).finish();
+  const ask = (
+    link: PeerLink,
+    from: number,
+    taken: (bytes: Uint8Array) => Promise<void>,
+    count = 2,
+  ) => {
+    const request = new ProtoWriter().integer(1, from).integer(2, count).finish();
     const channel = {
       readRequest: async () => request,
       write: taken,
@@ -80,6 +85,23 @@ describe("answers that a peer does not take", () => {
     await Promise.all(answers);
     clearInterval(reading);
     expect(chain.served.length - servedFrom(20)).toBe(2 * STREAMS);
+  });
+
+  it("are waited for by a single block in front of ranges: it may be the proof of a height", async () => {
+    const { chain, linkOf, ask } = stage();
+    const reads: (() => void)[] = [];
+    const link = linkOf("behind");
+    const read = () => new Promise<void>((resolve) => reads.push(resolve));
+    const ranges = Array.from({ length: STREAMS - 1 }, () => ask(link, 1, read));
+    await until(() => reads.length >= 3, { timeoutMs: 5_000 });
+    const proof = ask(link, 30, read, 1);
+    reads.shift()?.();
+    await until(() => chain.served.length === 4, { timeoutMs: 5_000 });
+    expect(chain.served.at(-1)).toBe(30);
+    const reading = setInterval(() => reads.splice(0).forEach((one) => one()), 1);
+    await Promise.all([...ranges, proof]);
+    clearInterval(reading);
+    expect(chain.served.length).toBe(2 * (STREAMS - 1) + 1);
   });
 
   it("are forgotten when the stream breaks", async () => {
