@@ -1,6 +1,14 @@
 /** The checks of `causeway doctor`: each looks at one thing and says what to do about it. */
-import { existsSync, lstatSync, readdirSync, type Stats, statfsSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readlinkSync,
+  type Stats,
+  statfsSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { blockAgeText, blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
@@ -226,12 +234,20 @@ export function checkDisks(
       return [diskFinding(folder, disk)];
     } catch (error) {
       if (folder === home) return [finding("disk", "fail", sentenceOf(error), "check --home")];
-      // Not made yet, or of a part that this home has not.
-      if (systemCode(error) === "ENOENT") return [];
+      if (systemCode(error) === "ENOENT") return absentDisk(folder);
       const remedy = "it has to be a folder that this user may look at";
       return [finding("disk", "warn", sentenceOf(error), remedy)];
     }
   });
+}
+
+/** Of a folder that is not there: nothing where it is not made yet, or of a part that this home has not. */
+function absentDisk(folder: string): readonly Finding[] {
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  if (found?.isSymbolicLink() !== true) return [];
+  const target = resolve(dirname(folder), readlinkSync(folder));
+  const value = `${folder} links to ${target}, which is not there`;
+  return [finding("disk", "fail", value, "mount its disk before anything is started")];
 }
 
 function diskFinding(folder: string, { freeBytes, totalBytes }: Disk): Finding {

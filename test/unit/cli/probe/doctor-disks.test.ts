@@ -54,6 +54,22 @@ it("tell each disk once", () => {
   expect(checkDisks(paths).map(({ id }) => id)).toEqual(["disk"]);
 });
 
+it("say which disk is not there that a folder links to", () => {
+  rmSync(paths.store, { recursive: true });
+  symlinkSync(join(folder, "not mounted"), paths.store);
+  symlinkSync(join("..", "other disk"), paths.logs);
+  const absent = (from: string, to: string) => ({
+    id: "disk",
+    severity: "fail",
+    value: `${from} links to ${join(folder, to)}, which is not there`,
+    remedy: expect.stringContaining("mount"),
+  });
+  expect(checkDisks(paths, disks({ ledgerGib: 90, homeGib: 90 })).slice(2)).toEqual([
+    absent(paths.store, "not mounted"),
+    absent(paths.logs, "other disk"),
+  ]);
+});
+
 it("say which folder cannot be looked at, and pass over what is not there", () => {
   const look = (path: string) => {
     if (path.endsWith("postgres")) {
