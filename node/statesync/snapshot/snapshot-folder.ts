@@ -230,14 +230,31 @@ export class SnapshotFolder implements SnapshotLibrary {
     return stateBytes(database);
   }
 
-  /** Deletes all but the newest `count` snapshots. */
+  /** Deletes all but the newest `count` snapshots; one that cannot be deleted is offered no more. */
   async keepNewest(count: number): Promise<void> {
     const heights = this.heights();
     for (const height of heights.slice(0, Math.max(0, heights.length - count))) {
       // Another call may have come to it meanwhile.
       if (!this.kept.delete(height)) continue;
-      await this.remove(height);
-      this.options.log.info({ height }, "a snapshot is deleted");
+      if (await this.isLetGo(`${height}`, () => this.remove(height))) {
+        this.options.log.info({ height }, "a snapshot is deleted");
+      }
+    }
+  }
+
+  /** Whether what is not offered went; what the system does not let be removed now stays on disk. */
+  private async isLetGo(name: string, removal: () => Promise<void>): Promise<boolean> {
+    try {
+      await removal();
+      return true;
+    } catch (err) {
+      const file = path.join(this.folder, name);
+      const reason = errorMessage(err);
+      this.options.log.warn(
+        { file, reason, err },
+        "a snapshot cannot be removed now: it stays, and is not offered",
+      );
+      return false;
     }
   }
 

@@ -14,6 +14,8 @@ import type { Database, StoreSnapshot } from "../../store/database.js";
 import type { SnapshotFolder } from "./snapshot-folder.js";
 import type { SnapshotManifest } from "./snapshot-manifest.js";
 
+const NOT_WRITTEN = "snapshot not written";
+
 /** What the service is made of. */
 export interface SnapshotServiceOptions {
   readonly folder: SnapshotFolder;
@@ -34,8 +36,8 @@ export class SnapshotService {
   private readonly tasks: TaskGroup;
   private readonly unsubscribe: () => void;
   private isWriting = false;
-  /** It has been said that the disk has no room; once is enough until it has again. */
-  private isRoomMissed = false;
+  /** Code of the fault for which the last one was left out. */
+  private missedFor: string | undefined;
 
   constructor(private readonly options: SnapshotServiceOptions) {
     const { bus, intervalBlocks, keepRecent, log, signal } = options;
@@ -67,7 +69,7 @@ export class SnapshotService {
     this.isWriting = true;
     // Here and now, because the next block changes the store.
     const view = this.options.database.snapshot();
-    this.tasks.run("snapshot not written", (signal) => this.write(height, view, signal));
+    this.tasks.run(NOT_WRITTEN, (signal) => this.write(height, view, signal));
   }
 
   private async write(height: Height, view: StoreSnapshot, signal: AbortSignal): Promise<void> {
@@ -77,11 +79,11 @@ export class SnapshotService {
     try {
       manifest = await this.add(height, view, signal);
     } catch (error) {
-      if (errorCode(error) !== "SNAPSHOT_NO_ROOM") throw error;
-      await this.missRoom(height, errorMessage(error));
+      signal.throwIfAborted();
+      await this.miss(height, error);
       return;
     }
-    this.isRoomMissed = false;
+    this.missedFor = undefined;
     if (manifest === undefined) {
       log.info({ height }, "snapshot left out: its height has one");
       return;
@@ -93,14 +95,18 @@ export class SnapshotService {
   }
 
   /**
-   * Blocks must not gather for ever on a disk that is nearly full: the oldest snapshot goes, and the last one
-   * where no room has come of that in an interval.
+   * Blocks must not gather for ever behind snapshots that none follows, whatever the reason: the oldest one
+   * goes, and the last one where the next cannot be written either.
    */
-  private async missRoom(height: Height, reason: string): Promise<void> {
-    const wasMissed = this.isRoomMissed;
-    this.isRoomMissed = true;
-    if (!wasMissed) this.options.log.warn({ height, reason }, "snapshot left out: make room");
-    await this.keepNewest(Math.max(wasMissed ? 0 : 1, this.options.folder.count - 1));
+  private async miss(height: Height, error: unknown): Promise<void> {
+    const { folder, log } = this.options;
+    const [code, reason] = [errorCode(error), errorMessage(error)];
+    const before = this.missedFor;
+    this.missedFor = code;
+    if (code !== "SNAPSHOT_NO_ROOM") log.error({ height, err: error, reason }, NOT_WRITTEN);
+    // Once is enough until there is room again.
+    else if (before !== code) log.warn({ height, reason }, "snapshot left out: make room");
+    await this.keepNewest(Math.max(before === undefined ? 1 : 0, folder.count - 1));
   }
 
   private async keepNewest(count: number): Promise<void> {

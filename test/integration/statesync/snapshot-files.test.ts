@@ -59,15 +59,18 @@ const open = (failpoint?: Failpoint, headHeight = chain.node.height) =>
     ...(failpoint === undefined ? {} : { failpoint }),
   });
 
-/** On a disk that has so many bytes free, as the node sees it. */
-const withFree = (free: () => number) =>
+const withDisk = (disk: typeof roomyDisk) =>
   SnapshotFolder.open({
     folder,
     genesisHash,
     headHeight: chain.node.height,
     log: quietLog,
-    disk: async () => ({ freeBytes: free(), totalBytes: 1_000 * RESERVED_BYTES }),
+    disk,
   });
+
+/** On a disk that has so many bytes free, as the node sees it. */
+const withFree = (free: () => number) =>
+  withDisk(async () => ({ freeBytes: free(), totalBytes: 1_000 * RESERVED_BYTES }));
 
 function service(
   files: SnapshotFolder,
@@ -333,7 +336,7 @@ describe("the service", () => {
     try {
       await chain.take();
       await until(() => poor.oldestHeight === newest, WAIT);
-      expect(fs.readdirSync(folder)).toEqual([`${newest}`]);
+      await until(() => fs.readdirSync(folder).join(",") === `${newest}`, WAIT);
       await chain.take();
       await until(() => poor.oldestHeight === undefined, WAIT);
     } finally {
@@ -370,6 +373,64 @@ describe("the service", () => {
     }, WAIT);
     await running.close();
     expect(heightsOf(poor)).toHaveLength(2);
+  });
+
+  it("lets them go as well where none can be written for another reason, which it says", async () => {
+    await addBlocks(await open(), 2);
+    const newest = chain.node.height;
+    const reasons: string[] = [];
+    const log = Object.assign(Object.create(quietLog) as Logger, {
+      error: ({ reason }: { readonly reason: string }, text: string) =>
+        void reasons.push(`${text}: ${reason}`),
+    });
+    const faulty = await withDisk(async () => {
+      throw Object.assign(new Error("EROFS: read-only file system"), { code: "EROFS" });
+    });
+    const running = service(faulty, 1, 3, log);
+    try {
+      await chain.take();
+      await until(() => faulty.oldestHeight === newest, WAIT);
+      await chain.take();
+      await until(() => faulty.oldestHeight === undefined, WAIT);
+    } finally {
+      await running.close();
+    }
+    expect(fs.readdirSync(folder)).toEqual([]);
+    const reason = expect.stringMatching(/^snapshot not written: .*EROFS/);
+    expect(reasons).toEqual([reason, reason]);
+  });
+
+  it("keeps what is there when it is closed in the middle of a snapshot", async () => {
+    await addBlocks(await open(), 2);
+    let hasAsked = false;
+    let proceed: () => void = () => undefined;
+    const files = await withDisk(async () => {
+      hasAsked = true;
+      await new Promise<void>((resolve) => (proceed = resolve));
+      return roomyDisk();
+    });
+    const running = service(files, 1, 3);
+    await chain.take();
+    await until(() => hasAsked, WAIT);
+    const closing = running.close();
+    proceed();
+    await closing;
+    expect(files.count).toBe(2);
+  });
+
+  it("holds no blocks for snapshots that cannot be deleted", async () => {
+    const files = await open();
+    await addBlocks(files, 2);
+    const heights = heightsOf(files);
+    // A folder takes no name that a file has.
+    for (const height of heights) fs.writeFileSync(path.join(folder, `retired-${height}`), "");
+    const running = service(files, 0, 1);
+    try {
+      await until(() => files.oldestHeight === undefined, WAIT);
+    } finally {
+      await running.close();
+    }
+    for (const height of heights) expect(fs.readdirSync(folder)).toContain(`${height}`);
   });
 
   it("says of a height that has a snapshot already that it is left out", async () => {
