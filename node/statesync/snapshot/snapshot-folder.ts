@@ -90,17 +90,31 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   /**
    * Opens the folder, which may be missing: removes what is half there, damaged, of another chain, or above
-   * the head. What cannot be read now stays where it is.
+   * the head. What cannot be read or removed now stays where it is, and is not offered: a node does without.
    */
   static async open(options: SnapshotFolderOptions): Promise<SnapshotFolder> {
-    const { folder } = options;
     const opened = new SnapshotFolder(options);
-    for (const name of await namesIn(folder)) {
+    for (const name of await opened.names()) {
       const isHalf = name.startsWith(WRITING) || name.startsWith(RETIRED);
-      if (isHalf) await rm(path.join(folder, name), { recursive: true, force: true });
+      if (isHalf) await opened.isLetGo(name, () => removeWhole(path.join(options.folder, name)));
       else if (HEIGHT_NAME.test(name)) await opened.loadKnown(Number(name));
     }
     return opened;
+  }
+
+  /** Names in the folder; none where it cannot be listed now. */
+  private async names(): Promise<readonly string[]> {
+    const { folder, log } = this.options;
+    try {
+      return await namesIn(folder);
+    } catch (err) {
+      const reason = errorMessage(err);
+      log.warn(
+        { folder, reason, err },
+        "the folder of snapshots cannot be read now: none is offered",
+      );
+      return [];
+    }
   }
 
   private get folder(): string {
@@ -181,7 +195,7 @@ export class SnapshotFolder implements SnapshotLibrary {
     if (this.kept.has(height)) return undefined;
     const draft = path.join(this.folder, `${WRITING}${height}`);
     try {
-      await rm(draft, { recursive: true, force: true });
+      await removeWhole(draft);
       ensureFolder(this.folder);
       await this.needRoom(await this.expectedBytes(input.database));
       await mkdir(draft, { mode: 0o700 });
@@ -199,7 +213,7 @@ export class SnapshotFolder implements SnapshotLibrary {
       await this.load(height);
       return manifest;
     } catch (cause) {
-      await rm(draft, { recursive: true, force: true }).catch(() => undefined);
+      await removeWhole(draft).catch(() => undefined);
       signal.throwIfAborted();
       if (errorCode(cause) === "SNAPSHOT_NO_ROOM") throw cause;
       const reason = errorMessage(cause);
@@ -268,7 +282,7 @@ export class SnapshotFolder implements SnapshotLibrary {
       throw error;
     }
     this.reached("snapshot.after-retire");
-    await rm(retired, { recursive: true, force: true });
+    await removeWhole(retired);
   }
 
   /**
@@ -307,7 +321,7 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   private async removeUseless(height: Height, reason: string): Promise<void> {
     this.options.log.warn({ height, reason }, "a snapshot of no use is removed");
-    await this.remove(height);
+    await this.isLetGo(`${height}`, () => this.remove(height));
   }
 
   private reached(name: (typeof SNAPSHOT_FAILPOINTS)[number]): void {
@@ -337,6 +351,11 @@ export class SnapshotFolder implements SnapshotLibrary {
       await handle.close();
     }
   }
+}
+
+/** Removes a folder with all that is in it, if it is there. */
+async function removeWhole(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true });
 }
 
 /** Names in a folder; none where it is missing. */

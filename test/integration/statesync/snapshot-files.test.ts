@@ -573,6 +573,45 @@ describe("the folder", () => {
     expect((await open()).list()).toEqual([offer]);
   });
 
+  it("is opened where nothing can be removed, and offers what is whole alone", async () => {
+    await chain.addTo(await open());
+    const { height } = chain.node;
+    const useless = ["writing-5", "retired-6", "3", `${height + 1}`];
+    for (const name of useless) {
+      fs.mkdirSync(path.join(folder, name));
+      fs.writeFileSync(path.join(folder, name, "manifest"), "no manifest");
+    }
+    for (const name of fs.readdirSync(folder)) {
+      fs.chmodSync(path.join(folder, name), 0o555);
+      for (const file of fs.readdirSync(path.join(folder, name))) {
+        fs.chmodSync(path.join(folder, name, file), 0o444);
+      }
+    }
+    fs.chmodSync(folder, 0o555);
+    // Nothing is forbidden to root.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) process.seteuid?.(65_534);
+    try {
+      expect(heightsOf(await open())).toEqual([height]);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+      for (const name of ["", ...fs.readdirSync(folder)]) {
+        fs.chmodSync(path.join(folder, name), 0o700);
+      }
+    }
+    expect(fs.readdirSync(folder).toSorted()).toEqual([...useless, `${height}`].toSorted());
+    expect(heightsOf(await open())).toEqual([height]);
+    expect(fs.readdirSync(folder)).toEqual([`${height}`]);
+  });
+
+  it("offers nothing where it cannot be listed", async () => {
+    fs.rmdirSync(folder);
+    fs.writeFileSync(folder, "in its place");
+    const files = await open();
+    expect([files.list(), files.count, files.oldestHeight]).toEqual([[], 0, undefined]);
+    await expect(chain.addTo(files)).rejects.toMatchObject({ code: "SNAPSHOT_WRITE_FAILED" });
+  });
+
   it("throws away snapshots of another chain and what has no height for a name", async () => {
     await chain.addTo(await open());
     fs.mkdirSync(path.join(folder, "writing-7"));
