@@ -13,7 +13,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { errorCode } from "../../chain/errors.js";
 import { syncFolder, syncFolderSync } from "./folder.js";
@@ -24,6 +24,10 @@ export const SECRET_MODE = 0o600;
 
 /** Mode of files that hold no secret. */
 export const PLAIN_MODE = 0o644;
+
+/** How names of drafts end, and what stands before that. */
+const DRAFT_END = ".tmp";
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Pieces of a new file that are gathered before they are written. */
 const WRITE_CHARACTERS = 262_144;
@@ -51,6 +55,19 @@ export async function replaceFile(
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined);
     throw error;
+  }
+}
+
+/**
+ * Removes what processes that were killed left half written beside a file. For whoever alone writes it, by a
+ * lock or otherwise: another's draft would go as well. What cannot be listed or removed stays, and harms
+ * nobody.
+ */
+export async function removeDrafts(file: string): Promise<void> {
+  const folder = dirname(file);
+  const names = await readdir(folder).catch(() => []);
+  for (const path of names.map((name) => join(folder, name))) {
+    if (isDraft(path, file)) await rm(path, { force: true }).catch(() => undefined);
   }
 }
 
@@ -197,7 +214,19 @@ function* gathered(pieces: Iterable<string>): Generator<string> {
 
 /** A name that no other writer of the file takes. */
 function draftOf(file: string): string {
-  return join(dirname(file), `.${basename(file)}.${randomUUID()}.tmp`);
+  return `${draftsBefore(file)}${randomUUID()}${DRAFT_END}`;
+}
+
+/** Whether a path is one of `draftOf`. */
+function isDraft(path: string, file: string): boolean {
+  const before = draftsBefore(file);
+  if (!path.startsWith(before) || !path.endsWith(DRAFT_END)) return false;
+  return UUID.test(path.slice(before.length, -DRAFT_END.length));
+}
+
+/** How paths of drafts of a file begin. */
+function draftsBefore(file: string): string {
+  return join(dirname(file), `.${basename(file)}.`);
 }
 
 async function fill(

@@ -6,7 +6,7 @@ import { type FileHandle, link, open, rm } from "node:fs/promises";
 import path from "node:path";
 import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
-import { replaceFile, SECRET_MODE } from "../../../runtime/files/durable-file.js";
+import { removeDrafts, replaceFile, SECRET_MODE } from "../../../runtime/files/durable-file.js";
 import { ensureFolder, FolderError, syncFolder } from "../../../runtime/files/folder.js";
 import { ConsensusError } from "../consensus-error.js";
 import { frameOf, type WalRecord } from "./records.js";
@@ -47,7 +47,8 @@ export class Wal {
 
   /**
    * Opens `<folder>/wal`, making it where missing, and reads what is to be replayed. A damaged file
-   * is kept aside, and one that says the same without the damage takes its place.
+   * is kept aside, and one that says the same without the damage takes its place. Call it with the store
+   * locked: drafts of another process are taken for those of one that was killed.
    * @param storedHeight newest height in the store
    * @throws WAL_WRITE_FAILED
    */
@@ -55,6 +56,7 @@ export class Wal {
     const file = path.join(folder, "wal");
     try {
       ensureFolder(folder);
+      await removeDrafts(file);
       await (await open(file, "a", SECRET_MODE)).close();
       await syncFolder(folder);
       const read = readTail(await readWhole(file), storedHeight);

@@ -15,7 +15,7 @@ import {
   voteSignBytes,
 } from "../../../chain/consensus/vote.js";
 import { errorCode, errorMessage } from "../../../chain/errors.js";
-import { replaceFile, SECRET_MODE } from "../../../runtime/files/durable-file.js";
+import { removeDrafts, replaceFile, SECRET_MODE } from "../../../runtime/files/durable-file.js";
 import { ConsensusError } from "../consensus-error.js";
 import { type SigningKey, signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import { takeSignedTime } from "./signed-time.js";
@@ -91,11 +91,13 @@ export class PrivateValidator {
 
   /**
    * Loads key and state. Without a state file, as on a node that never signs, the signer begins
-   * with nothing: see `isStateMissing`.
+   * with nothing: see `isStateMissing`. Call it with the store locked: drafts of another process are taken
+   * for those of one that was killed.
    * @throws KEY_FILE_INVALID, VALIDATOR_STATE_INVALID
    */
   static async open(options: PrivateValidatorOptions): Promise<PrivateValidator> {
     const key = signingKeyOf(loadValidatorSeed(options.keyFile));
+    await removeDrafts(options.stateFile);
     return new PrivateValidator(options, key, await readState(options.stateFile));
   }
 

@@ -1,4 +1,5 @@
 /** The signer's rules: the table of CometBFT 0.38.17's privval/file_test.go, and its own files. */
+import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -63,6 +64,14 @@ describe("the signer", () => {
     expect(stateFile()).toEqual(JSON.parse(vectors.stateFile));
     const key = Buffer.from(publicKey.value, "base64");
     expect(verifySignature(key, voteSignBytes(CHAIN_ID, vote), signature)).toBe(true);
+  });
+
+  it("leaves nothing of a state that a killed process was writing", async () => {
+    fs.writeFileSync(files.stateFile, vectors.stateFile);
+    fs.writeFileSync(path.join(folder, `.state.json.${randomUUID()}.tmp`), vectors.stateFile);
+    const signer = await PrivateValidator.open(files);
+    expect(signer.lastPlace).toMatchObject({ height: 36, round: 2, step: 3 });
+    expect(fs.readdirSync(folder).toSorted()).toEqual(["key.json", "state.json"]);
   });
 
   it("goes on from a state file of CometBFT's", async () => {

@@ -1,4 +1,5 @@
 /** The log: what was written is read back, torn tails go, and it stays small (wal_test.go). */
+import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -105,6 +106,14 @@ describe("the log", () => {
     expect(tail.endHeight).toBe(2);
     expect(plain(tail.records)).toEqual(plain(records));
     expect(tail.cutBytes).toBe(0);
+  });
+
+  it("leaves nothing of what a killed process was writing in its place", async () => {
+    await write(records);
+    const draft = path.join(folder, `.wal.${randomUUID()}.tmp`);
+    fs.copyFileSync(file(), draft);
+    expect((await reopen()).records).toHaveLength(records.length);
+    expect(fs.readdirSync(folder)).toEqual(["wal"]);
   });
 
   it("knows no height when none ended", async () => {
