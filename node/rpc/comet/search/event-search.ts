@@ -222,6 +222,8 @@ class Search {
       ((await view.account(account, height))?.nonce ?? 0n) > sequence;
     let first = Math.max(from, view.oldest().state);
     if (first > from && (first > to || (await isTakenBy(first)))) {
+      // Blocks may have been pruned while the account was read; what is read from here on is of one moment.
+      assertResults(this.chain, from);
       yield* events.heightsOfType("tx", from, Math.min(first, to));
       return;
     }

@@ -20,6 +20,9 @@ const COUNT = 9;
 /** A single block with a single transaction may be read. */
 const LEAST = { results: 1, blocks: 1, transactions: 1 };
 
+/** All of them may. */
+const WIDE = { results: 1, blocks: 100, transactions: 100 };
+
 let chain: ExecutionChain;
 /** Heights by sequence. */
 const heights: number[] = [];
@@ -89,14 +92,41 @@ it("in the one block that is read for it", async () => {
 });
 
 it("also where the state of then is pruned", async () => {
-  const wide = { results: 1, blocks: 100, transactions: 100 };
   for (const [sequence, height] of heights.entries()) {
     const expected = sequence === EVM_SEQUENCE ? [] : [height];
     const text = `tx.acc_seq='${payer}/${sequence}'`;
-    expect([sequence, await search(text, wide, heights[6])]).toEqual([sequence, expected]);
+    expect([sequence, await search(text, WIDE, heights[6])]).toEqual([sequence, expected]);
   }
   expect(await search(`tx.acc_seq='${payer}/8'`, LEAST, heights[6])).toEqual([heights[8]]);
-  expect(await search(`tx.acc_seq='${payer}/2' AND tx.height<9`, wide, heights[6])).toEqual([
+  expect(await search(`tx.acc_seq='${payer}/2' AND tx.height<9`, WIDE, heights[6])).toEqual([
     heights[2],
   ]);
+});
+
+it("or it says that the block was pruned meanwhile", async () => {
+  const { view, stores } = chain;
+  const [from = 0, oldestState = 0] = [heights[2], heights[6]];
+  let oldest = from;
+  const seen = Object.assign(Object.create(view) as typeof view, {
+    oldest: () => ({ block: oldest, journal: oldest, state: oldestState, proof: oldestState }),
+    account: async (...asked: Parameters<typeof view.account>) => {
+      const account = await view.account(...asked);
+      // Meanwhile the oldest block goes, with its entries in the index.
+      oldest = from + 1;
+      return account;
+    },
+  });
+  const index = new EventStore(stores.database);
+  const events = {
+    heightsOfType: (type: string, first: number, last: number) =>
+      index.heightsOfType(type, Math.max(first, oldest), last),
+  };
+  const consensus = { height: () => view.head().height };
+  const ports = { view: seen, events, consensus } as unknown as CometChain;
+  const { signal } = new AbortController();
+  const query = parseQuery(`tx.acc_seq='${payer}/2' AND tx.height>=${from}`);
+  await expect(searchTransactions(ports, query, signal, WIDE)).rejects.toMatchObject({
+    message: expect.stringContaining(`lowest height is ${from + 1}`),
+  });
+  expect(oldest).toBe(from + 1);
 });
