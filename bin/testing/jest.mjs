@@ -54,22 +54,24 @@ export async function untilStopped(work) {
  * @throws what `untilStopped` ends by where a signal came; jest has ended by then
  */
 export async function runJest(words, { environment, isShown = false }) {
-  const child = spawn(
-    process.execPath,
-    [...NODE_FLAGS, join(ROOT, "node_modules", "jest", "bin", "jest.js"), ...words],
-    {
-      cwd: ROOT,
-      stdio: ["inherit", isShown ? "inherit" : "ignore", "inherit"],
-      env: { ...environmentOfTests(), ...environment },
-    },
-  );
+  let child;
   let stoppedBy;
   const forward = (signal) => {
     stoppedBy = signal;
-    child.kill(signal);
+    child?.kill(signal);
   };
+  // Before it is started: a signal right behind that would end this process alone.
   for (const signal of FORWARDED) process.on(signal, forward);
   try {
+    child = spawn(
+      process.execPath,
+      [...NODE_FLAGS, join(ROOT, "node_modules", "jest", "bin", "jest.js"), ...words],
+      {
+        cwd: ROOT,
+        stdio: ["inherit", isShown ? "inherit" : "ignore", "inherit"],
+        env: { ...environmentOfTests(), ...environment },
+      },
+    );
     const code = await new Promise((resolve) => {
       child.once("error", () => resolve(1));
       child.once("close", (status) => resolve(status ?? 1));
