@@ -22,6 +22,10 @@ const GUARDIAN = fileURLToPath(new URL("../../runtime/process/guardian-main.mjs"
 
 /** User and group id of `nobody`: PostgreSQL refuses to run as root. */
 const NOBODY = 65_534;
+
+/** For `sh -c`: runs what is behind it once a line comes; ends where whoever was to write it is gone. */
+const ONCE_TOLD = 'read _ <&3 && exec "$0" "$@" 3<&-';
+
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 
@@ -145,7 +149,7 @@ async function startRedis(programs, folder, account, servers) {
 
 /**
  * Starts servers in sessions of their own, which Ctrl-C does not reach. However this process ends, the
- * guardian ends those that are left: it sees the pipe close.
+ * guardian ends those that are left: it sees the pipe close. None runs before the guardian is told of it.
  */
 function openServers() {
   const guardian = spawn(process.execPath, [GUARDIAN], {
@@ -159,11 +163,19 @@ function openServers() {
   const children = [];
   return {
     start(program, args, options) {
-      const child = spawn(program, args, { ...options, stdio: "ignore", detached: true });
+      const child = spawn("/bin/sh", ["-c", ONCE_TOLD, program, ...args], {
+        ...options,
+        stdio: ["ignore", "ignore", "ignore", "pipe"],
+        detached: true,
+      });
       children.push(child);
       process.once("exit", () => child.kill("SIGKILL"));
       if (child.pid === undefined) return;
-      guardian.stdin.write(`watch ${child.pid} SIGINT ${startTicks(child.pid) ?? "-"}\n`);
+      const [, , , gate] = child.stdio;
+      // Who has ended waits for no line.
+      gate.on("error", () => undefined);
+      const line = `watch ${child.pid} SIGINT ${startTicks(child.pid) ?? "-"}\n`;
+      guardian.stdin.write(line, () => gate.end("\n"));
     },
     async end() {
       await Promise.all(children.map(end));

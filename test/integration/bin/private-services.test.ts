@@ -23,6 +23,20 @@ const SILENT = `#!${process.execPath}
 setInterval(() => undefined, 1000);
 `;
 
+/** In a run: its start of Redis is the last thing that it does. */
+const KILLED_BY_REDIS = `
+const { default: childProcess } = await import("node:child_process");
+const { spawn } = childProcess;
+childProcess.spawn = (program, words, options) => {
+  const child = spawn(program, words, options);
+  if ([program, ...words].some((word) => word.endsWith("/redis-server"))) {
+    process.kill(process.pid, "SIGKILL");
+  }
+  return child;
+};
+(await import("node:module")).syncBuiltinESMExports();
+`;
+
 describe("private services", () => {
   let folder: string;
   beforeEach(() => {
@@ -42,14 +56,14 @@ describe("private services", () => {
     chmodSync(join(folder, name), 0o755);
   };
 
-  /** Process ids of the servers. */
+  /** Process ids of the servers, and of what becomes one. */
   function running(): number[] {
     return readdirSync("/proc")
       .filter((name) => /^[0-9]+$/.test(name))
       .filter((pid) => {
         try {
-          const [, program = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-          return program.startsWith(`${folder}/`);
+          const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+          return words.some((word) => word.startsWith(`${folder}/`));
         } catch {
           return false; // Ended in between.
         }
@@ -57,10 +71,14 @@ describe("private services", () => {
       .map(Number);
   }
 
-  /** A run that starts them and says so, and then does nothing; "stop" ends them in order. */
-  function startRun() {
+  /**
+   * A run that starts them and says so, and then does nothing; "stop" ends them in order.
+   * @param first what it does before, in its own text
+   */
+  function startRun(first = "") {
     const programs = { postgres: folder, redis: join(folder, "redis-server") };
-    const script = `const { startPrivateServices } = await import(${JSON.stringify(href)});
+    const script = `${first}
+      const { startPrivateServices } = await import(${JSON.stringify(href)});
       const say = () => undefined;
       const { stop } = await startPrivateServices({ say, programs: ${JSON.stringify(programs)} });
       process.stdin.once("data", () => stop().then(() => process.exit(0)));
@@ -85,6 +103,13 @@ describe("private services", () => {
     const run = startRun();
     await until(() => running().length === 2, { timeoutMs: 20_000, what: "both were started" });
     run.kill("SIGKILL");
+    await until(() => running().length === 0, { timeoutMs: 10_000, what: "no server is left" });
+  });
+
+  it("end with a run that is killed before it has said who was started", async () => {
+    write("redis-server", SILENT);
+    const run = startRun(KILLED_BY_REDIS);
+    expect(await once(run, "close")).toEqual([null, "SIGKILL"]);
     await until(() => running().length === 0, { timeoutMs: 10_000, what: "no server is left" });
   });
 
