@@ -261,7 +261,7 @@ describe("a token that refuses", () => {
   it("one hot wallet leaves its payouts to another one", async () => {
     await mood(WALLET);
     const first = laneOf(WALLET_KEY, { retryDelayMs: 3_600_000, scanIntervalMs: 3_600_000 });
-    const second = laneOf(SECOND_KEY, { scanIntervalMs: 1_000 });
+    const second = laneOf(SECOND_KEY, { scanIntervalMs: 1_000, leaseMs: MAX_LEASE_MS });
     for (const lane of [first, second]) await lane.runRound(signal);
     const waiting = await accept(30n);
     await first.runRound(signal);

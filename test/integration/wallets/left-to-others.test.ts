@@ -2,6 +2,7 @@
 import { beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { MAX_LEASE_MS } from "../../../ledger/lease.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
@@ -77,7 +78,7 @@ async function dueIn(
 }
 
 it.each(Object.entries(faults))("is paid by another wallet than the one %s", async (_, fault) => {
-  const lanes = [firstLane(fault), house.laneOf(SECOND_KEY)];
+  const lanes = [firstLane(fault), house.laneOf(SECOND_KEY, { leaseMs: MAX_LEASE_MS })];
   for (const lane of lanes) await lane.runRound(house.signal);
   const { id } = await house.accept();
   await lanes[0]?.runRound(house.signal);
@@ -106,7 +107,7 @@ it("is asked about once, and put off when nobody has taken it in time", async ()
   });
   const first = firstLane(fault);
   // It holds its lease, and does not look again.
-  await house.laneOf(SECOND_KEY, { leaseMs: 60_000 }).runRound(house.signal);
+  await house.laneOf(SECOND_KEY, { leaseMs: MAX_LEASE_MS }).runRound(house.signal);
   await first.runRound(house.signal);
   const { id } = await house.accept();
   for (let round = 0; round < 3; round += 1) await first.runRound(house.signal);
@@ -131,7 +132,7 @@ it.each([
   ["where no other covers it", true, 25n * TOKEN],
 ] as const)("is put off at once %s", async (_, hasOther, amountUnits) => {
   const first = firstLane(faults["whose node answers no estimate"] ?? (() => ({})));
-  if (hasOther) await house.laneOf(SECOND_KEY, { leaseMs: 60_000 }).runRound(house.signal);
+  if (hasOther) await house.laneOf(SECOND_KEY, { leaseMs: MAX_LEASE_MS }).runRound(house.signal);
   await first.runRound(house.signal);
   const { id } = await house.accept({ amountUnits });
   await first.runRound(house.signal);
@@ -141,7 +142,7 @@ it.each([
 it("takes no more than half of what is looked at: others are seen behind it", async () => {
   const fault = faults["whose node answers no estimate"] ?? (() => ({}));
   const first = firstLane(fault, { batchSize: 4 });
-  await house.laneOf(SECOND_KEY, { leaseMs: 60_000 }).runRound(house.signal);
+  await house.laneOf(SECOND_KEY, { leaseMs: MAX_LEASE_MS }).runRound(house.signal);
   await first.runRound(house.signal);
   const ids: WithdrawalId[] = [];
   for (let count = 0; count < 6; count += 1) ids.push((await house.accept()).id);
