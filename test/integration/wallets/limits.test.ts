@@ -3,6 +3,7 @@ import { beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { parseHash32 } from "../../../chain/hex.js";
+import { MAX_LEASE_MS } from "../../../ledger/lease.js";
 import {
   readLiveSlots,
   storeAttempts,
@@ -43,7 +44,7 @@ it("pays from another wallet what is beyond the limit of the one that was to pay
   });
   // What the first one puts off, or is late for, waits for longer than the test does.
   const first = house.lane({ retryDelayMs: 3_600_000, scanIntervalMs: 3_600_000 });
-  const lanes = [first, house.laneOf(SECOND_KEY)];
+  const lanes = [first, house.laneOf(SECOND_KEY, { leaseMs: MAX_LEASE_MS })];
   for (const lane of lanes) await lane.runRound(house.signal);
   // It has fifty times the coins: all three would be its own.
   const asked: Withdrawal[] = [];
