@@ -29,8 +29,11 @@ const OFFSET = kitOffset(0);
 const COMET = DEFAULT_PORTS.cometRpc + OFFSET;
 const PATIENCE = { timeoutMs: 120_000 };
 
-/** Blocks from the proposal to the plan's height: deciding it and staging the release has to fit. */
-const AHEAD = 100;
+/**
+ * Blocks from the proposal to the plan's height: deciding it and staging the release has to fit, which takes some
+ * 25 of them and several times as many on a machine that is busy otherwise.
+ */
+const AHEAD = 200;
 
 let folder: string;
 let home: string;
