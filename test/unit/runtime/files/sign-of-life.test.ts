@@ -4,14 +4,22 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  isBeating,
-  isLifeShown,
-  showLife,
-  startBeat,
-} from "../../../../runtime/files/sign-of-life.js";
-import { sleep } from "../../../../runtime/process/task.js";
+import * as errors from "../../../../chain/errors.js";
 import { until } from "../../../helpers/until.js";
+
+/** Faults that were looked at: a file that is not there is one. */
+let faults = 0;
+jest.resetModules();
+jest.unstable_mockModule("../../../../chain/errors.js", () => ({
+  ...errors,
+  errorCode(error: unknown) {
+    faults += 1;
+    return errors.errorCode(error);
+  },
+}));
+const { isBeating, isLifeShown, showLife, startBeat } = await import(
+  "../../../../runtime/files/sign-of-life.js"
+);
 
 let folder: string;
 
@@ -48,11 +56,16 @@ it("a file that cannot be read once, or is gone for a moment, is not lost to its
   const timers = jest.spyOn(globalThis, "setInterval");
   timers.mockReturnValue(setTimeout(() => undefined));
   const onLost = jest.fn();
-  const beat = startBeat(file, { whose, onLost });
+  const read = jest.fn(whose);
+  const beat = startBeat(file, { whose: read, onLost });
   const [[next] = []] = timers.mock.calls;
+  const looks = () => read.mock.calls.length + faults;
+  /** One look that finds what is there now: a beat is left out while the look before has not ended. */
   const beatNow = async () => {
-    next?.();
-    await sleep(100, { signal: new AbortController().signal });
+    const before = looks();
+    const isSeen = () => looks() > before;
+    const beats = () => isSeen() || (next?.(), isSeen());
+    await until(beats, { timeoutMs: 10_000, what: "a look at the file" });
   };
   // As a tool that writes the same bytes in their place: it cuts off what is there first.
   for (const content of ["", "own", "", "own"]) {
