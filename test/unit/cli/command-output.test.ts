@@ -154,7 +154,7 @@ describe("a command that is stopped", () => {
   });
 });
 
-/** A chain's newest block is this old, in the word of whoever is asked. */
+/** When a block was made that is this old now. */
 const secondsAgo = (seconds: number): number => Math.floor(Date.now() / 1_000) - seconds;
 
 /** When the chain of the answering kit began. */
@@ -184,11 +184,13 @@ async function answeringKit(
   intervalSeconds = 2,
 ): Promise<Record<string, string>> {
   const [block] = journals();
-  const newest = secondsAgo(blockAgeSeconds);
+  // As somebody asks for the first time: what a command does before makes it no older.
+  let newest: number | undefined;
   const node = await startFakeNode({
     eth_syncing: () => false,
     eth_getBlockByNumber: ([at]) => {
       const height = at === "latest" ? 7 : Number(at);
+      newest ??= secondsAgo(blockAgeSeconds);
       const seconds = height === 0 ? BEGAN_SECONDS : newest - (7 - height) * intervalSeconds;
       return {
         number: `0x${height.toString(16)}`,
@@ -212,7 +214,7 @@ async function answeringKit(
 
 /** Address of a node's consensus RPC that has caught up, with a newest block of that age. */
 async function answeringNode(blockAgeSeconds: number): Promise<string> {
-  const result = {
+  const result = () => ({
     node_info: { id: "ab".repeat(20), network: "local", moniker: "node0" },
     sync_info: {
       latest_block_height: "7",
@@ -222,9 +224,9 @@ async function answeringNode(blockAgeSeconds: number): Promise<string> {
     },
     validator_info: { address: "AB".repeat(20), voting_power: "100" },
     n_peers: "3",
-  };
-  const body = JSON.stringify({ result });
-  const server = createHttpServer((_request, response) => void response.end(body));
+  });
+  const body = () => JSON.stringify({ result: result() });
+  const server = createHttpServer((_request, response) => void response.end(body()));
   return `tcp://127.0.0.1:${await listen(server)}`;
 }
 
