@@ -57,15 +57,13 @@ export class SignerAnswers {
   }
 
   /**
-   * Forgets a silence behind which nothing is open any more: somebody has used these nonces, so the key is
-   * somewhere, and nothing else would ever be asked for.
+   * Forgets a silence behind which nothing is open any more, so that the next payment asks: nothing else ever
+   * would. The key stays in doubt: what has used these nonces may have been signed before it was lost.
    * @param nonce the wallet's on the chain
    */
   async forgetUsed(nonce: bigint): Promise<void> {
-    if (!this.#isSilent && this.#isKeyInDoubt !== true) return;
-    if (await this.#isAny(OPEN_STATUSES, nonce)) return;
+    if (!this.#isSilent || (await this.#isAny(OPEN_STATUSES, nonce))) return;
     this.#isSilent = false;
-    this.#isKeyInDoubt = undefined;
   }
 
   async #isAny(statuses: readonly WithdrawalStatus[], fromNonce: bigint): Promise<boolean> {

@@ -144,6 +144,29 @@ it("is not said by one that starts before what waits for a signature has got one
   expect(await heldFor()).toBeGreaterThan(115);
 });
 
+it("is not said behind a silence before a signature comes, though bytes of before it are mined", async () => {
+  let answer: SigningOutcome | undefined;
+  const lane = laneThatHears(() => answer);
+  const { id } = await desk.request(asked);
+  await rounds(lane, 2);
+  expect([(await desk.read(id)).status, await heldFor()]).toEqual([
+    "broadcast",
+    expect.any(Number),
+  ]);
+  answer = UNANSWERED;
+  expect(await cancelWithdrawal(desk.database, id, "drill")).toBe("done");
+  await rounds(lane, 2);
+  expect(await heldFor()).toBeUndefined();
+  desk.chain.mine();
+  await rounds(lane, 3);
+  expect([(await desk.read(id)).status, await heldFor()]).toEqual(["settled", undefined]);
+  answer = undefined;
+  const next = await desk.request({ ...asked, key: "k2", to: destination(2) });
+  await rounds(lane, 2);
+  expect((await desk.read(next.id)).status).toBe("broadcast");
+  expect(await heldFor()).toBeGreaterThan(115);
+});
+
 it("is said where rules refuse for now, as they do not ask who has the key", async () => {
   const refused: SigningOutcome = {
     kind: "refused",
