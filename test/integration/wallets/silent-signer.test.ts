@@ -156,3 +156,32 @@ it("is asked anew once another worker has used its nonces, though it signed none
   }
   expect(await house.read(next.id)).toMatchObject({ status: "settled", wallet: WALLET });
 });
+
+it("begins the next payment though a dearer one of those on their way was not signed", async () => {
+  isSilent = false;
+  const lane = silentLane();
+  const [first, ...others] = [
+    await house.acceptTo(),
+    await house.acceptTo(),
+    await house.acceptTo(),
+  ];
+  for (const { to } of [first, ...others]) house.chain.unmined.add(to);
+  await house.pass(lane, { rounds: 2, stepMs: 2_000 });
+  const statusOf = async ({ id }: { id: typeof first.id }) => (await house.read(id)).status;
+  expect(await statusOf(first)).toBe("broadcast");
+  isSilent = true;
+  await house.pass(lane, { rounds: 3, stepMs: 15_000 });
+  expect((await house.read(first.id)).hashes).toHaveLength(1);
+  expect(lane.status().blockedReason).toContain("locked");
+  isSilent = false;
+  house.chain.unmined.delete(first.to);
+  house.chain.mine();
+  const next = await house.accept();
+  for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+  expect(await Promise.all([first, ...others, next].map(statusOf))).toEqual([
+    "settled",
+    "broadcast",
+    "broadcast",
+    "broadcast",
+  ]);
+});

@@ -96,6 +96,7 @@ export async function signSlots(
     return [planPayment(context, slot, firstGas(context, slot))];
   });
   const { isComplete, isPostponed } = await signAndStore(context, round, planned, {
+    isFirst: true,
     before: WORKER_FAILPOINTS.beforeAttemptCommit,
     after: WORKER_FAILPOINTS.afterAttemptCommit,
   });
@@ -208,8 +209,10 @@ export async function signReplacements(
   planned: readonly PlannedAttempt[],
 ): Promise<boolean> {
   if (planned.length === 0) return true;
-  const after = WORKER_FAILPOINTS.afterCorrectionCommit;
-  const { isComplete, isPostponed } = await signAndStore(context, round, planned, { after });
+  const { isComplete, isPostponed } = await signAndStore(context, round, planned, {
+    isFirst: false,
+    after: WORKER_FAILPOINTS.afterCorrectionCommit,
+  });
   if (isComplete) context.log.info({ count: planned.length }, "transactions were signed anew");
   return !isPostponed;
 }
@@ -219,7 +222,13 @@ async function signAndStore(
   context: LaneContext,
   round: Round,
   planned: readonly PlannedAttempt[],
-  failpoints: { readonly before?: string; readonly after: string },
+  options: {
+    /** See `SignerAnswers.note`. */
+    readonly isFirst: boolean;
+    /** Failpoints around the commit. */
+    readonly before?: string;
+    readonly after: string;
+  },
 ): Promise<Stored> {
   const { ledger, signer, settings } = context;
   const { hash: policyHash } = await context.policy.current();
@@ -234,15 +243,15 @@ async function signAndStore(
     })),
     { signal: round.signal, withinMs: LEASES_PER_BATCH * settings.leaseMs },
   );
-  round.answers.note(outcomes);
+  round.answers.note(outcomes, options);
   const attempts = planned.flatMap((entry, index) => toAttempt(entry, outcomes[index]) ?? []);
-  if (failpoints.before !== undefined) failpoint(failpoints.before);
+  if (options.before !== undefined) failpoint(options.before);
   const { feePerDayAtoken } = settings.gas;
   const isStored = await ledger.storeAttempts(round.lease, attempts, {
     feePerDayAtoken,
     policyHash,
   });
-  failpoint(failpoints.after);
+  failpoint(options.after);
   await heedRefusals(context, round, planned, outcomes);
   const postponed = outcomes.filter(({ kind }) => kind === "postponed").length;
   return {

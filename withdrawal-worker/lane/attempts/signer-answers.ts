@@ -34,12 +34,19 @@ export class SignerAnswers {
     return this.#isSilent;
   }
 
-  /** Takes down what became of what was asked for. */
-  note(outcomes: readonly SigningOutcome[]): void {
+  /**
+   * Takes down what became of what was asked for. A signature ends silence and doubt, whatever it was for.
+   * @param options.isFirst first signatures of payments, which are asked for again in each round. Whatever
+   *   else is not answered may never be asked for again: it raises the doubt alone, as a silence would last
+   */
+  note(outcomes: readonly SigningOutcome[], { isFirst }: { readonly isFirst: boolean }): void {
     if (outcomes.length === 0) return;
-    this.#isSilent = outcomes.some(saysNothing);
-    if (outcomes.some(({ kind }) => kind === "unanswered")) this.#isKeyInDoubt = true;
-    else if (outcomes.some(({ kind }) => kind === "signed")) this.#isKeyInDoubt = false;
+    const isUnanswered = outcomes.some(({ kind }) => kind === "unanswered");
+    const isSigned = !isUnanswered && outcomes.some(({ kind }) => kind === "signed");
+    if (isFirst) this.#isSilent = outcomes.some(saysNothing);
+    else if (isSigned) this.#isSilent = false;
+    if (isUnanswered) this.#isKeyInDoubt = true;
+    else if (isSigned) this.#isKeyInDoubt = false;
     // Rules come before the key: what they refuse raises no doubt of it, and takes none away.
     else this.#isKeyInDoubt ??= false;
   }
