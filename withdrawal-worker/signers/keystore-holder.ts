@@ -12,6 +12,7 @@ import type { KeyHolder } from "./signer-port.js";
 export function createKeyHolder(privateKey: Uint8Array): KeyHolder {
   return {
     address: privateKeyToAddress(privateKey),
+    holdsKey: true,
     signTransaction: (intent) => Promise.resolve().then(() => buildAndSign(intent, privateKey).raw),
     close: () => Promise.resolve(),
   };

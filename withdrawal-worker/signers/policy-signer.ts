@@ -88,6 +88,10 @@ export class PolicySigner implements Signer {
     return this.#holder.address;
   }
 
+  get holdsKey(): boolean {
+    return this.#holder.holdsKey === true;
+  }
+
   trouble(): string | undefined {
     return this.#trouble;
   }

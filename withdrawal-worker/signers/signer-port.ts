@@ -98,6 +98,8 @@ export interface ReviewedPayment extends PaymentTerms {
 /** Signs for one wallet, within rules of its own. */
 export interface Signer {
   readonly address: Address;
+  /** See `KeyHolder.holdsKey`. */
+  readonly holdsKey?: boolean;
   /**
    * Outcomes in the order of the intents. Nothing behind an unanswered or wrong one is asked for.
    * @param options.withinMs once so long has passed nothing more is asked for, and the rest is `postponed`;
@@ -117,6 +119,8 @@ export interface Signer {
 /** Holds a key, or asks who does. What it gives is believed by nobody before it is checked. */
 export interface KeyHolder {
   readonly address: Address;
+  /** The key lies in this process' memory; without it somebody is asked who may have lost it. */
+  readonly holdsKey?: true;
   /**
    * Signed bytes.
    * @throws SIGNER_UNREACHABLE when asking again may help; SIGNED_DIFFERENTLY for an answer that is

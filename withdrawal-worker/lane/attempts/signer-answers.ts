@@ -2,20 +2,22 @@
  * What who signs has answered to the last that it was asked for: whether another worker is to try, and
  * whether the key may be lost behind it. Either changes only where somebody was asked.
  */
-import type { Address } from "../../../chain/address.js";
+import { stops } from "../../../ledger/kill-switch/kill-switch-level.js";
 import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
-import type { SigningOutcome } from "../../signers/signer-port.js";
+import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
+import type { Signer, SigningOutcome } from "../../signers/signer-port.js";
+import type { LaneContext } from "../lane-context.js";
 import type { LaneLedger } from "../lane-ledger.js";
-import { OPEN_STATUSES } from "./stalled-slot.js";
+import { hasCancel, OPEN_STATUSES } from "./stalled-slot.js";
 
-/** States of slots that may wait for a signature before anything can be sent for them. */
+/** States of slots that may wait for the first signature of a payment, or of a transfer of nothing. */
 const UNSIGNED: readonly WithdrawalStatus[] = ["slotted", "cancelling"];
 
-/** Whose answers they are, and where its slots are looked for. */
-interface Parts {
-  readonly ledger: Pick<LaneLedger, "readLiveSlots">;
-  readonly signer: { readonly address: Address };
-  readonly hasKey: () => boolean;
+/** Whose answers they are, where its slots are looked for, and what stops it. */
+interface Parts extends Pick<LaneContext, "hasKey" | "killSwitch"> {
+  readonly ledger: Pick<LaneLedger, "readLiveSlots" | "readFreeze">;
+  readonly signer: Pick<Signer, "address" | "holdsKey">;
+  readonly settings: Pick<LaneContext["settings"], "batchSize">;
 }
 
 /** What one lane remembers of its signer; a lane that starts knows nothing. */
@@ -52,15 +54,18 @@ export class SignerAnswers {
   }
 
   /**
-   * Whether the lane may say that it has the key: coins go where somebody has it. Not while who signs leaves
-   * unanswered what it is asked for, and not before the first answer where something waits for one: it may
-   * have been silent before this process started.
+   * Whether the lane may say that it has the key: coins go where somebody has it. Where the key lies in this
+   * process it does. Whoever else holds it is believed until he leaves unanswered what he is asked for, and,
+   * as he may have been silent before this process started, not before the first answer where it will ask
+   * for a first signature.
    * @param nonce the wallet's on the chain
    */
   async maySayKey(nonce: bigint): Promise<boolean> {
-    if (!this.#parts.hasKey()) return false;
+    const { hasKey, signer } = this.#parts;
+    if (!hasKey()) return false;
+    if (signer.holdsKey) return true;
     if (this.#isKeyInDoubt !== undefined) return !this.#isKeyInDoubt;
-    return !(await this.#isAny(UNSIGNED, nonce));
+    return !(await this.#isAnyUnsigned(nonce)) || (await this.#isStopped());
   }
 
   /**
@@ -69,15 +74,35 @@ export class SignerAnswers {
    * @param nonce the wallet's on the chain
    */
   async forgetUsed(nonce: bigint): Promise<void> {
-    if (!this.#isSilent || (await this.#isAny(OPEN_STATUSES, nonce))) return;
-    this.#isSilent = false;
+    if (!this.#isSilent) return;
+    const { ledger, signer } = this.#parts;
+    const wanted = { wallet: signer.address, statuses: OPEN_STATUSES, fromNonce: nonce, limit: 1 };
+    if ((await ledger.readLiveSlots(wanted)).length === 0) this.#isSilent = false;
   }
 
-  async #isAny(statuses: readonly WithdrawalStatus[], fromNonce: bigint): Promise<boolean> {
-    const { ledger, signer } = this.#parts;
-    const wallet = signer.address;
-    return (await ledger.readLiveSlots({ wallet, statuses, fromNonce, limit: 1 })).length > 0;
+  async #isAnyUnsigned(nonce: bigint): Promise<boolean> {
+    const { ledger, signer, settings } = this.#parts;
+    const wanted = { wallet: signer.address, statuses: UNSIGNED, limit: settings.batchSize };
+    for (let fromNonce = nonce; ; ) {
+      const slots = await ledger.readLiveSlots({ ...wanted, fromNonce });
+      if (slots.some(isUnsigned)) return true;
+      const last = slots.at(-1);
+      if (last === undefined || slots.length < wanted.limit) return false;
+      fromNonce = last.nonce + 1n;
+    }
   }
+
+  /** Nobody is asked for anything, by the kill switch or for an incident: there will be no answer. */
+  async #isStopped(): Promise<boolean> {
+    const { ledger, signer, killSwitch } = this.#parts;
+    if (stops((await killSwitch.read()).level, "stop-sign")) return true;
+    return (await ledger.readFreeze(signer.address)).frozen;
+  }
+}
+
+/** Whether the next signature for an open slot is the first of its kind: without it nothing is to be sent. */
+function isUnsigned(slot: LiveSlot): boolean {
+  return slot.status === "cancelling" ? !hasCancel(slot) : slot.attempts.length === 0;
 }
 
 /**

@@ -4,6 +4,7 @@
  * place.
  */
 import type { Height } from "../../../chain/hex.js";
+import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
 
 /** States of a slot that the chain has not used. */
@@ -14,6 +15,11 @@ export const OPEN_STATUSES: readonly WithdrawalStatus[] = [
   "cancelling",
   "frozen",
 ];
+
+/** Whether the transfer of nothing that is to take the slot's nonce was signed. */
+export function hasCancel({ attempts }: Pick<LiveSlot, "attempts">): boolean {
+  return attempts.at(-1)?.kind === "cancel";
+}
 
 /** Times of the way out. */
 export interface StallSettings {

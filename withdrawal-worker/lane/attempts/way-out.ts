@@ -29,7 +29,7 @@ import {
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import { type Exit, giveUpTogether, refusedExits, stoppedExits } from "./joint-exits.js";
 import type { EstimateMeaning } from "../../withdrawal-state.js";
-import { nextStall, OPEN_STATUSES, type Stall, stallAction } from "./stalled-slot.js";
+import { hasCancel, nextStall, OPEN_STATUSES, type Stall, stallAction } from "./stalled-slot.js";
 
 /** The nonce that the lane waits for, for `/ready` and metrics. */
 export interface StalledNonce {
@@ -219,7 +219,7 @@ export async function signCancels(context: LaneContext, round: Round): Promise<v
     const last = slots.at(-1);
     if (last === undefined || (await ledger.readFreeze(signer.address)).frozen) return;
     const attempts = slots.flatMap((slot) => {
-      if (slot.attempts.at(-1)?.kind === "cancel") return [];
+      if (hasCancel(slot)) return [];
       const gas = cancelGas(context, round, slot);
       return gas === undefined ? [] : [planCancel(context, slot, gas)];
     });

@@ -1,8 +1,13 @@
 /** Whose key a worker has stands in the wallet's row, for whoever sends coins there. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { resumeCrediting } from "../../../../ledger/incidents.js";
+import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
+import { setKillSwitch } from "../../../../ledger/kill-switch/kill-switch.js";
 import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
+import type { KillSwitch, LaneContext } from "../../../../withdrawal-worker/lane/lane-context.js";
 import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import type { Signer, SigningOutcome } from "../../../../withdrawal-worker/signers/signer-port.js";
+import { recordIncident } from "../../../helpers/services/ledger.js";
 import { Desk, destination, KEY, WALLET } from "../../recovery/desk.js";
 
 let desk: Desk;
@@ -72,7 +77,10 @@ it("is said by one that stands by for another, and by none that lacks the key", 
 const UNANSWERED: SigningOutcome = { kind: "unanswered", reason: "nobody is there" };
 
 /** A lane whose signer says this about all that it is asked for; what the holder says for undefined. */
-function laneThatHears(answer: () => SigningOutcome | undefined): Lane {
+function laneThatHears(
+  answer: () => SigningOutcome | undefined,
+  given: Partial<LaneContext> = {},
+): Lane {
   const { signer } = desk.rulesOf(KEY);
   const answering: Signer = {
     address: signer.address,
@@ -83,7 +91,7 @@ function laneThatHears(answer: () => SigningOutcome | undefined): Lane {
       return outcome === undefined ? signer.sign(intents, options) : intents.map(() => outcome);
     },
   };
-  return desk.makeLane(WALLET, { signer: answering, hasKey: () => true });
+  return desk.makeLane(WALLET, { signer: answering, hasKey: () => true }, given);
 }
 
 /** Rounds behind each of which nobody has said anything. */
@@ -164,6 +172,77 @@ it("is not said behind a silence before a signature comes, though bytes of befor
   const next = await desk.request({ ...asked, key: "k2", to: destination(2) });
   await rounds(lane, 2);
   expect((await desk.read(next.id)).status).toBe("broadcast");
+  expect(await heldFor()).toBeGreaterThan(115);
+});
+
+it("is said by one that starts where all that waits has its signature, of a transfer of nothing, too", async () => {
+  const { id } = await desk.request(asked);
+  const first = laneThatHears(() => undefined);
+  await rounds(first, 2);
+  expect(await cancelWithdrawal(desk.database, id, "drill")).toBe("done");
+  const silent = laneThatHears(() => UNANSWERED);
+  await rounds(silent, 2);
+  expect([(await desk.read(id)).status, await heldFor()]).toEqual(["cancelling", undefined]);
+  // It takes the payment's place in the pool; no block takes it.
+  await rounds(first, 2);
+  const second = laneThatHears(() => undefined);
+  await rounds(second, 2);
+  expect((await desk.read(id)).status).toBe("cancelling");
+  expect(await heldFor()).toBeGreaterThan(115);
+});
+
+it("is said by one that starts while signing is stopped, as nobody is asked for anything then", async () => {
+  await desk.request(asked);
+  await rounds(
+    laneThatHears(() => UNANSWERED),
+    2,
+  );
+  expect(await heldFor()).toBeUndefined();
+  const by = { reason: "drill", by: "tests" };
+  const ofHome: KillSwitch = { read: async () => ({ ...SWITCH_UNTOUCHED, level: "stop-sign" }) };
+  const incident = { kind: "NODES_DISAGREE", height: 1, message: "drill", details: {} } as const;
+  const database = desk.database;
+  const none = async () => undefined;
+  const stops = [
+    {
+      what: "the ledger's switch",
+      stop: () => setKillSwitch(database, { level: "stop-sign", ...by }),
+      goOn: () => setKillSwitch(database, { level: "none", ...by }),
+      given: {},
+    },
+    { what: "the home's switch", stop: none, goOn: none, given: { killSwitch: ofHome } },
+    {
+      what: "an incident",
+      stop: () => recordIncident(database, incident),
+      goOn: () => resumeCrediting(database, "ann"),
+      given: {},
+    },
+  ];
+  for (const { what, stop, goOn, given } of stops) {
+    await stop();
+    await rounds(
+      laneThatHears(() => UNANSWERED, given),
+      2,
+    );
+    expect([what, await heldFor()]).toEqual([what, expect.any(Number)]);
+    await goOn();
+    await rounds(
+      laneThatHears(() => UNANSWERED),
+      2,
+    );
+    expect([what, await heldFor()]).toEqual([what, undefined]);
+  }
+});
+
+it("is said from the first round on where the key lies in the process: it answers by itself", async () => {
+  await desk.request(asked);
+  await rounds(
+    laneThatHears(() => UNANSWERED),
+    2,
+  );
+  expect(await heldFor()).toBeUndefined();
+  const { signer } = desk.rulesOf(KEY);
+  await rounds(desk.makeLane(WALLET, { signer, hasKey: () => true }), 1);
   expect(await heldFor()).toBeGreaterThan(115);
 });
 

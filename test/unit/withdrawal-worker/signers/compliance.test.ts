@@ -67,7 +67,11 @@ const SIGNERS = {
   "command with s in the upper half": () => program("upper-half"),
 };
 
-describe.each(Object.entries(SIGNERS))("the signer %s", (_name, open) => {
+describe.each(Object.entries(SIGNERS))("the signer %s", (name, open) => {
+  it("says whether the key lies in its own process", () => {
+    expect(open().holdsKey).toBe(name === "keystore");
+  });
+
   it("signs the bytes that ethers signs, in order, payments and transfers of nothing", async () => {
     const signer = open();
     const intents = [paymentOn(7n), paymentOn(8n, 1n), cancelOn(9n)];
