@@ -129,7 +129,11 @@ const REJUDGED_AT_ONCE = 200;
 const IS_OUTDATED = `w.phase = 'waiting' AND w.status = 'pending_approval'
   AND w.approval_policy IS DISTINCT FROM $1`;
 
-/** Position of the last one; undefined for none. */
+/** SQL: whether a withdrawal `w` is accepted and was not judged by the policy `$1`. */
+const IS_UNJUDGED = `w.phase = 'waiting' AND w.status = 'accepted' AND NOT EXISTS (
+  SELECT 1 FROM policy_decision d WHERE d.withdrawal_id = w.id AND d.policy_hash = $1)`;
+
+/** Position of the last outdated one; undefined for none. */
 async function lastOutdated(sql: Sql, { hash }: HashedPolicy): Promise<number | undefined> {
   const [row] = await sql.query<{ last: string | null }>(
     `SELECT max(w.position)::text AS last FROM withdrawal w WHERE ${IS_OUTDATED}`,
@@ -138,10 +142,22 @@ async function lastOutdated(sql: Sql, { hash }: HashedPolicy): Promise<number | 
   return row === undefined || row.last === null ? undefined : storedInteger(row.last);
 }
 
+/** Whether limits count what came before, and what was accepted up to a position is few enough to judge. */
+async function judgesEarlier(sql: Sql, policy: HashedPolicy, last: number): Promise<boolean> {
+  if (!limitsRequests(policy)) return false;
+  const rows = await sql.query(
+    `SELECT 1 FROM withdrawal w WHERE ${IS_UNJUDGED} AND w.position <= $2 LIMIT $3`,
+    [policy.hash, last, REJUDGED_AT_ONCE + 1],
+  );
+  return rows.length <= REJUDGED_AT_ONCE;
+}
+
 /**
  * Judges what waits for persons under another policy than this one: other approvals, none, or
  * rejection. Where another one has come into force, it is that one's to judge. Where limits count what came
  * before, so is what was accepted before and not judged by it yet: what falls itself counts against nobody.
+ * Of more of these than `REJUDGED_AT_ONCE` none is, as all of the worker waits for this: they are judged when
+ * they are to get their nonces, and count until then.
  * @param shown see `readBehind`
  * @throws RECOVERY
  */
@@ -152,18 +168,16 @@ export async function rejudgePending(
 ): Promise<void> {
   const last = await lastOutdated(database, policy);
   if (last === undefined) return;
-  const countsEarlier = limitsRequests(policy);
+  const isEarlierJudged = await judgesEarlier(database, policy, last);
   for (let after = 0; ; ) {
     const reached = await database.transaction(async (tx) => {
       if (await isReplaced(tx, policy)) return undefined;
       const rows = await tx.query<{ id: string; position: string }>(
         `SELECT w.id, w.position::text FROM withdrawal w
           WHERE w.phase = 'waiting' AND w.position > $2 AND w.position <= $3
-            AND (${IS_OUTDATED} OR $4 AND w.status = 'accepted' AND NOT EXISTS (
-                  SELECT 1 FROM policy_decision d
-                   WHERE d.withdrawal_id = w.id AND d.policy_hash = $1))
+            AND (${IS_OUTDATED} OR $4 AND ${IS_UNJUDGED})
           ORDER BY w.position LIMIT $5 FOR UPDATE OF w`,
-        [policy.hash, after, last, countsEarlier, REJUDGED_AT_ONCE],
+        [policy.hash, after, last, isEarlierJudged, REJUDGED_AT_ONCE],
       );
       const ids = rows.map(({ id }) => toWithdrawalId(id));
       await keepApprovals(tx, policy, ids);

@@ -293,6 +293,45 @@ describe("a policy that changes while persons are asked", () => {
     await cancelWithdrawal(house.database, asked.id, "not needed");
   });
 
+  it("judges no long backlog of accepted ones first: all of the worker waits for that", async () => {
+    const customerId = parseCustomerId("erin");
+    await house.fund(customerId, 1_000n);
+    house.files.policy = PERMISSIVE;
+    const rules = { ...ANY_REQUEST, policy: PERMISSIVE };
+    const [{ accepted } = { accepted: 0 }] = await house.database.query<{ accepted: number }>(
+      `SELECT count(*)::integer AS accepted FROM withdrawal WHERE status = 'accepted'`,
+    );
+    const length = 200 - accepted;
+    const backlog = Array.from({ length }, () => requestOf({ customerId, amountUnits: 1n }));
+    await acceptWithdrawals(house.database, backlog, rules);
+    const approvals = [{ aboveUnits: 30n, needed: 2, signed: false }];
+    house.files.policy = policyOf({ approvals });
+    const asked = await house.accept({ customerId, amountUnits: 40n });
+    const judgedBy = async (maxCount: number) => {
+      const by = "customer" as const;
+      const limits = [{ by, window: "day" as const, maxUnits: undefined, maxCount }];
+      const policy = policyOf({ approvals, limits });
+      await rejudgePending(house.database, policy);
+      const rows = await house.database.query<{ id: string }>(
+        `SELECT withdrawal_id AS id FROM policy_decision WHERE policy_hash = $1`,
+        [policy.hash],
+      );
+      return rows.map(({ id }) => id);
+    };
+    expect(await judgedBy(1_000)).toHaveLength(201);
+    house.files.policy = PERMISSIVE;
+    const early = await house.accept({ customerId, amountUnits: 1n });
+    house.files.policy = policyOf({ approvals });
+    const late = await house.accept({ customerId, amountUnits: 40n });
+    expect(new Set(await judgedBy(2_000))).toEqual(new Set([asked.id, late.id]));
+    expect(await Promise.all([early, asked, late].map(statusOf))).toEqual([
+      "accepted",
+      "pending_approval",
+      "pending_approval",
+    ]);
+    for (const { id } of [asked, late]) await cancelWithdrawal(house.database, id, "not needed");
+  });
+
   it("gives no hold back for what it forbids while the ledger has lost nonces that may have paid it", async () => {
     await createHotWallet(house.database, { wallet: WALLET, firstNonce: 4n });
     const asked = await pending(TWO, 200n);
