@@ -21,14 +21,16 @@ export function isKeyHeld(row: string): string {
 /**
  * So long behind the end of the last word of its key, in milliseconds, a wallet's worker may be away for an
  * update, or its host for a repair: its coins are given to nobody, and nobody is asked for others instead.
+ * A word that lies ahead, of a clock that went back since, says nothing of that.
  */
 const KEY_MISSED_MS = 900_000;
 
 /** SQL: of a row of `hot_wallet`, whether nobody says that he holds the key, and somebody did lately. */
 export function isKeyMissed(row: string): string {
   return `(NOT ${isKeyHeld(row)}
-           AND ${row}.key_held_until
-               > clock_timestamp() - ${KEY_MISSED_MS} * interval '1 millisecond') IS TRUE`;
+           AND ${row}.key_held_until BETWEEN
+               clock_timestamp() - ${KEY_MISSED_MS} * interval '1 millisecond'
+               AND clock_timestamp()) IS TRUE`;
 }
 
 /** SQL: of a row of `hot_wallet`, whether who holds the key should say so now. */

@@ -258,6 +258,16 @@ describe("while the worker of one wallet is away", () => {
     expect(await openRefills(bench.worker)).toMatchObject([{ amountUnits: 60n }]);
   });
 
+  it("waits for none who said it by a clock that went back since", async () => {
+    await give([40n, 60n, 0n]);
+    await bench.holdKeys();
+    await away(SECOND, "-1 day");
+    await bench.sweeper().round(signal);
+    expect(await openRefills(bench.worker)).toMatchObject([
+      { amountUnits: 60n, wallet: undefined },
+    ]);
+  });
+
   it("waits for none whose wallet is given nothing anyway", async () => {
     await give([20n, 50n, 0n]);
     await bench.holdKeys();
