@@ -2,11 +2,10 @@
  * What who signs has answered to the last that it was asked for: whether another worker is to try, and
  * whether the key may be lost behind it. Either changes only where somebody was asked.
  */
-import { stops } from "../../../ledger/kill-switch/kill-switch-level.js";
+import { type KillSwitchState, stops } from "../../../ledger/kill-switch/kill-switch-level.js";
 import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { Signer, SigningOutcome } from "../../signers/signer-port.js";
-import type { LaneContext } from "../lane-context.js";
 import type { LaneLedger } from "../lane-ledger.js";
 import { hasCancel, OPEN_STATUSES } from "./stalled-slot.js";
 
@@ -14,10 +13,12 @@ import { hasCancel, OPEN_STATUSES } from "./stalled-slot.js";
 const UNSIGNED: readonly WithdrawalStatus[] = ["slotted", "cancelling"];
 
 /** Whose answers they are, where its slots are looked for, and what stops it. */
-interface Parts extends Pick<LaneContext, "hasKey" | "killSwitch"> {
+interface Parts {
   readonly ledger: Pick<LaneLedger, "readLiveSlots" | "readFreeze">;
   readonly signer: Pick<Signer, "address" | "holdsKey">;
-  readonly settings: Pick<LaneContext["settings"], "batchSize">;
+  readonly hasKey: () => boolean;
+  readonly killSwitch: { read(): Promise<Pick<KillSwitchState, "level">> };
+  readonly settings: { readonly batchSize: number };
 }
 
 /** What one lane remembers of its signer; a lane that starts knows nothing. */
