@@ -76,6 +76,8 @@ function cleanText({ height, halted }: ReconcileReport, behindBlocks: number): s
 
 function renderAsset(part: AssetPart): string[] {
   const amount = (units: bigint) => amountOf(part.asset, units);
+  const { ownAvailableUnits, ownHeldUnits, coldUnits, inTransitUnits } = part;
+  const ownUnits = ownAvailableUnits + ownHeldUnits;
   const rows = [
     ["account", "ledger", "in flight", "chain", "difference"],
     ...part.lines.map((line) => [
@@ -89,8 +91,15 @@ function renderAsset(part: AssetPart): string[] {
   const unit = unitOf(part.asset);
   return [
     ...alignColumns(rows),
-    `customers can withdraw ${amount(part.availableUnits)}, ` +
-      `held for withdrawals ${amount(part.heldUnits)}`,
+    `customers can withdraw ${amount(part.availableUnits - ownAvailableUnits)}, ` +
+      `held for their withdrawals ${amount(part.heldUnits - ownHeldUnits)}`,
+    ...(ownUnits === 0n ? [] : [`held for the exchange's own moves ${amount(ownUnits)}`]),
+    ...(coldUnits === 0n && inTransitUnits === 0n
+      ? []
+      : [
+          `by the books beside these accounts: in cold storage ${amount(coldUnits)}, ` +
+            `in transit ${amount(inTransitUnits)}`,
+        ]),
     ...part.lines.flatMap(({ inFlight }) =>
       inFlight.map((item) => `in flight: ${item.what}: ${amount(item.amountUnits)}`),
     ),

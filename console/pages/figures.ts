@@ -17,24 +17,40 @@ interface Words {
   readonly decimals: AssetDecimals;
 }
 
-/** Coins on the chain against what customers are owed. */
+/** Coins against what customers are owed. */
 export function floatChart(seen: readonly CoinsView[], { t, decimals }: Words): Content {
-  const points = seen.map(({ at, accounts, availableUnits, heldUnits }) => ({
-    at,
-    chain: accounts.reduce((sum, { chainUnits }) => sum + chainUnits, 0n),
-    owed: availableUnits + heldUnits,
-  }));
-  const show = (units: bigint) => amount(units, CHARTED, decimals);
+  const points = seen.map((one) => {
+    const { at, accounts, coldUnits, inTransitUnits } = one;
+    const chain = accounts.reduce((sum, { chainUnits }) => sum + chainUnits, 0n);
+    const isWhole = coldUnits !== undefined && inTransitUnits !== undefined;
+    return {
+      at,
+      chain,
+      all: isWhole ? chain + coldUnits + inTransitUnits : undefined,
+      // One of before says no more than what customers and the exchange itself are owed together.
+      owed: one.owedUnits ?? one.availableUnits + one.heldUnits,
+    };
+  });
+  const show = (units: bigint | undefined) => shownUnits(units, decimals);
   return chartWithTable(
     {
       title: t("floatAndLiabilities"),
       series: [
         { name: t("float"), points: points.map(({ at, chain }) => pointOf(at, chain)) },
+        {
+          name: t("allCoins"),
+          points: points.flatMap(({ at, all }) => (all === undefined ? [] : [pointOf(at, all)])),
+        },
         { name: t("liabilities"), points: points.map(({ at, owed }) => pointOf(at, owed)) },
       ],
       format: show,
-      columns: [t("time"), t("float"), t("liabilities")],
-      rows: points.map(({ at, chain, owed }) => [moment(at), show(chain), show(owed)]),
+      columns: [t("time"), t("float"), t("allCoins"), t("liabilities")],
+      rows: points.map(({ at, chain, all, owed }) => [
+        moment(at),
+        show(chain),
+        show(all),
+        show(owed),
+      ]),
       ends: [points[0]?.at, points.at(-1)?.at],
     },
     t,
@@ -48,8 +64,7 @@ export function balanceChart(seen: readonly CoinsView[], { t, decimals }: Words)
   ];
   const unitsOf = ({ accounts }: Pick<CoinsView, "accounts">, name: string) =>
     accounts.find(({ account }) => account === name)?.chainUnits;
-  const show = (units: bigint | undefined) =>
-    units === undefined ? "—" : amount(units, CHARTED, decimals);
+  const show = (units: bigint | undefined) => shownUnits(units, decimals);
   // Of many accounts those with the most coins are drawn; the table has all.
   const last = seen.at(-1) ?? { accounts: [] };
   const drawn = names
@@ -75,6 +90,10 @@ export function balanceChart(seen: readonly CoinsView[], { t, decimals }: Words)
     },
     t,
   );
+}
+
+function shownUnits(units: bigint | undefined, decimals: AssetDecimals): string {
+  return units === undefined ? "—" : amount(units, CHARTED, decimals);
 }
 
 /** An account of the books in the words of people. */

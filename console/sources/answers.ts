@@ -318,6 +318,10 @@ const coins = z.object({
   at: time,
   availableUnits: units,
   heldUnits: units,
+  /** These three are undefined in comparisons of before, and by an API of before. */
+  owedUnits: units.optional(),
+  coldUnits: units.optional(),
+  inTransitUnits: units.optional(),
   accounts: z.array(z.object({ account: z.string(), chainUnits: units })),
 });
 

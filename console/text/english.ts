@@ -12,6 +12,7 @@ export const ENGLISH = {
   age: "{seconds} s old",
   ageAhead: "{seconds} s ahead of the clock",
   agrees: "Chain and books agree",
+  allCoins: "With cold storage and in transit, by the books",
   allStatuses: "all",
   amount: "Amount",
   apiRefusedText: "Nothing was done: {message} ({code})",
@@ -117,8 +118,8 @@ export const ENGLISH = {
   feesText: "What payments cost the exchange, and what customers were charged, by day.",
   filter: "Filter",
   findings: "What does not match",
-  float: "Coins on the chain",
-  floatAndLiabilities: "Coins on the chain against what is owed to customers",
+  float: "In hot wallets and on deposit addresses",
+  floatAndLiabilities: "Coins against what is owed to customers",
   forbiddenText: "Your role is {role}; this needs another one.",
   forbiddenTitle: "Not with this role",
   formRefusedText:

@@ -13,6 +13,7 @@ export const GERMAN: Catalogue = {
   age: "{seconds} s alt",
   ageAhead: "der Uhr {seconds} s voraus",
   agrees: "Chain und Bücher stimmen überein",
+  allCoins: "Mit Cold Storage und Unterwegs, nach den Büchern",
   allStatuses: "alle",
   amount: "Betrag",
   apiRefusedText: "Es wurde nichts getan: {message} ({code})",
@@ -122,8 +123,8 @@ export const GERMAN: Catalogue = {
   feesText: "Was Zahlungen die Börse kosteten und was Kunden berechnet wurde, je Tag.",
   filter: "Filtern",
   findings: "Was nicht übereinstimmt",
-  float: "Bestand auf der Chain",
-  floatAndLiabilities: "Bestand auf der Chain und Schuld gegenüber Kunden",
+  float: "In Hot Wallets und auf Einzahlungsadressen",
+  floatAndLiabilities: "Bestand und Schuld gegenüber Kunden",
   forbiddenText: "Ihre Rolle ist {role}; dafür wird eine andere gebraucht.",
   forbiddenTitle: "Nicht mit dieser Rolle",
   formRefusedText:

@@ -178,7 +178,7 @@ function encodeRun({ at, height, ...run }: ReconcileRun) {
 function encodeCoins({ at, height, clean, assets }: ReconcileRun) {
   const found = assets.find(({ asset }) => asset === NATIVE_ASSET);
   if (found === undefined) return [];
-  const { accounts, availableUnits, heldUnits } = found;
+  const { accounts, availableUnits, heldUnits, owedUnits, coldUnits, inTransitUnits } = found;
   return [
     {
       at: at.toISOString(),
@@ -186,6 +186,9 @@ function encodeCoins({ at, height, clean, assets }: ReconcileRun) {
       clean,
       availableUnits,
       heldUnits,
+      owedUnits,
+      coldUnits,
+      inTransitUnits,
       accounts: accounts.map(({ account, chainUnits }) => ({ account, chainUnits })),
     },
   ];

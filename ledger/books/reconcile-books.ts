@@ -4,11 +4,15 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
   type AccountCode,
+  COLD_STORAGE,
+  customerAccount,
   DEPOSIT_ADDRESSES,
+  heldAccount,
   HOT_WALLET,
   IN_TRANSIT,
   NATIVE_ASSET,
   SUSPENSE,
+  TREASURY,
   walletAccount,
 } from "../journal/accounts.js";
 import { memoHash } from "../journal/journal.js";
@@ -57,6 +61,8 @@ export interface UnsettledAttempt {
   readonly withdrawalId: string;
   /** What it sends away when it is mined: zero for a cancelling transfer. */
   readonly amountUnits: bigint;
+  /** Whether the exchange pays itself: gas of a sweep, or a move to cold storage. */
+  readonly isOwn: boolean;
 }
 
 /** An operator's posting that explains coins on the chain. */
@@ -95,8 +101,24 @@ export interface Books {
   readonly recoveredPayments: { readonly count: number; readonly amountUnits: bigint };
 }
 
+/** What an asset's books have beside the accounts that are compared with the chain, in its smallest unit. */
+export interface BookTotals {
+  /** Σ of what can be withdrawn and what is held for withdrawals, `own…Units` among it. */
+  readonly availableUnits: bigint;
+  readonly heldUnits: bigint;
+  /** What of these the exchange owes itself: no customer has it. */
+  readonly ownAvailableUnits: bigint;
+  readonly ownHeldUnits: bigint;
+  readonly coldUnits: bigint;
+  /**
+   * What has left one of the exchange's addresses and is not booked at another. The books alone do not know
+   * of a payment that is mined and not settled; a report does.
+   */
+  readonly inTransitUnits: bigint;
+}
+
 /** The books of one asset, in its smallest unit. */
-export interface AssetBooks {
+export interface AssetBooks extends BookTotals {
   readonly asset: string;
   /** First block whose movements are booked one by one. */
   readonly fromHeight: Height;
@@ -114,9 +136,6 @@ export interface AssetBooks {
   readonly unsettled: readonly UnsettledAttempt[];
   /** Operators' entries about coins on the chain, newest first, at most `MAX_LISTED`. */
   readonly decided: readonly DecidedEntry[];
-  /** Σ of what customers can withdraw and what is held for them. */
-  readonly availableUnits: bigint;
-  readonly heldUnits: bigint;
   readonly internalBreaks: readonly InternalBreak[];
 }
 
@@ -188,6 +207,9 @@ export function accountsOfWallet(wallet: Address, isFirst: boolean): readonly Ac
   return isFirst ? [walletAccount(wallet), HOT_WALLET] : [walletAccount(wallet)];
 }
 
+/** A move is in transit by the books once it is wanted, and owed to the treasury until it is paid. */
+const OWN_ACCOUNTS = [customerAccount(TREASURY), heldAccount(TREASURY)];
+
 async function readAssets(tx: Sql, { asset, height, wallets }: Scope) {
   const codes = wallets.flatMap(({ address }, index) => accountsOfWallet(address, index === 0));
   const rows = await tx.query<{ account: string; balance: string }>(
@@ -202,21 +224,22 @@ async function readAssets(tx: Sql, { asset, height, wallets }: Scope) {
        JOIN journal_entry entry ON entry.id = side.journal_id
       WHERE entry.effective_height IS NULL OR entry.effective_height <= $2
       GROUP BY account`,
-    [[...codes, DEPOSIT_ADDRESSES], height, asset],
+    [[...codes, DEPOSIT_ADDRESSES, COLD_STORAGE, IN_TRANSIT, ...OWN_ACCOUNTS], height, asset],
   );
   const balances = new Map(rows.map((row) => [row.account, storedAtoken(row.balance)]));
+  const unitsOf = (accounts: readonly AccountCode[]) =>
+    accounts.reduce((sum, code) => sum + (balances.get(code) ?? 0n), 0n);
   return {
     wallets: wallets.map(
       (wallet, index): BookedWallet => ({
         wallet,
         account: walletAccount(wallet.address),
-        balanceUnits: accountsOfWallet(wallet.address, index === 0).reduce(
-          (sum, code) => sum + (balances.get(code) ?? 0n),
-          0n,
-        ),
+        balanceUnits: unitsOf(accountsOfWallet(wallet.address, index === 0)),
       }),
     ),
-    depositAddressesUnits: balances.get(DEPOSIT_ADDRESSES) ?? 0n,
+    depositAddressesUnits: unitsOf([DEPOSIT_ADDRESSES]),
+    coldUnits: unitsOf([COLD_STORAGE]),
+    inTransitUnits: unitsOf([IN_TRANSIT, ...OWN_ACCOUNTS]),
   };
 }
 
@@ -332,8 +355,12 @@ async function readUndecided(tx: Sql): Promise<Books["recoveredPayments"]> {
 
 /** A payment of a token costs coins for its fee: it is in both assets' books. */
 async function readUnsettled(tx: Sql, { asset }: Scope): Promise<UnsettledAttempt[]> {
-  const rows = await tx.query<Record<"wallet" | "hash" | "withdrawal_id" | "amount_units", string>>(
-    `SELECT slot.wallet, attempt.hash, slot.withdrawal_id,
+  const rows = await tx.query<
+    Record<"wallet" | "hash" | "withdrawal_id" | "amount_units", string> & {
+      readonly is_own: boolean;
+    }
+  >(
+    `SELECT slot.wallet, attempt.hash, slot.withdrawal_id, withdrawal.customer_id = $3 AS is_own,
             CASE WHEN attempt.kind = 'cancel' OR withdrawal.asset <> $1 THEN 0
                  ELSE withdrawal.amount_units END
               AS amount_units
@@ -342,13 +369,14 @@ async function readUnsettled(tx: Sql, { asset }: Scope): Promise<UnsettledAttemp
        JOIN withdrawal ON withdrawal.id = slot.withdrawal_id
       WHERE slot.outcome IS NULL AND (withdrawal.asset = $1 OR $1 = $2)
       ORDER BY slot.wallet, slot.nonce, attempt.n`,
-    [asset, NATIVE_ASSET],
+    [asset, NATIVE_ASSET, TREASURY],
   );
   return rows.map((row) => ({
     wallet: storedAddress(row.wallet),
     hash: storedHash(row.hash),
     withdrawalId: row.withdrawal_id,
     amountUnits: storedAtoken(row.amount_units),
+    isOwn: row.is_own,
   }));
 }
 
@@ -382,6 +410,10 @@ async function readTotals(tx: Sql, { asset }: Scope) {
          WHERE asset = $1) AS available,
        (SELECT coalesce(sum(held_units), 0) FROM customer_balance
          WHERE asset = $1) AS held,
+       (SELECT coalesce(sum(available_units), 0) FROM customer_balance
+         WHERE asset = $1 AND customer_id = $2) AS own_available,
+       (SELECT coalesce(sum(held_units), 0) FROM customer_balance
+         WHERE asset = $1 AND customer_id = $2) AS own_held,
        (SELECT coalesce(sum(amount_units + fee_units), 0) FROM withdrawal
          WHERE asset = $1 AND phase IN ('waiting', 'open'))
          AS open_withdrawals,
@@ -396,7 +428,7 @@ async function readTotals(tx: Sql, { asset }: Scope) {
                  'account', account, 'expected', expected::text, 'found', found::text)
                  ORDER BY account), '[]') FROM uneven) AS uneven
        FROM posted`,
-    [asset],
+    [asset, TREASURY],
   );
   const amount = (name: Total) => storedAtoken(row?.[name]);
   const pairs: readonly (readonly [string, Total, Total])[] = [
@@ -416,6 +448,8 @@ async function readTotals(tx: Sql, { asset }: Scope) {
   return {
     availableUnits: amount("available"),
     heldUnits: amount("held"),
+    ownAvailableUnits: amount("own_available"),
+    ownHeldUnits: amount("own_held"),
     internalBreaks: [
       ...contradicted.filter(({ expectedUnits, foundUnits }) => expectedUnits !== foundUnits),
       ...customers,
@@ -426,6 +460,8 @@ async function readTotals(tx: Sql, { asset }: Scope) {
 type Total =
   | "available"
   | "held"
+  | "own_available"
+  | "own_held"
   | "open_withdrawals"
   | "open_moves"
   | "in_transit"

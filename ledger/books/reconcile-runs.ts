@@ -5,6 +5,7 @@ import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedHeight, storedInteger } from "../stored-values.js";
 import { NATIVE_ASSET } from "../journal/accounts.js";
 import type { AccountLine, ReconcileReport } from "./reconcile.js";
+import type { BookTotals } from "./reconcile-books.js";
 
 /** One account of coins at one height; units as decimal strings, as they are stored. */
 export interface ReconciledAccount {
@@ -19,9 +20,14 @@ export interface ReconciledAccount {
 export interface ReconciledAsset {
   readonly asset: string;
   readonly accounts: readonly ReconciledAccount[];
-  /** What customers can withdraw and what is held for them. */
+  /** What can be withdrawn and what is held for withdrawals, the exchange's own moves among it. */
   readonly availableUnits: string;
   readonly heldUnits: string;
+  /** What customers have of both; undefined in runs of former versions, as what follows. */
+  readonly owedUnits?: string;
+  /** By the books, beside the accounts: in cold storage, and between two addresses of the exchange. */
+  readonly coldUnits?: string;
+  readonly inTransitUnits?: string;
 }
 
 /** One reconciliation. */
@@ -47,12 +53,15 @@ export const OTHER_WALLETS = "asset:wallet:others";
 
 /** What a report says of each asset. */
 export function reconciledAssets(report: ReconcileReport): readonly ReconciledAsset[] {
-  return [{ asset: NATIVE_ASSET, ...pick(report) }, ...report.tokens].map(
-    ({ asset, lines, availableUnits, heldUnits }) => ({
+  return [{ ...report, asset: NATIVE_ASSET }, ...report.tokens].map(
+    ({ asset, lines, ...totals }) => ({
       asset,
       accounts: keptAccounts(lines.filter(isUsed)),
-      availableUnits: availableUnits.toString(),
-      heldUnits: heldUnits.toString(),
+      availableUnits: totals.availableUnits.toString(),
+      heldUnits: totals.heldUnits.toString(),
+      owedUnits: owedUnits(totals).toString(),
+      coldUnits: totals.coldUnits.toString(),
+      inTransitUnits: totals.inTransitUnits.toString(),
     }),
   );
 }
@@ -85,8 +94,10 @@ function accountOf(account: string, lines: readonly AccountLine[]): ReconciledAc
   };
 }
 
-function pick({ lines, availableUnits, heldUnits }: ReconcileReport) {
-  return { lines, availableUnits, heldUnits };
+/** What customers have: all that can be withdrawn or is held, without what the exchange owes itself. */
+function owedUnits(totals: BookTotals): bigint {
+  const { availableUnits, heldUnits, ownAvailableUnits, ownHeldUnits } = totals;
+  return availableUnits - ownAvailableUnits + (heldUnits - ownHeldUnits);
 }
 
 /**

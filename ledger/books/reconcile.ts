@@ -15,6 +15,7 @@ import { listWallets } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES } from "../journal/accounts.js";
 import {
   type AssetBooks,
+  type BookTotals,
   type BookedWallet,
   type Books,
   type DecidedEntry,
@@ -90,6 +91,8 @@ export interface InFlightItem {
   readonly amountUnits: bigint;
   /** Of a payment of this wallet that is mined and not settled: its transaction. */
   readonly mined?: MinedPlace;
+  /** Of such a one by which the exchange pays itself: what has left the wallet, beside its fee. */
+  readonly movedUnits?: bigint;
 }
 
 /** Where a transaction was mined. */
@@ -139,8 +142,8 @@ export interface AccountLine {
   readonly moreBreaks: number;
 }
 
-/** The whole answer. */
-export interface ReconcileReport {
+/** The whole answer; totals are of the chain's own coin. */
+export interface ReconcileReport extends BookTotals {
   readonly height: Height;
   readonly blockHash: Hash32 | undefined;
   /** The block that the chain has there, where it is another one: then nothing is clean. */
@@ -152,9 +155,6 @@ export interface ReconcileReport {
   readonly internalBreaks: readonly InternalBreak[];
   /** The same of each token, in its smallest unit. */
   readonly tokens: readonly TokenReport[];
-  /** Σ that customers can withdraw, and that is held for their withdrawals. */
-  readonly availableUnits: bigint;
-  readonly heldUnits: bigint;
   /** Operators' entries that explain coins on the chain, newest first. */
   readonly decided: readonly DecidedEntry[];
   /** Payments that a recovery booked and nobody has decided about. */
@@ -164,13 +164,11 @@ export interface ReconcileReport {
 }
 
 /** One token against the chain. */
-export interface TokenReport {
+export interface TokenReport extends BookTotals {
   readonly asset: string;
   readonly contract: Address;
   readonly lines: readonly AccountLine[];
   readonly internalBreaks: readonly InternalBreak[];
-  readonly availableUnits: bigint;
-  readonly heldUnits: bigint;
   readonly decided: readonly DecidedEntry[];
 }
 
@@ -195,16 +193,16 @@ export async function reconcile(
   const { addresses } = books;
   const tokens: TokenReport[] = [];
   for (const token of books.tokens) {
-    const { asset, contract, availableUnits, heldUnits, decided, internalBreaks } = token;
+    const { asset, contract, decided, internalBreaks } = token;
     const sides = { books: token, addresses, height, chain: tokenSide(chain, contract) };
     const lines = uncompared === undefined ? await linesOf(sides) : [];
-    const totals = { availableUnits, heldUnits, decided };
-    tokens.push({ asset, contract, lines, internalBreaks, ...totals });
+    const totals = totalsOf(token, lines);
+    tokens.push({ asset, contract, lines, internalBreaks, ...totals, decided });
   }
   const sides = { books: books.native, addresses, height, chain: nativeSide(chain) };
   const lines = uncompared === undefined ? await linesOf(sides) : [];
   const { incident } = books;
-  const { availableUnits, heldUnits, decided, internalBreaks } = books.native;
+  const { decided, internalBreaks } = books.native;
   const isSameBlock = uncompared === undefined && otherBlockHash === undefined;
   return {
     height,
@@ -215,11 +213,25 @@ export async function reconcile(
     lines,
     internalBreaks,
     tokens,
-    availableUnits,
-    heldUnits,
+    ...totalsOf(books.native, lines),
     decided,
     recoveredPayments: books.recoveredPayments,
     halted: incident === undefined ? undefined : `${incident.kind}: ${incident.message}`,
+  };
+}
+
+function totalsOf(books: BookTotals, lines: readonly AccountLine[]): BookTotals {
+  const { availableUnits, heldUnits, ownAvailableUnits, ownHeldUnits, coldUnits } = books;
+  const inTransitUnits = lines
+    .flatMap(({ inFlight }) => inFlight)
+    .reduce((sum, { movedUnits = 0n }) => sum + movedUnits, books.inTransitUnits);
+  return {
+    availableUnits,
+    heldUnits,
+    ownAvailableUnits,
+    ownHeldUnits,
+    coldUnits,
+    inTransitUnits,
   };
 }
 
@@ -237,15 +249,18 @@ interface AssetSide {
   balances(
     queries: readonly { readonly address: Address; readonly height: Height }[],
   ): Promise<readonly bigint[]>;
-  /** What a mined attempt took of the asset from the wallet. */
-  taken(cost: MinedCost, attempt: UnsettledAttempt): bigint;
+  /** What a mined attempt took of the asset from the wallet, beside its fee. */
+  moved(cost: MinedCost, attempt: UnsettledAttempt): bigint;
+  /** What of the asset it took as its fee. */
+  fee(cost: MinedCost): bigint;
   readonly minedCosts: ReconcileChain["minedCosts"];
 }
 
 function nativeSide(chain: ReconcileChain): AssetSide {
   return {
     balances: (queries) => chain.balances(queries),
-    taken: (cost, attempt) => cost.feeAtoken + (cost.isSuccess ? attempt.amountUnits : 0n),
+    moved: ({ isSuccess }, { amountUnits }) => (isSuccess ? amountUnits : 0n),
+    fee: ({ feeAtoken }) => feeAtoken,
     minedCosts: (hashes, upToHeight) => chain.minedCosts(hashes, upToHeight),
   };
 }
@@ -259,10 +274,11 @@ function tokenSide(chain: ReconcileChain, contract: Address): AssetSide {
       return balances.map((units) => units ?? 0n);
     },
     // What the transaction gave back is an inflow, which the watcher has booked with its block.
-    taken: ({ transfers }, { wallet }) =>
+    moved: ({ transfers }, { wallet }) =>
       transfers
         .filter((one) => one.contract === contract && one.from === wallet && one.to !== wallet)
         .reduce((sum, { units }) => sum + units, 0n),
+    fee: () => 0n,
     minedCosts: (hashes, upToHeight) => chain.minedCosts(hashes, upToHeight),
   };
 }
@@ -332,14 +348,16 @@ async function minedButUnsettled({ chain, books, height }: Sides): Promise<Mined
     height,
   );
   return books.unsettled.flatMap((attempt, index) => {
-    const { wallet, hash, withdrawalId } = attempt;
+    const { wallet, hash, withdrawalId, isOwn } = attempt;
     const cost = costs[index];
     if (cost === undefined || cost.height > height) return [];
-    const amountUnits = -chain.taken(cost, attempt);
+    const movedUnits = chain.moved(cost, attempt);
+    const amountUnits = -(movedUnits + chain.fee(cost));
     if (amountUnits === 0n) return [];
     const what = `withdrawal ${withdrawalId} mined in block ${cost.height}, not settled yet`;
     const mined = { txHash: hash, height: cost.height };
-    return [{ wallet, item: { what, amountUnits, mined } }];
+    const item = { what, amountUnits, mined };
+    return [{ wallet, item: isOwn ? { ...item, movedUnits } : item }];
   });
 }
 

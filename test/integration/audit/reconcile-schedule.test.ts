@@ -360,6 +360,10 @@ const reportOf = (wallets: number): Parameters<typeof reconciledAssets>[0] => {
     internalBreaks: [],
     availableUnits: 0n,
     heldUnits: 0n,
+    ownAvailableUnits: 0n,
+    ownHeldUnits: 0n,
+    coldUnits: 0n,
+    inTransitUnits: 0n,
     decided: [],
   };
   const nobody = { recoveredPayments: { count: 0, amountUnits: 0n }, halted: undefined };
