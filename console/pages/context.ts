@@ -56,7 +56,7 @@ export async function ifGiven<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** What was just done, told once more by the address. */
+/** What was just done, by the word that leads to its page. */
 const DONE: ReadonlyMap<string, TextKey> = new Map([
   ["approved", "doneApproved"],
   ["rejected", "doneRejected"],
@@ -75,10 +75,15 @@ const DONE_IN_PART: ReadonlySet<TextKey> = new Set(["doneRaisedInLedger"] as con
 /** Name of the query that says what was done. */
 export const DONE_QUERY = "done";
 
-/** The sentence about what was just done; nothing where nothing was. */
-export function doneNote({ query, t }: ConsoleRequest): Content {
-  const key = DONE.get(query.get(DONE_QUERY) ?? "");
-  if (key === undefined) return undefined;
+/**
+ * The sentence about what was just done, the first time that its page is shown: who comes again sees how it
+ * stands by then. Nothing where nothing was done.
+ * @param instead says more of it, by what the page shows
+ */
+export function doneNote({ takeDone, t }: ConsoleRequest, instead?: TextKey): Content {
+  const known = DONE.get(takeDone() ?? "");
+  if (known === undefined) return undefined;
+  const key = instead ?? known;
   const kind = DONE_IN_PART.has(key) ? "warning" : "info";
   return el("p", { class: `note ${kind}`, role: "status" }, t(key));
 }

@@ -7,6 +7,7 @@ import { actionForm, reasonField, submit } from "../html/forms.js";
 import type { ConsolePage, ConsolePost, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
 import { withdrawalAnswer, withdrawalPage, type WithdrawalView } from "../sources/answers.js";
 import type { Texts } from "../text/catalogue.js";
+import type { TextKey } from "../text/english.js";
 import { isAble } from "../users/roles.js";
 import {
   decimalsOf,
@@ -44,6 +45,12 @@ const CANCELLABLE = new Set([
   "broadcast",
   "frozen",
 ]);
+
+/** What a cancellation has come to, where nothing is left of it to wait for, or nothing sure. */
+const DONE_AT: Readonly<Partial<Record<string, TextKey>>> = {
+  settled: "donePaid",
+  frozen: "doneFrozen",
+};
 
 const FILTERS = ["status", "customerId"] as const;
 
@@ -110,7 +117,7 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
   return {
     title: `${t("withdrawal")} ${found.id}`,
     content: [
-      doneNote(request),
+      doneNote(request, DONE_AT[found.status]),
       withdrawalFacts(found, decimals, t),
       section(
         t("history"),
@@ -148,7 +155,7 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
               ),
             ),
           ),
-      canCancel ? cancelForm(request, found.id) : undefined,
+      canCancel ? cancelForm(request, found) : undefined,
     ],
   };
 }
@@ -170,10 +177,11 @@ export function withdrawalFacts(found: WithdrawalView, decimals: AssetDecimals, 
   ]);
 }
 
-function cancelForm({ t, hiddenFields }: ConsoleRequest, id: string): Content {
+function cancelForm({ t, hiddenFields }: ConsoleRequest, found: WithdrawalView): Content {
+  const { id, status } = found;
   return section(
     t("cancel"),
-    el("p", {}, t("cancelText")),
+    el("p", {}, t(status === "frozen" ? "cancelFrozenText" : "cancelText")),
     actionForm(
       {
         action: `/withdrawals/${segment(id)}/cancel`,

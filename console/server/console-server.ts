@@ -296,6 +296,7 @@ class Pages implements ConsoleServer {
     }
     const location = await sent.answer;
     this.options.log.info({ user: session.user, action: asked.path, formKey }, "done for a user");
+    session.untold.set(location, true);
     this.redirect(exchange, location);
   }
 
@@ -342,10 +343,11 @@ class Pages implements ConsoleServer {
       const known = await this.enter(() =>
         this.options.desk.change(user, { current, next, again }),
       );
+      const location = `${ACCOUNT}?${DONE_QUERY}=password`;
       this.sessions.endAllOf(user);
-      this.beginSession(exchange, known);
+      this.beginSession(exchange, known, location);
       this.options.log.info({ user }, "password changed");
-      this.redirect(exchange, `${ACCOUNT}?${DONE_QUERY}=password`);
+      this.redirect(exchange, location);
     } catch (error) {
       const code = errorCode(error);
       if (code !== "WRONG_LOGIN" && code !== "PASSWORD_UNFIT") throw error;
@@ -369,8 +371,9 @@ class Pages implements ConsoleServer {
   private beginSession(
     { request, response }: Pick<Exchange, "request" | "response">,
     known: Parameters<SessionStore["begin"]>[0],
+    ledTo?: string,
   ): void {
-    const id = this.sessions.begin(known);
+    const id = this.sessions.begin(known, ledTo);
     const seconds = Math.floor(this.options.session.maxMs / 1_000);
     const rules = `${this.cookieRules}; Max-Age=${seconds}`;
     response.appendHeader("set-cookie", `${this.cookieName("session", request)}=${id}${rules}`);
@@ -398,19 +401,12 @@ class Pages implements ConsoleServer {
     const given = { params: {}, query: exchange.asked.query, signal: this.options.signal };
     const request = this.requestOf(exchange, session, given);
     const { user, role, mustChange } = session;
-    const hidden = request.hiddenFields();
-    return accountPage(request.t, {
-      hidden,
-      user,
-      role,
-      mustChange,
-      done: doneNote(request),
-      fault,
-    });
+    const [hidden, done] = [request.hiddenFields(), doneNote(request)];
+    return accountPage(request.t, { hidden, user, role, mustChange, done, fault });
   }
 
   private requestOf(
-    { asked }: Exchange,
+    { asked, request }: Exchange,
     session: Session,
     given: Pick<ConsoleRequest, "params" | "query" | "signal">,
   ): ConsoleRequest {
@@ -420,6 +416,8 @@ class Pages implements ConsoleServer {
       user,
       role,
       api: new ExchangeApi(this.options.api, { user, apiKey }),
+      takeDone: () =>
+        session.untold.delete(request.url ?? "") ? (given.query.get(DONE_QUERY) ?? "") : undefined,
       hiddenFields: () => hiddenFields(session),
       language: asked.language,
       t: textsOf(asked.language),

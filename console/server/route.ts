@@ -15,6 +15,8 @@ export interface ConsoleRequest {
   readonly role: ConsoleRole;
   /** Calls with the user's own key. */
   readonly api: ExchangeApi;
+  /** The word of what was just done, where an action has led here; told once. */
+  readonly takeDone: () => string | undefined;
   /** What every form of this page carries, each form a key of its own. */
   readonly hiddenFields: () => Content;
   readonly language: Language;

@@ -19,6 +19,8 @@ export interface Session {
   readonly formToken: string;
   /** Forms of this session that were sent, by their keys: each is carried out once. */
   readonly sentForms: LRUCache<string, SentForm>;
+  /** Where actions have led its user who has not come there yet: each tells once what was done. */
+  readonly untold: LRUCache<string, true>;
 }
 
 /** A form that was sent. */
@@ -44,6 +46,9 @@ interface Kept {
 
 /** Forms of one session that are remembered as sent. */
 const MAX_SENT_FORMS = 1_000;
+
+/** Addresses of one session that may be led to: who does not come there is told nothing later. */
+const MAX_UNTOLD = 100;
 
 const TOKEN_BYTES = 32;
 
@@ -76,12 +81,14 @@ export class SessionStore {
     return this.sessions.size;
   }
 
-  /** Begins a session. @returns what the browser's cookie holds */
-  begin(who: Pick<Session, "user" | "role" | "apiKey" | "mustChange">): string {
+  /** Begins a session. @param ledTo see `Session.untold` @returns what the browser's cookie holds */
+  begin(who: Pick<Session, "user" | "role" | "apiKey" | "mustChange">, ledTo?: string): string {
     const id = newToken();
     const nowMs = this.clock.monotonicMs();
     const sentForms = new LRUCache<string, SentForm>({ max: MAX_SENT_FORMS });
-    const session = { ...who, formToken: newToken(), sentForms };
+    const untold = new LRUCache<string, true>({ max: MAX_UNTOLD });
+    if (ledTo !== undefined) untold.set(ledTo, true);
+    const session = { ...who, formToken: newToken(), sentForms, untold };
     this.sessions.set(digestOf(id), { session, startedMs: nowMs, usedMs: nowMs });
     return id;
   }

@@ -55,6 +55,9 @@ export const ENGLISH = {
   busyTitle: "A moment please",
   by: "By",
   cancel: "Cancel this withdrawal",
+  cancelFrozenText:
+    "It stays frozen: its payment may be mined. The wish is kept: when a person has found that it was " +
+    "not, and releases it, it is not paid any more.",
   cancelText:
     "Before it has a nonce it ends at once; afterwards a transaction of the wallet to " +
     "itself takes its place, unless it is mined first.",
@@ -91,9 +94,14 @@ export const ENGLISH = {
   description: "Description",
   destination: "Destination",
   doneApproved: "Your approval is written down.",
-  doneCancelled: "It is not to be paid any more; its state says how far that is.",
+  doneCancelled:
+    "It is not to be paid any more, unless its payment is mined first; its state says how far that is.",
+  doneFrozen:
+    "It stays frozen: its payment may be mined. It is not paid any more when a person has found that it " +
+    "was not, and releases it.",
   donePassword: "Your password is changed; your other sessions have ended.",
   doneNothingRedelivered: "There is no event with that number yet: nothing is sent again.",
+  donePaid: "It is paid: the payment was mined before it could be cancelled.",
   doneRaised: "The kill switch is set.",
   doneRaisedInLedger:
     "The kill switch is set in the ledger alone, and counts. The home's file could not be written: " +

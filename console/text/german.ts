@@ -58,6 +58,9 @@ export const GERMAN: Catalogue = {
   busyTitle: "Einen Moment bitte",
   by: "Durch",
   cancel: "Diese Auszahlung stornieren",
+  cancelFrozenText:
+    "Sie bleibt eingefroren: Ihre Zahlung steht vielleicht in einem Block. Der Wunsch bleibt vermerkt: " +
+    "Stellt eine Person fest, dass nicht gezahlt wurde, und gibt sie frei, wird sie nicht mehr gezahlt.",
   cancelText:
     "Ohne Nonce endet sie sofort; danach tritt eine Transaktion der Wallet an sich " +
     "selbst an ihre Stelle, falls sie nicht vorher in einem Block steht.",
@@ -95,10 +98,16 @@ export const GERMAN: Catalogue = {
   description: "Beschreibung",
   destination: "Ziel",
   doneApproved: "Ihre Freigabe ist festgehalten.",
-  doneCancelled: "Sie soll nicht mehr gezahlt werden; ihr Zustand sagt, wie weit das ist.",
+  doneCancelled:
+    "Sie soll nicht mehr gezahlt werden, falls ihre Zahlung nicht vorher in einem Block steht; ihr " +
+    "Zustand sagt, wie weit das ist.",
+  doneFrozen:
+    "Sie bleibt eingefroren: Ihre Zahlung steht vielleicht in einem Block. Stellt eine Person fest, dass " +
+    "nicht gezahlt wurde, und gibt sie frei, wird sie nicht mehr gezahlt.",
   donePassword: "Ihr Kennwort ist geändert; Ihre anderen Sitzungen sind beendet.",
   doneNothingRedelivered:
     "Es gibt noch kein Ereignis mit dieser Nummer: nichts wird erneut gesendet.",
+  donePaid: "Sie ist gezahlt: Die Zahlung stand in einem Block, bevor storniert werden konnte.",
   doneRaised: "Der Notschalter ist gesetzt.",
   doneRaisedInLedger:
     "Der Notschalter ist nur im Ledger gesetzt, und er zählt. Die Datei im Home konnte nicht " +

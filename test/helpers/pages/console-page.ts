@@ -28,6 +28,8 @@ export async function shownPage(
     user: "ann",
     role,
     api: { get },
+    // As who was led there sees it, the first time.
+    takeDone: () => new URLSearchParams(query).get("done") ?? undefined,
     hiddenFields: () => undefined,
     language: "en",
     t: textsOf("en"),
