@@ -10,6 +10,7 @@ import {
   figures,
   incidentPage,
   killSwitch,
+  lacksKey,
   reconciliationPage,
   stoppingIncident,
   treasuryAnswer,
@@ -170,10 +171,12 @@ async function walletLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
       text: `${t("frozen")}: ${frozen.map(({ label }) => label).join(", ")}`,
     };
   }
-  const canPay = wallets.some(({ status, keyHeld }) => status === "active" && keyHeld !== false);
-  return canPay
+  const keyless = wallets.filter(lacksKey);
+  const canPay = wallets.some((wallet) => wallet.status === "active" && !lacksKey(wallet));
+  if (!canPay) return { verdict: "fail", text: t("nobodyPays") };
+  return keyless.length === 0
     ? { verdict: "pass", text: String(wallets.length) }
-    : { verdict: "fail", text: t("nobodyPays") };
+    : { verdict: "warn", text: `${t("noKey")}: ${keyless.map(({ label }) => label).join(", ")}` };
 }
 
 async function treasuryLight({ api, signal, t }: ConsoleRequest): Promise<Found> {

@@ -8,6 +8,7 @@ import {
   type CoinsView,
   feeList,
   figures,
+  lacksKey,
   reconciliationPage,
   walletList,
 } from "../sources/answers.js";
@@ -73,6 +74,7 @@ async function wallets(request: ConsoleRequest): Promise<ConsolePage> {
           [
             statusBadge(wallet.status),
             wallet.frozen ? [" ", badge("bad", t("frozen"))] : undefined,
+            lacksKey(wallet) ? [" ", badge("bad", t("noKey"))] : undefined,
           ],
           moment(wallet.since),
           show(wallet.balanceAtoken),

@@ -139,6 +139,11 @@ const wallet = z.object({
   keyHeld: z.boolean().optional(),
 });
 
+/** Whether nobody can pay from a wallet that is meant to: a worker on its lane says nothing of its key. */
+export function lacksKey({ status, keyHeld }: z.output<typeof wallet>): boolean {
+  return status === "active" && keyHeld === false;
+}
+
 /** `GET /v1/wallets`. */
 export const walletList = z.object({ wallets: z.array(wallet) });
 

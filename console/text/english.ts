@@ -198,6 +198,7 @@ export const ENGLISH = {
   noEntries: "There is no entry.",
   noFees: "There were no fees.",
   noIncidents: "There was no incident.",
+  noKey: "No key",
   noReconciliations: "Books and chain were not compared yet.",
   noSweeps: "There is no sweep.",
   noWallets: "There is no wallet.",

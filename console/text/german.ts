@@ -207,6 +207,7 @@ export const GERMAN: Catalogue = {
   noEntries: "Es gibt keinen Eintrag.",
   noFees: "Es gab keine Gebühren.",
   noIncidents: "Es gab keinen Störfall.",
+  noKey: "Kein Schlüssel",
   noReconciliations: "Bücher und Chain wurden noch nicht verglichen.",
   noSweeps: "Es gibt keinen Sweep.",
   noWallets: "Es gibt keine Wallet.",

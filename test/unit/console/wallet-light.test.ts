@@ -1,5 +1,6 @@
-/** The light of the hot wallets on the console's first page. */
+/** The hot wallets as the console shows them: the light on its first page, and theirs. */
 import { expect, it } from "@jest/globals";
+import { treasuryRoutes } from "../../../console/pages/treasury.js";
 import { overviewRoutes } from "../../../console/pages/overview.js";
 import type { PageContext } from "../../../console/pages/context.js";
 import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
@@ -63,6 +64,29 @@ it("is red where no active wallet has a key that somebody holds, and not by an A
   const nobody = /^Wallets failed ?No active wallet has its key/;
   expect(await lightOf([keyless])).toMatch(nobody);
   expect(await lightOf([keyless, { ...held, status: "draining" }])).toMatch(nobody);
-  expect(await lightOf([keyless, held])).toMatch(/^Wallets well ?2$/);
+  expect(await lightOf([keyless, held])).toMatch(/^Wallets look at it ?No key: hot$/);
+  expect(await lightOf([{ ...keyless, status: "retired" }, held])).toMatch(/^Wallets well ?2$/);
   expect(await lightOf([wallet("hot", "active", false)])).toMatch(/^Wallets well ?1$/);
+});
+
+it("is explained by the page that it leads to, which names the wallet without a key", async () => {
+  const answers: Readonly<Record<string, unknown>> = {
+    "/v1/assets": { assets: [] },
+    "/v1/figures": { coins: [], depositDelays: [], withdrawalLatencies: [] },
+  };
+  const rowsOf = async (wallets: readonly unknown[]) => {
+    const answer = ({ path }: ApiQuestion<unknown>) => answers[path] ?? { wallets };
+    const { root } = await shownPage(treasuryRoutes(), "/wallets", { role: "viewer", answer });
+    const rows = all(root, "tr").slice(1);
+    return rows.map((row) => textOf(all(row, "td")[2] ?? row));
+  };
+  // Its lane has a worker all the same.
+  const keyless = { ...wallet("hot", "active", false), keyHeld: false, leaseHolder: "worker-1" };
+  const held = { ...wallet("other", "active", false), keyHeld: true };
+  expect(await rowsOf([keyless, held, { ...keyless, status: "retired" }])).toEqual([
+    "active No key",
+    "active",
+    "retired",
+  ]);
+  expect(await rowsOf([wallet("of an API of before", "active", false)])).toEqual(["active"]);
 });
