@@ -176,7 +176,7 @@ function bandTable(
     caption: t("bands"),
     columns: [
       t("asset"),
-      t("wallets"),
+      t("walletsByBooks"),
       t("bandLow"),
       t("bandTarget"),
       t("bandHigh"),
@@ -185,16 +185,11 @@ function bandTable(
     ],
     numeric: [1, 2, 3, 4],
     empty: t("noBands"),
-    rows: assets.flatMap(({ asset, hotUnits }) => {
+    // Whether they are within it the treasury alone knows: it does not count all that the books have.
+    rows: assets.flatMap(({ asset, hotUnits, refill }) => {
       const { band, coldAddress } = terms[asset] ?? {};
       if (band === undefined || band === null) return [];
       const { lowUnits, targetUnits, highUnits } = band;
-      const isWithin = hotUnits >= lowUnits && hotUnits <= highUnits;
-      const where = isWithin
-        ? t("bandWithin")
-        : hotUnits < lowUnits
-          ? t("bandBelow")
-          : t("bandAbove");
       return [
         [
           asset,
@@ -202,7 +197,7 @@ function bandTable(
           amount(lowUnits, asset, decimals),
           amount(targetUnits, asset, decimals),
           amount(highUnits, asset, decimals),
-          badge(isWithin ? "good" : "warn", where),
+          refill === null ? "—" : badge("warn", t("refillWaits")),
           coldAddress === undefined || coldAddress === null ? "—" : code(coldAddress),
         ],
       ];

@@ -38,16 +38,14 @@ export const ENGLISH = {
   balanceProof: "Proof of the balance, for somebody outside",
   balances: "Balances",
   balancesOverTime: "Coins on the chain by account",
-  bandAbove: "above",
-  bandBelow: "below",
   bandHigh: "High",
   bandLow: "Low",
   bands: "Bands",
   bandsText:
     "What the policy wants the hot wallets to hold together: what is above goes to cold " +
-    "storage, below it a refill is asked for.",
+    "storage, below it a refill is asked for. The treasury counts wallets alone that are active, " +
+    "not frozen and have their key, without what they are to pay: the books have all wallets.",
   bandTarget: "Target",
-  bandWithin: "within",
   behind: "Events behind",
   block: "Block",
   books: "In the books",
@@ -295,6 +293,7 @@ export const ENGLISH = {
   verdictWarn: "look at it",
   wallet: "Wallet",
   wallets: "Wallets",
+  walletsByBooks: "All wallets, by the books",
   walletsText: "As their worker saw them last.",
   webhook: "Webhook",
   webhooks: "Webhooks",

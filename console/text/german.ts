@@ -39,16 +39,15 @@ export const GERMAN: Catalogue = {
   balanceProof: "Nachweis des Guthabens für Außenstehende",
   balances: "Bestände",
   balancesOverTime: "Bestand auf der Chain je Konto",
-  bandAbove: "darüber",
-  bandBelow: "darunter",
   bandHigh: "Hoch",
   bandLow: "Tief",
   bands: "Bänder",
   bandsText:
     "Was die Hot Wallets zusammen halten sollen: Was darüber liegt, geht in den Cold " +
-    "Storage, darunter wird um Nachschub gebeten.",
+    "Storage, darunter wird um Nachschub gebeten. Das Treasury zählt nur aktive Wallets, die nicht " +
+    "eingefroren sind und deren Schlüssel ein Worker hat, ohne das, was sie zahlen sollen: Die Bücher " +
+    "haben alle Wallets.",
   bandTarget: "Ziel",
-  bandWithin: "innerhalb",
   behind: "Ereignisse im Rückstand",
   block: "Block",
   books: "In den Büchern",
@@ -305,6 +304,7 @@ export const GERMAN: Catalogue = {
   verdictWarn: "ansehen",
   wallet: "Wallet",
   wallets: "Wallets",
+  walletsByBooks: "Alle Wallets, nach den Büchern",
   walletsText: "So, wie ihr Worker sie zuletzt sah.",
   webhook: "Webhook",
   webhooks: "Webhooks",

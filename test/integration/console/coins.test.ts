@@ -54,7 +54,7 @@ it("shows bands, what is to be refilled, and sweeps that wait for a person", asy
     "send 7.5 TOKEN from cold storage",
     cold,
     "9 TOKEN",
-    "below",
+    "A refill is asked for",
     "Frozen sweeps of TOKEN: 1.",
     "nonce 0 was used by somebody else",
     "causeway -- sweeps release",
