@@ -6,6 +6,7 @@ import { PageError, STATUS_OF } from "../../web/errors.js";
 import { CONSOLE_STATUS, ConsoleError, type ConsoleErrorCode } from "../errors.js";
 import { block } from "../html/amounts.js";
 import type { FormFields } from "../server/form-body.js";
+import { PARTIAL } from "../sources/exchange-api.js";
 import type { ConsolePage } from "../server/route.js";
 import type { Texts } from "../text/catalogue.js";
 import type { TextKey } from "../text/english.js";
@@ -80,13 +81,17 @@ export function faultPage(
   const code = isKnown ? error.code : "";
   const [title, text] = WORDS[code] ?? FAILED;
   const details = error instanceof AppError ? error.details : {};
+  const [retry, said, isPartial] = ["retryAfterSeconds", "message", PARTIAL].map(
+    (name) => details[name],
+  );
+  const refusal = isPartial === true ? "apiRefusedInPart" : "apiRefusedText";
   const content =
     code === "API_REFUSED"
-      ? t("apiRefusedText", { code: String(details["code"]), message: String(details["message"]) })
+      ? t(refusal, { code: String(details["code"]), message: String(said) })
       : t(text, { role });
-  const [retry, said] = [details["retryAfterSeconds"], details["message"]];
   // What has no answer may be half done: only the API's own words say which half.
-  const isSaid = code === "UNAVAILABLE" && typeof said === "string" && said !== "";
+  const isHalf = code === "UNAVAILABLE" || (code === "NOT_LOGGED_IN" && isPartial === true);
+  const isSaid = isHalf && typeof said === "string" && said !== "";
   return {
     page: {
       status: statusOf(error, details["status"]),

@@ -104,6 +104,8 @@ async function raise(post: ConsolePost): Promise<string> {
       reason,
       idempotencyKey: post.formKey,
       schema: killSwitch,
+      // The worker's home is stopped first, whatever becomes of the ledger.
+      isPartial: true,
     },
     post.signal,
   );

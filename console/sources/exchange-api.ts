@@ -36,7 +36,12 @@ export interface ApiCall<T> extends Omit<ApiQuestion<T>, "query"> {
   /** Why, in the user's words. */
   readonly reason: string;
   readonly idempotencyKey: string;
+  /** What is refused may be done in part all the same: only the API's words say what was done. */
+  readonly isPartial?: boolean;
 }
+
+/** The name of the same in the details of a refusal. */
+export const PARTIAL = "isPartial";
 
 /** A page of 1,000 withdrawals with their histories is well below. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -74,7 +79,8 @@ export class ExchangeApi {
         "causeway-reason": encodeURIComponent(call.reason),
       },
     };
-    return this.exchange(this.urlOf(call.api, call.path), init, call.schema, signal);
+    const url = this.urlOf(call.api, call.path);
+    return this.exchange(url, init, call.schema, signal, call.isPartial);
   }
 
   private urlOf(api: ApiName, path: string): URL {
@@ -91,6 +97,7 @@ export class ExchangeApi {
     },
     schema: z.ZodType<T>,
     signal: AbortSignal,
+    isPartial = false,
   ): Promise<T> {
     const what = `${init.method} ${url.pathname}`;
     const headers = { ...init.headers, authorization: `Bearer ${this.who.apiKey}` };
@@ -112,7 +119,7 @@ export class ExchangeApi {
       });
     }
     const { status, body: text } = answer;
-    if (status < 200 || status > 299) throw refused(what, status, text);
+    if (status < 200 || status > 299) throw refused(what, { status, text, isPartial });
     try {
       return schema.parse(JSON.parse(text));
     } catch (cause) {
@@ -121,7 +128,11 @@ export class ExchangeApi {
   }
 }
 
-function refused(what: string, status: number, text: string): Error {
+function refused(
+  what: string,
+  answer: { readonly status: number; readonly text: string; readonly isPartial: boolean },
+): Error {
+  const { status, text, isPartial } = answer;
   let said = { code: String(status), message: "" };
   try {
     said = refusal.parse(JSON.parse(text));
@@ -129,8 +140,9 @@ function refused(what: string, status: number, text: string): Error {
     // Not the APIs' own words: the status has to do.
   }
   const message = `${what} answered ${status} ${said.code}: ${said.message}`;
-  if (status === 401) return new ConsoleError("NOT_LOGGED_IN", message);
+  const details = { ...said, [PARTIAL]: isPartial };
+  if (status === 401) return new ConsoleError("NOT_LOGGED_IN", message, { details });
   if (status === 404) return notFound(message);
   if (status >= 500) return new PageError("UNAVAILABLE", message, { details: said });
-  return new ConsoleError("API_REFUSED", message, { details: { ...said, status } });
+  return new ConsoleError("API_REFUSED", message, { details: { ...details, status } });
 }

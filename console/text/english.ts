@@ -15,6 +15,7 @@ export const ENGLISH = {
   allCoins: "With cold storage and in transit, by the books",
   allStatuses: "all",
   amount: "Amount",
+  apiRefusedInPart: "The API says what was done: {message} ({code})",
   apiRefusedText: "Nothing was done: {message} ({code})",
   apiRefusedTitle: "The API refused it",
   approvals: "Approvals",

@@ -16,6 +16,7 @@ export const GERMAN: Catalogue = {
   allCoins: "Mit Cold Storage und Unterwegs, nach den Büchern",
   allStatuses: "alle",
   amount: "Betrag",
+  apiRefusedInPart: "Was getan wurde, sagt die API selbst: {message} ({code})",
   apiRefusedText: "Es wurde nichts getan: {message} ({code})",
   apiRefusedTitle: "Die API hat es abgelehnt",
   approvals: "Freigaben",

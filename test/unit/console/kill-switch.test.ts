@@ -1,14 +1,16 @@
 /** Raising the kill switch: whoever does it is told where it counts. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, it } from "@jest/globals";
 import { coinRoutes } from "../../../console/pages/coins.js";
 import { faultPage } from "../../../console/pages/fault.js";
 import { policyRoutes } from "../../../console/pages/policy.js";
 import type { ConsolePost } from "../../../console/server/route.js";
-import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
+import { type ApiQuestion, ExchangeApi } from "../../../console/sources/exchange-api.js";
 import { CATALOGUES, textsOf } from "../../../console/text/catalogue.js";
 import { PageError } from "../../../web/errors.js";
 import { el, renderDocument } from "../../../web/html/element.js";
-import { all } from "../../helpers/pages/html.js";
+import { all, parseHtml, textOf } from "../../helpers/pages/html.js";
 import { shownPage } from "../../helpers/pages/console-page.js";
 
 const NONE = { level: "none", reason: "", by: "", at: null };
@@ -108,4 +110,55 @@ it("is told of in the words of the API where that could do a half of it alone", 
   const { page } = faultPage(fault, textsOf("en"), {});
   expect(page.status).toBe(503);
   expect(renderDocument(el("main", {}, page.content))).toContain(said);
+});
+
+/** The page that is shown to who raises it, where the API answers so. */
+async function refusedPage(status: number, code: string, message: string) {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify({ code, message }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const urls = { depositUrl: url, withdrawalUrl: url, timeoutMs: 10_000 };
+    const form = new Map([
+      ["level", "stop-sign"],
+      ["reason", "drill"],
+    ]);
+    const post = {
+      form,
+      formKey: "key",
+      api: new ExchangeApi(urls, { user: "bob", apiKey: "k" }),
+      signal: new AbortController().signal,
+    } as unknown as ConsolePost;
+    const fault = await policyRoutes()
+      .actions?.[0]?.act(post)
+      .catch((error: unknown) => error);
+    const { page } = faultPage(fault, textsOf("en"), { form });
+    return {
+      status: page.status,
+      text: textOf(parseHtml(renderDocument(el("main", {}, page.content)))),
+    };
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+it("is not told to be undone where the API refuses it and has stopped its own home", async () => {
+  const lowered =
+    "the kill switch is at stop-broadcast; this home's own file is at stop-sign as of now";
+  const conflict = await refusedPage(409, "SWITCH_LOWERED", lowered);
+  expect(conflict).toEqual({ status: 409, text: expect.stringContaining(lowered) });
+  expect(conflict.text).not.toContain("Nothing was done");
+  for (const [status, words] of [
+    [401, "the API key is revoked"],
+    [429, "too many requests"],
+  ] as const) {
+    const told = `${words}; this home is at stop-sign all the same`;
+    const page = await refusedPage(status, "REFUSED", told);
+    expect({ status, text: page.text }).toEqual({ status, text: expect.stringContaining(told) });
+    expect(page.text).not.toContain("Nothing was done");
+  }
 });
