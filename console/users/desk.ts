@@ -36,7 +36,8 @@ export class UserDesk {
 
   /**
    * The user behind name and password.
-   * @throws WRONG_LOGIN; USER_FILE_UNREADABLE
+   * @throws WRONG_LOGIN, also where the password was changed, or the user reset or removed meanwhile;
+   *   USER_FILE_UNREADABLE
    */
   async enter(name: string, password: string): Promise<KnownUser> {
     return (await this.find(name, password)).known;
@@ -54,6 +55,7 @@ export class UserDesk {
     }
     const apiKey = await openKey(stored.key, password, name);
     if (apiKey === undefined) throw new ConsoleError("WRONG_LOGIN", "another password");
+    this.refuseOther(name, stored);
     const { role, mustChange } = stored;
     return { known: { user: name, role, apiKey, mustChange }, stored };
   }
@@ -76,11 +78,18 @@ export class UserDesk {
       throw new ConsoleError("PASSWORD_UNFIT", "the new password cannot be taken");
     }
     const key = await sealKey(known.apiKey, next, name, this.cost);
-    // Hashing takes half a second: the key in hand may be one that a reset has ended by now.
-    if (readUser(this.home, name)?.key.verifier !== stored.key.verifier) {
-      throw new ConsoleError("WRONG_LOGIN", "the user is another one by now, or gone");
-    }
+    this.refuseOther(name, stored);
     await replaceUser(this.home, { ...stored, key, mustChange: false });
     return { ...known, mustChange: false };
+  }
+
+  /**
+   * Hashing takes a quarter of a second and more: the password in hand may be the former one by now, and the
+   * sessions that it began are ended; its key may be one that a reset has ended.
+   * @throws WRONG_LOGIN
+   */
+  private refuseOther(name: string, stored: ConsoleUser): void {
+    if (readUser(this.home, name)?.key.verifier === stored.key.verifier) return;
+    throw new ConsoleError("WRONG_LOGIN", "the user is another one by now, or gone");
   }
 }

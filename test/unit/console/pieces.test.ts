@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
+import { present } from "../../../chain/errors.js";
 import { readForm } from "../../../console/server/form-body.js";
 import { checkHost, checkOrigin } from "../../../console/server/request-guards.js";
 import { isSameToken, SessionStore } from "../../../console/server/session-store.js";
@@ -167,6 +168,35 @@ describe("users", () => {
     expect(readUser(home, "ann")).toEqual(reset);
     expect((await desk.enter("ann", "the latter words")).apiKey).toBe("latter");
     rmSync(home, { recursive: true });
+  });
+
+  it("are not let in by a password that was changed, or a user that was removed, while it was tried", async () => {
+    const home = mkdtempSync(join(tmpdir(), "causeway-console-"));
+    const [old, next] = ["the former words", "words of my own"];
+    try {
+      createUser(home, {
+        format: 1,
+        name: "ann",
+        role: "viewer",
+        keyId: "key",
+        mustChange: false,
+        createdAt: "2026-01-01T00:00:00Z",
+        key: await sealKey("key", old, "ann", CHEAP),
+      });
+      const desk = new UserDesk(home, CHEAP);
+      const latter = await sealKey("key", next, "ann", CHEAP);
+      // The former file was read, and the former password fits it.
+      const tried = desk.enter("ann", old);
+      const changed = { ...present(readUser(home, "ann"), "ann"), key: latter };
+      const file = join(home, "data", "console", "users", "ann.json");
+      writeFileSync(file, JSON.stringify(changed));
+      await expect(tried).rejects.toMatchObject({ code: "WRONG_LOGIN" });
+      const known = desk.enter("ann", next);
+      rmSync(file);
+      await expect(known).rejects.toMatchObject({ code: "WRONG_LOGIN" });
+    } finally {
+      rmSync(home, { recursive: true });
+    }
   });
 
   it("choose passwords without their name in them, but for names that hardly any words are without", async () => {
