@@ -5,7 +5,13 @@ import { badge, code, facts, section, table } from "../../web/html/parts.js";
 import { block, moment } from "../html/amounts.js";
 import { actionForm, field, reasonField, submit } from "../html/forms.js";
 import type { ConsolePage, ConsolePost, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
-import { approvalTerms, withdrawalAnswer, withdrawalPage } from "../sources/answers.js";
+import {
+  approvalTerms,
+  withdrawalAnswer,
+  withdrawalPage,
+  type WithdrawalView,
+} from "../sources/answers.js";
+import type { Texts } from "../text/catalogue.js";
 import { isAble } from "../users/roles.js";
 import {
   cursorOf,
@@ -79,13 +85,14 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
         t("given"),
         table({
           caption: t("given"),
-          columns: [t("keyId"), t("decision"), t("reason"), t("signed"), t("at")],
+          columns: [t("keyId"), t("decision"), t("reason"), t("signed"), t("counts"), t("at")],
           empty: t("noEntries"),
-          rows: found.approvals.map((said) => [
+          rows: wordsOf(found.approvals).map((said) => [
             said.keyId,
             said.decision,
             said.reason,
             said.signed ? t("yes") : t("no"),
+            countsText(said, terms, t),
             moment(said.at),
           ]),
         }),
@@ -93,6 +100,33 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
       canDecide ? decisionForms(request, terms) : undefined,
     ],
   };
+}
+
+type Said = WithdrawalView["approvals"][number];
+
+/**
+ * What each person said, once: what goes on counting under a later policy is written down once more. The one
+ * that counts, else the last one, with the time when it was said first.
+ */
+function wordsOf(approvals: readonly Said[]): readonly Said[] {
+  const words = new Map<string, readonly Said[]>();
+  for (const said of approvals) {
+    const key = `${said.decision} ${said.keyId}`;
+    words.set(key, [...(words.get(key) ?? []), said]);
+  }
+  return [...words.values()].flatMap((same) => {
+    const shown = same.find(({ counts }) => counts === true) ?? same.at(-1);
+    if (shown === undefined) return [];
+    const isSame = ({ reason, signed }: Said) => reason === shown.reason && signed === shown.signed;
+    return [{ ...shown, at: same.find(isSame)?.at ?? shown.at }];
+  });
+}
+
+/** Whether it is one of those that are given, and why not; of a rejection there is nothing to count. */
+function countsText({ decision, counts, policyHash }: Said, terms: Terms, t: Texts): string {
+  if (decision !== "approve" || counts === undefined) return "—";
+  if (counts) return t("yes");
+  return t(policyHash === terms.policyHash ? "countsUnsigned" : "countsFormer");
 }
 
 interface Terms {

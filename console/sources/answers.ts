@@ -93,7 +93,10 @@ const withdrawal = z.object({
       keyId: z.string(),
       decision: z.string(),
       reason: z.string(),
+      policyHash: z.string(),
       signed: z.boolean(),
+      /** Undefined by an API of before. */
+      counts: z.boolean().optional(),
       at: time,
     }),
   ),

@@ -107,18 +107,20 @@ async function policyFor(
 
 /** Fee and approvals as the API shows them. */
 export function encodeApproval({ feeUnits, approval }: Withdrawal) {
+  const counting = new Set(countingApprovals(approval));
   return {
     feeUnits: feeUnits.toString(),
     approvalsNeeded: approval.needed,
-    approvalsGiven: countingApprovals(approval).length,
+    approvalsGiven: counting.size,
     policyHash: approval.policyHash ?? null,
-    approvals: approval.approvals.map(({ keyId, decision, reason, policyHash, signature, at }) => ({
-      keyId,
-      decision,
-      reason,
-      policyHash,
-      signed: signature !== undefined,
-      at,
+    approvals: approval.approvals.map((said) => ({
+      keyId: said.keyId,
+      decision: said.decision,
+      reason: said.reason,
+      policyHash: said.policyHash,
+      signed: said.signature !== undefined,
+      counts: counting.has(said),
+      at: said.at,
     })),
   };
 }

@@ -7,6 +7,7 @@ import { createApiKey } from "../../../ledger/access/api-keys.js";
 import { KeyRing } from "../../../ledger/access/key-ring.js";
 import type { AccessScope } from "../../../ledger/access/scopes.js";
 import { activatePolicy } from "../../../ledger/policy/policy-store.js";
+import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
@@ -154,6 +155,7 @@ describe("POST /v1/withdrawals/{id}/approvals", () => {
       reason: "known payee",
       policyHash: house.files.policy.hash,
       signed: false,
+      counts: true,
       at: expect.stringMatching(/Z$/),
     });
     // The home's own key may approve, too: it is nobody's that asked.
@@ -260,6 +262,31 @@ describe("while the policy cannot be used", () => {
       policyFault = undefined;
     }
     expect(await house.balance("alice")).toEqual(before);
+  });
+});
+
+describe("approvals under a policy that asks for more since", () => {
+  it("are told not to count, beside those of now", async () => {
+    const policyFor = (needed: number) =>
+      policyOf({ approvals: [{ aboveUnits: 0n, needed, signed: false }] });
+    house.files.policy = policyFor(2);
+    const { body: pending } = await ask("500");
+    await say(pending.id, "ann", YES);
+    house.files.policy = policyFor(3);
+    await activatePolicy(house.database, () => house.files.policy);
+    await rejudgePending(house.database, house.files.policy);
+    const countsOf = async () => {
+      const { body } = await request(server.app)
+        .get(`/v1/withdrawals/${pending.id}`)
+        .set(bearer("reader"));
+      const approvals: readonly { readonly counts: boolean }[] = body.approvals;
+      return { given: body.approvalsGiven, counts: approvals.map(({ counts }) => counts) };
+    };
+    expect(await countsOf()).toEqual({ given: 0, counts: [false] });
+    await say(pending.id, "ann", YES);
+    expect(await countsOf()).toEqual({ given: 1, counts: [false, true] });
+    await say(pending.id, "ben", { decision: "reject", reason: "unknown payee" });
+    expect((await house.read(pending.id)).status).toBe("rejected");
   });
 });
 
