@@ -6,6 +6,7 @@ import { type Address, parseBech32, toBech32, VALIDATOR_PREFIX } from "../addres
 import { ChainError } from "../errors.js";
 import { abiParameter, signatureHash } from "../evm/abi/abi-types.js";
 import { AbiError, type AbiValue, decodeAbi, encodeAbi } from "../evm/abi/abi-values.js";
+import { keccak256Hex } from "../hashes.js";
 import { bytesToHex, type Hex, hexToBytes } from "../hex.js";
 import type { Atoken } from "../units.js";
 
@@ -138,6 +139,48 @@ const ENCODED = new Map(
   }),
 );
 
+const TEXTS = "(string,string,string,string,string)";
+const COINS = "(string,uint256)[]";
+
+/** All other functions of these contracts that change something. */
+const OTHER_CHANGES: readonly (readonly [to: Address, signatures: readonly string[]])[] = [
+  [
+    STAKING_CONTRACTS.staking,
+    [
+      `createValidator(${TEXTS},(uint256,uint256,uint256),uint256,address,string,uint256)`,
+      `editValidator(${TEXTS},address,int256,int256)`,
+    ],
+  ],
+  [
+    STAKING_CONTRACTS.distribution,
+    [
+      "claimRewards(address,uint32)",
+      "setWithdrawAddress(address,string)",
+      `fundCommunityPool(address,${COINS})`,
+      `depositValidatorRewardsPool(address,string,${COINS})`,
+    ],
+  ],
+  [
+    STAKING_CONTRACTS.gov,
+    [
+      `submitProposal(address,bytes,${COINS})`,
+      "cancelProposal(address,uint64)",
+      `deposit(address,uint64,${COINS})`,
+      "voteWeighted(address,uint64,(uint8,string)[],string)",
+    ],
+  ],
+];
+
+/** Contract and selector to the function's name. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map(
+  OTHER_CHANGES.flatMap(([to, signatures]) =>
+    signatures.map((signature) => {
+      const selector = keccak256Hex(Buffer.from(signature, "ascii")).slice(0, 10);
+      return [to + selector, signature.slice(0, signature.indexOf("("))];
+    }),
+  ),
+);
+
 /** The call of the contract that an account makes. */
 export function encodeStakingCall(sender: Address, call: StakingCall): ContractCall {
   const form = FORMS[call.kind];
@@ -160,6 +203,14 @@ export function stakingKindOf({ to, data }: ContractCall): StakingCall["kind"] |
     const form = FORMS[kind];
     return form.to === to && encodedForm(form).selector === selector;
   });
+}
+
+/**
+ * The name of a function that changes stake, rewards or votes and is none of these, however its arguments are
+ * written; undefined for reads and for other contracts.
+ */
+export function otherStakingChangeOf({ to, data }: ContractCall): string | undefined {
+  return OTHER_NAMES.get(to + data.slice(0, 10));
 }
 
 /**

@@ -7,7 +7,12 @@
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { decodeTransfer, encodeTransfer } from "../../chain/evm/erc20.js";
 import type { Hex } from "../../chain/hex.js";
-import { decodeStakingCall, encodeStakingCall, stakingKindOf } from "../../chain/staking/calls.js";
+import {
+  decodeStakingCall,
+  encodeStakingCall,
+  otherStakingChangeOf,
+  stakingKindOf,
+} from "../../chain/staking/calls.js";
 import type { Atoken } from "../../chain/units.js";
 import { fault, type Place } from "./request-fields.js";
 import { STAKE_TYPE_OF, stakeIntent, type StakeIntent } from "./stake-intent.js";
@@ -87,8 +92,9 @@ export function transferOf(
 
 /**
  * Calldata that a caller chose for an intent, checked: only a CALL has any of its own, and none
- * may hide another intent. What calls the chain's contracts for stake, rewards or votes is none of a CALL in
- * any spelling: their functions take many that operations have not.
+ * may hide another intent. What changes something at the chain's contracts for stake, rewards or votes is
+ * none of a CALL in any spelling: their functions take many that operations have not, and some, by which
+ * coins of the sender leave without a value, have no operations at all.
  * @param data `0x` for none
  * @throws the place's error
  */
@@ -104,6 +110,10 @@ export function checkChosenData(
     return;
   }
   const call = callOf(intent, data);
+  const untold = otherStakingChangeOf(call);
+  if (untold !== undefined) {
+    throw fault(place, `no call of ${untold}: no operations say what it does`);
+  }
   const kind = stakingKindOf(call);
   const type =
     kind === undefined ? intentOf(intent.from, call, registry).type : STAKE_TYPE_OF[kind];

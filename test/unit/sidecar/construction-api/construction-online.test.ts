@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from "@jest/globals";
-import { getAddress, SigningKey, Transaction, Wallet } from "ethers";
+import { getAddress, Interface, SigningKey, Transaction, Wallet } from "ethers";
 import { ALICE, balanceAt, BOB, startFakeChain } from "../../../helpers/chains/journal-chain.js";
 import { type FakeNode, type Method, RpcFault } from "../../../helpers/chains/fake-node.js";
 import { transferData } from "./construction-steps.js";
@@ -135,6 +135,21 @@ describe("/construction/metadata", () => {
     const { body } = await metadata({ gas_limit: "20999" });
     expect([body.code, body.details]).toEqual([405, { gas_limit: "20999", needed: "21000" }]);
     expect((await metadata({ gas_limit: "21000" })).status).toBe(200);
+  });
+
+  it("takes no options of a call that no operations tell", async () => {
+    const claim = new Interface(["function claimRewards(address, uint32)"]);
+    const data = claim.encodeFunctionData("claimRewards", [FROM, 3n]);
+    const to = "0x0000000000000000000000000000000000000801";
+    const { body } = await metadata({ to, value: "0", data });
+    expect([body.code, body.details]).toEqual([
+      304,
+      {
+        field: "options.data",
+        expected: "no call of claimRewards: no operations say what it does",
+      },
+    ]);
+    expect((await metadata({ value: "0", data })).status).toBe(200);
   });
 
   it("adds no margin beyond the gas that the chain lets a transaction name", async () => {

@@ -1,6 +1,7 @@
 /** Calls of the chain's own contracts that are written otherwise than operations of stake are. */
+import fs from "node:fs";
 import { describe, expect, it } from "@jest/globals";
-import { Interface } from "ethers";
+import { type FunctionFragment, Interface, type ParamType } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../../chain/address.js";
 import { STAKING_CONTRACTS } from "../../../../chain/staking/calls.js";
 import { offlineServer } from "../servers.js";
@@ -70,6 +71,100 @@ describe("a call of stake, rewards or a vote in another spelling", () => {
       const { options } = await good("preprocess", { operations, metadata: { data } });
       expect(options).toMatchObject({ value: "0", data });
     }
+  });
+});
+
+/** Names of functions that operations are built for, by contract. */
+const WITH_OPERATIONS: Readonly<Record<string, readonly string[]>> = {
+  IStaking: ["delegate", "undelegate", "redelegate", "cancelUnbondingDelegation"],
+  IDistribution: ["withdrawDelegatorRewards", "withdrawValidatorCommission"],
+  IGov: ["vote"],
+};
+
+/** Some value of a type. */
+function someOf(type: ParamType): unknown {
+  if (type.baseType === "array") return [];
+  if (type.baseType === "tuple") return (type.components ?? []).map(someOf);
+  if (type.type === "address") return WALLET.address;
+  if (type.type === "string" || type.type === "bytes") return type.type === "bytes" ? "0x" : "";
+  return 1n;
+}
+
+/** Calls of all functions of the three published interfaces that `isWanted`. */
+function callsOf(isWanted: (fragment: FunctionFragment, contract: string) => boolean) {
+  return Object.keys(WITH_OPERATIONS).flatMap((contract) => {
+    const file = `contracts/artifacts/${contract}.json`;
+    const { abi, address } = JSON.parse(fs.readFileSync(file, "utf8"));
+    const published = new Interface(abi);
+    const all = published.fragments.filter((one): one is FunctionFragment => "selector" in one);
+    return all
+      .filter((one) => isWanted(one, contract))
+      .map((one) => {
+        const data = published.encodeFunctionData(one, one.inputs.map(someOf));
+        return [one.name, String(address), data] as const;
+      });
+  });
+}
+
+describe("a call of stake, rewards or votes that no operations tell", () => {
+  const untold = callsOf(
+    (one, contract) => !one.constant && WITH_OPERATIONS[contract]?.includes(one.name) === false,
+  );
+
+  it("is one of any other function that changes something", () => {
+    expect(untold.map(([name]) => name).toSorted()).toEqual([
+      "cancelProposal",
+      "claimRewards",
+      "createValidator",
+      "deposit",
+      "depositValidatorRewardsPool",
+      "editValidator",
+      "fundCommunityPool",
+      "setWithdrawAddress",
+      "submitProposal",
+      "voteWeighted",
+    ]);
+  });
+
+  it.each(untold)("is neither built nor read: %s", async (name, to, data) => {
+    const expected = `no call of ${name}: no operations say what it does`;
+    for (const [spelled, value] of [
+      [data, 0n],
+      [`${data}00`, 0n],
+      [data.slice(0, 10), 0n],
+      [data, 1n],
+    ] as const) {
+      const operations = pair(WALLET.address, to, value);
+      const { body } = await post("preprocess", { operations, metadata: { data: spelled } });
+      expect(body).toMatchObject({ code: 304, details: { field: "metadata.data", expected } });
+      const metadata = { ...FACTS, data: spelled };
+      expect(await codeOf("payloads", { operations, metadata })).toBe(304);
+      const { unsigned_transaction } = await good("payloads", { operations, metadata: FACTS });
+      const text = JSON.stringify({ ...JSON.parse(unsigned_transaction), data: spelled });
+      expect(await codeOf("parse", { signed: false, transaction: text })).toBe(305);
+      expect(await codeOf("combine", { unsigned_transaction: text, signatures: [] })).toBe(305);
+      const fields = { type: 0, chainId: 6940, gasLimit: 60_000n, gasPrice: 2n };
+      const transaction = await WALLET.signTransaction({ ...fields, to, data: spelled, value });
+      const parsed = await post("parse", { signed: true, transaction });
+      expect(parsed.body).toMatchObject({ code: 306, details: { field: "transaction", expected } });
+      expect(await good("hash", { signed_transaction: transaction })).toBeDefined();
+    }
+  });
+
+  it("is a CALL at another contract", async () => {
+    for (const [name, to, data] of untold) {
+      const other = to === staking ? gov : staking;
+      const operations = pair(WALLET.address, other, 0n);
+      const { options } = await good("preprocess", { operations, metadata: { data } });
+      expect([name, options]).toEqual([name, expect.objectContaining({ data })]);
+    }
+  });
+
+  it.each(callsOf((one) => one.constant))("is none of the reads: %s", async (_name, to, data) => {
+    const operations = pair(WALLET.address, to, 0n);
+    const { options } = await good("preprocess", { operations, metadata: { data } });
+    expect(options).toMatchObject({ value: "0", data });
+    await good("payloads", { operations, metadata: { ...FACTS, gas_limit: "90000", data } });
   });
 });
 
