@@ -19,6 +19,11 @@ import { KIT_VERSION } from "../../../../chain/version.js";
 import { requestError } from "../../../../runtime/http/http-errors.js";
 import { call, offlineServer } from "../servers.js";
 
+const page = readFileSync(
+  fileURLToPath(new URL("../../../../docs/rosetta-errors.md", import.meta.url)),
+  "utf8",
+);
+
 describe("the error table", () => {
   it("has every number and message once, and no number moved", () => {
     const listed = listedErrors();
@@ -92,15 +97,25 @@ describe("the error table", () => {
   });
 
   it("is the table in docs/rosetta-errors.md, row by row", () => {
-    const file = fileURLToPath(new URL("../../../../docs/rosetta-errors.md", import.meta.url));
     const rows = Object.entries(ERROR_TABLE)
       .toSorted(([, left], [, right]) => left.number - right.number)
       .map(([name, { number, message, retriable, description }]) =>
         ["", number, `\`${name}\``, message, retriable ? "yes" : "no", description, ""].join(" | "),
       )
       .map((row) => row.trim());
-    const written = readFileSync(file, "utf8").split("\n");
+    const written = page.split("\n");
     expect(written.filter((line) => /^\| [0-9]/.test(line))).toEqual(rows);
+  });
+
+  it("is explained without the advice of another nonce, by which a wish is paid twice", () => {
+    const sentences = page.replaceAll("\n", " ").split(/(?<=\.) /);
+    const advised = sentences.filter((one) => /(another|other|new|next) nonce/.test(one));
+    expect(advised).toEqual([expect.stringContaining("(400-499) never another nonce")]);
+    const beforeRows = page.slice(0, page.indexOf("| 1 |"));
+    const behindRows = page.slice(page.indexOf("| 410 |"));
+    const chapter = "](guide/custodians.md#when-something-is-refused)";
+    expect(beforeRows).toContain(chapter);
+    expect(behindRows).toContain(chapter);
   });
 
   it("is what /network/options lists, with the whole vocabulary", async () => {
