@@ -21,9 +21,10 @@ import {
   parseUnsigned,
   toLegacyIntent,
 } from "./opaque-tx.js";
-import { checkGasLimit, encodeOptions, parseOverrides } from "./options.js";
+import { encodeOptions, parseOverrides } from "./options.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { checkPayerKeys, checkSignatures, parseKey, SIGNATURE_TYPE } from "./signature.js";
+import { checkStaticRules } from "./static-rules.js";
 
 type OfflineHandler = (fields: Fields, context: ConstructionContext) => object;
 
@@ -70,7 +71,7 @@ function preprocess(fields: Fields, { registry }: ConstructionContext): object {
   const overrides = parseOverrides(fields, registry);
   const place: Place = { at: "metadata.data", code: "INVALID_METADATA" };
   checkChosenData(intent, overrides.data, { registry, place });
-  checkGasLimit(intent, overrides);
+  checkStaticRules(intent, overrides);
   return { options: encodeOptions(intent, overrides) };
 }
 

@@ -13,6 +13,7 @@ import { transactionIdentifier } from "./offline.js";
 import { encodeFacts, parseSigned } from "./opaque-tx.js";
 import { parseOptions } from "./options.js";
 import { checkPayerKeys } from "./signature.js";
+import { checkStaticRules } from "./static-rules.js";
 import { submitTransaction } from "./submit.js";
 
 /** Estimates that run at once: each runs the code that it is given. What else is asked for is short. */
@@ -45,6 +46,7 @@ export function onlineRoutes(options: {
     await assertCurrent();
     const source = { ...options, client: inTurns(options.client, request) };
     const facts = await chooseFacts(source, wanted, { signal });
+    checkStaticRules(wanted.intent, facts);
     // Fees are paid in the native token, whatever is transferred.
     const fee = tokenAmount(facts.gasLimit * facts.gasPriceAtoken);
     return { body: { metadata: encodeFacts(facts), suggested_fee: [fee] } };

@@ -19,6 +19,7 @@ import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { callOf, checkChosenData, type Intent, intentOf } from "../rosetta/evm-call.js";
 import { checkIntent, createIntent, intentTarget, meantIntent, readToken } from "./intent.js";
 import { MAX_GAS, MAX_NONCE } from "./options.js";
+import { checkStaticRules } from "./static-rules.js";
 
 /** What every reading depends on: the chain, and the tokens that have names. */
 export interface ConstructionContext {
@@ -61,7 +62,7 @@ export function encodeFacts(facts: TransactionFacts): Record<string, string> {
 /**
  * `metadata` of a payloads request for an intent. `data` may be left out; where it is given for a
  * token transfer, it must be that transfer's.
- * @throws INVALID_METADATA, WRONG_CHAIN_ID
+ * @throws INVALID_METADATA, WRONG_CHAIN_ID, INTRINSIC_GAS_TOO_LOW, TRANSACTION_TOO_LARGE
  */
 export function parseFacts(
   value: unknown,
@@ -85,7 +86,8 @@ export function encodeUnsigned({ intent, facts }: Construction): string {
 /**
  * Text that `encodeUnsigned` made, and only that: anything that would be encoded otherwise is
  * refused, so nothing can hide beside the fields that are read, and what no operations ask for.
- * @throws INVALID_UNSIGNED_TRANSACTION, UNKNOWN_CURRENCY, WRONG_CHAIN_ID
+ * @throws INVALID_UNSIGNED_TRANSACTION, UNKNOWN_CURRENCY, WRONG_CHAIN_ID, INTRINSIC_GAS_TOO_LOW,
+ * TRANSACTION_TOO_LARGE
  */
 export function parseUnsigned(text: string, context: ConstructionContext): Construction {
   const place: Place = { at: "unsigned_transaction", code: "INVALID_UNSIGNED_TRANSACTION" };
@@ -195,6 +197,7 @@ function readFacts(
   if (facts.gasPriceAtoken * facts.gasLimit > MAX_ATOKEN) {
     throw fault(inside(place, "gas_price"), "a fee below 2^256 atoken");
   }
+  checkStaticRules(meaning.intent, facts);
   return facts;
 }
 

@@ -2,8 +2,7 @@
  * What a caller may choose (the overrides in the metadata of preprocess), and how it travels to
  * /construction/metadata as `options`. Amounts are decimal strings on the wire.
  */
-import { intrinsicGas } from "../../chain/transaction-rules.js";
-import { type Hex, hexToBytes, parseHex } from "../../chain/hex.js";
+import { type Hex, parseHex } from "../../chain/hex.js";
 import { MAX_ATOKEN, type Atoken } from "../../chain/units.js";
 import { SidecarError } from "../rosetta/errors.js";
 import { accountIdentifier, parseAccountAddress } from "../rosetta/identifiers.js";
@@ -22,6 +21,7 @@ import {
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { callOf, checkChosenData, type Intent } from "../rosetta/evm-call.js";
 import { createIntent, intentTarget, meantIntent, readToken } from "./intent.js";
+import { checkStaticRules } from "./static-rules.js";
 
 /** The caller's choices; what is undefined is asked from the node. */
 export interface Overrides {
@@ -82,22 +82,6 @@ export function parseOverrides(request: Fields, registry: TokenRegistry): Overri
   };
 }
 
-/**
- * Refuses a chosen gas limit below what the transaction costs before any code runs: no node takes
- * it, and the caller would learn that only after signing.
- * @throws INTRINSIC_GAS_TOO_LOW
- */
-export function checkGasLimit(intent: Intent, { gasLimit, data }: Overrides): void {
-  if (gasLimit === undefined) return;
-  const call = callOf(intent, data);
-  const needed = intrinsicGas({ to: call.to, data: hexToBytes(call.data), accessList: [] });
-  if (gasLimit >= needed) return;
-  throw new SidecarError("INTRINSIC_GAS_TOO_LOW", {
-    gas_limit: gasLimit.toString(),
-    needed: needed.toString(),
-  });
-}
-
 /** `options` of the reply of preprocess: the intent and every choice, in a fixed order. */
 export function encodeOptions(intent: Intent, overrides: Overrides): Record<string, unknown> {
   return {
@@ -116,7 +100,8 @@ export function encodeOptions(intent: Intent, overrides: Overrides): Record<stri
 
 /**
  * `options` of a metadata request, as `encodeOptions` wrote them.
- * @throws INVALID_METADATA, INVALID_ACCOUNT, UNKNOWN_CURRENCY, INTRINSIC_GAS_TOO_LOW
+ * @throws INVALID_METADATA, INVALID_ACCOUNT, UNKNOWN_CURRENCY, INTRINSIC_GAS_TOO_LOW,
+ * TRANSACTION_TOO_LARGE
  */
 export function parseOptions(
   value: unknown,
@@ -135,7 +120,7 @@ export function parseOptions(
   const chosen = parseOverrideFields(fields, place);
   const overrides: Overrides = "call" in intent ? { ...chosen, data: "0x" } : chosen;
   checkChosenData(intent, overrides.data, { registry, place: inside(place, "data") });
-  checkGasLimit(intent, overrides);
+  checkStaticRules(intent, overrides);
   return { intent, overrides };
 }
 

@@ -22,6 +22,9 @@ const CAST = fileURLToPath(
 /** Shells at once: one for each core of a small machine. */
 const SHELLS = 2;
 
+/** More than 300 bytes of calldata cost before any code: with less no transaction is built. */
+const ENOUGH_GAS = 30_000n;
+
 const ERC20 = new Interface(["function transfer(address to, uint256 amount)"]);
 const random = createRandom(SEED);
 const hex = (bytes: number) => Buffer.from(random.bytes(bytes)).toString("hex");
@@ -47,7 +50,7 @@ function drawIntent(round: number) {
     // ethers and viem take nonces as numbers; cast takes prices below 2^128.
     nonce: upTo(53),
     gasPrice: upTo(120),
-    gasLimit: upTo(63),
+    gasLimit: ENOUGH_GAS + upTo(63),
   };
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "@jest/globals";
-import { SigningKey, ZeroAddress } from "ethers";
+import { SigningKey, Transaction, ZeroAddress } from "ethers";
 import { stepsOn } from "./construction-client.js";
-import { pair, RECIPIENT, transferData, WALLET } from "./construction-steps.js";
+import { FACTS, pair, RECIPIENT, transferData, WALLET } from "./construction-steps.js";
 import { CURRENCY, GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
 import { offlineServer } from "../servers.js";
 
 const server = offlineServer();
-const { good, codeOf } = stepsOn(() => server);
+const { post, good, codeOf } = stepsOn(() => server);
 
 const OPERATIONS = pair(WALLET.address, RECIPIENT, 250n);
 
@@ -181,6 +181,73 @@ describe("a gas limit that cannot suffice", () => {
     expect(await codeOf("preprocess", { operations, metadata: withLimit(least - 1n) })).toBe(405);
     const { options } = await good("preprocess", { operations, metadata: withLimit(least) });
     expect(options.gas_limit).toBe(least.toString());
+  });
+});
+
+describe("what no node of the chain takes", () => {
+  const call = (bytes: number) => ({
+    operations: pair(WALLET.address, RECIPIENT, 0n),
+    data: `0x${"00".repeat(bytes)}`,
+  });
+  const LARGEST = 128 * 1024;
+
+  /** Bytes of a signed transaction beside its calldata. */
+  const around = (data: string, facts: typeof FACTS) => {
+    const { nonce, gas_price: gasPrice, gas_limit: gasLimit, chain_id: chainId } = facts;
+    const most = { r: `0x${"ff".repeat(32)}`, s: `0x${"7f".repeat(32)}`, yParity: 1 as const };
+    const legacy = { type: 0, nonce: Number(nonce), gasPrice, gasLimit, chainId, to: RECIPIENT };
+    const made = Transaction.from({ ...legacy, data, signature: most });
+    return (made.serialized.length - data.length) / 2;
+  };
+
+  it("is not built with less gas than its bytes cost", async () => {
+    for (const [operations, data, least] of [
+      [OPERATIONS, "0x", 21_000n],
+      [OPERATIONS, "0x00ff", 21_020n],
+      [pair(WALLET.address, RECIPIENT, 250n, GOLD), undefined, 21_000n + tokenGas()],
+    ] as const) {
+      const { data: _none, ...facts } = FACTS;
+      const withGas = (gas: bigint) => ({
+        operations,
+        metadata: { ...facts, ...(data && { data }), gas_limit: gas.toString() },
+      });
+      for (const gas of [0n, least - 1n]) {
+        const { body } = await post("payloads", withGas(gas));
+        const details = { gas_limit: gas.toString(), needed: least.toString() };
+        expect(body).toMatchObject({ code: 405, details });
+      }
+      const { unsigned_transaction: text } = await good("payloads", withGas(least));
+      const lowered = JSON.stringify({ ...JSON.parse(text), gas_limit: `${least - 1n}` });
+      expect(await codeOf("parse", { signed: false, transaction: lowered })).toBe(405);
+      const fields = { unsigned_transaction: lowered, signatures: [] };
+      expect(await codeOf("combine", fields)).toBe(405);
+    }
+  });
+
+  it("is not prepared with data of more bytes", async () => {
+    const { operations, data } = call(LARGEST + 1);
+    const { body } = await post("preprocess", { operations, metadata: { data } });
+    expect(body).toMatchObject({ code: 409, details: { limit_bytes: LARGEST } });
+    const fits = call(LARGEST - 200);
+    await good("preprocess", { operations, metadata: { data: fits.data } });
+  });
+
+  it("is not built with more bytes than it has when it is signed", async () => {
+    const facts = { ...FACTS, gas_limit: "3000000" };
+    const room = LARGEST - around(call(LARGEST - 200).data, facts);
+    const { operations, data } = call(room);
+    const { unsigned_transaction: text } = await good("payloads", {
+      operations,
+      metadata: { ...facts, data },
+    });
+    const longer = `${data}00`;
+    const { body } = await post("payloads", { operations, metadata: { ...facts, data: longer } });
+    const details = { size_bytes: LARGEST + 1, limit_bytes: LARGEST };
+    expect(body).toMatchObject({ code: 409, details });
+    const changed = JSON.stringify({ ...JSON.parse(text), data: longer });
+    expect(await codeOf("parse", { signed: false, transaction: changed })).toBe(409);
+    const fields = { unsigned_transaction: changed, signatures: [] };
+    expect(await codeOf("combine", fields)).toBe(409);
   });
 });
 

@@ -152,6 +152,19 @@ describe("/construction/metadata", () => {
     expect((await metadata({ value: "0", data })).status).toBe(200);
   });
 
+  it("refuses more bytes than a pool takes, once it knows how many they are", async () => {
+    const limit = 128 * 1024;
+    replace("eth_estimateGas", () => "0x2dc6c0");
+    const codeWith = async (bytes: number) =>
+      (await metadata({ data: `0x${"00".repeat(bytes)}` })).body.code;
+    expect(await codeWith(limit + 1)).toBe(409);
+    expect(node.calls).toEqual([]);
+    // Beside its calldata it has some 110: some ten of them are nonce, gas and price.
+    expect(await codeWith(limit - 105)).toBe(409);
+    expect(node.calls.map(({ method }) => method)).toContain("eth_estimateGas");
+    expect(await codeWith(limit - 120)).toBeUndefined();
+  });
+
   it("adds no margin beyond the gas that the chain lets a transaction name", async () => {
     replace("eth_capabilities", () => ({ transactionGas: "0x1c9c380" }));
     replace("eth_estimateGas", () => "0x1a00000");
