@@ -68,6 +68,14 @@ export type SendOutcome =
   | { readonly outcome: "accepted"; readonly hash: Hash32 }
   | { readonly outcome: "refused"; readonly error: RpcError };
 
+/** What a node's pool takes; undefined where the node does not say. */
+export interface PoolRules {
+  /** Most gas that a transaction may name. */
+  readonly transactionGas: bigint | undefined;
+  /** Lowest price per gas. */
+  readonly minimumGasPriceAtoken: Atoken | undefined;
+}
+
 /**
  * A node as its clients see it. Every method throws RpcError when the node refuses and NodeFault
  * when it cannot be asked or its answer is malformed; unknown blocks and hashes are `undefined`.
@@ -90,8 +98,7 @@ export interface EvmClient
   isSyncing(options: RpcOptions): Promise<boolean>;
   /** Lowest height of which the node has the block and the state after it; 0 where it says nothing. */
   oldestHeight(options: RpcOptions): Promise<Height>;
-  /** Most gas that a transaction may name; undefined where the node does not say. */
-  transactionGas(options: RpcOptions): Promise<bigint | undefined>;
+  poolRules(options: RpcOptions): Promise<PoolRules>;
   /** Accounts that the chain's genesis names; undefined where the node does not say. */
   chainAccounts(options: RpcOptions): Promise<ChainAccounts | undefined>;
   getBalance(address: Address, at: At, options: RpcOptions): Promise<bigint>;
@@ -186,7 +193,7 @@ type ChainCalls = Pick<
   | "blockNumber"
   | "isSyncing"
   | "oldestHeight"
-  | "transactionGas"
+  | "poolRules"
   | "chainAccounts"
   | "getBlockHeader"
   | "getBlockHeaders"
@@ -199,12 +206,12 @@ function chainCalls(rpc: JsonRpcClient): ChainCalls {
   const header = async (method: string, key: string, options: RpcOptions) =>
     readOptional(await rpc.request(method, [key, false], options), "block", parseHeader);
   /** What a node of this chain says beyond others, which may not know the method at all. */
-  const capability = async (name: string, options: RpcOptions): Promise<unknown> => {
+  const capabilities = async (options: RpcOptions) => {
     const answer = await rpc.request("eth_capabilities", [], options).catch((error: unknown) => {
       if (isMethodMissing(error)) return {};
       throw error;
     });
-    return readObject(answer, "capabilities")[name];
+    return readObject(answer, "capabilities");
   };
   return {
     chainId: async (options) =>
@@ -214,10 +221,15 @@ function chainCalls(rpc: JsonRpcClient): ChainCalls {
     isSyncing: async (options) => parseSyncing(await rpc.request("eth_syncing", [], options)),
     oldestHeight: async (options) =>
       parseOldestHeight(await rpc.request("eth_capabilities", [], options)),
-    transactionGas: async (options) =>
-      readOptional(await capability("transactionGas", options), "gas", readQuantity),
+    async poolRules(options) {
+      const { transactionGas, minimumGasPrice } = await capabilities(options);
+      return {
+        transactionGas: readOptional(transactionGas, "gas", readQuantity),
+        minimumGasPriceAtoken: readOptional(minimumGasPrice, "gas price", readQuantity),
+      };
+    },
     chainAccounts: async (options) =>
-      readOptional(await capability("chainAccounts", options), "accounts", parseChainAccounts),
+      readOptional((await capabilities(options))["chainAccounts"], "accounts", parseChainAccounts),
     getBlockHeader: (at, options) => header("eth_getBlockByNumber", encodeAt(at), options),
     getBlockHeaderByHash: (hash, options) => header("eth_getBlockByHash", hash, options),
     async getBlockHeaders(heights, options) {

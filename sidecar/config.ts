@@ -94,7 +94,9 @@ export const sidecarConfig = defineConfigFile("sidecar", {
       min: 1n,
       max: 10n ** 18n,
       unit: "atoken per gas",
-      help: "Lowest gas price suggested or taken; the node's minimum-gas-prices, rounded up.",
+      help:
+        "Lowest gas price suggested or taken, where the node tells no higher one (eth_capabilities " +
+        "names its minimum-gas-prices, rounded up).",
     }),
   },
 });

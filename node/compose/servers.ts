@@ -9,7 +9,12 @@ import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import type { ChainView } from "../view/chain-view.js";
-import { type AppConfig, type NodeConfig, suggestedGasPriceAtoken } from "../settings/config.js";
+import {
+  type AppConfig,
+  gasPriceFloorAtoken,
+  type NodeConfig,
+  suggestedGasPriceAtoken,
+} from "../settings/config.js";
 import { memoryBytes } from "../settings/memory-config.js";
 import type { ValidatorIdentity } from "../consensus/signing/validator-key.js";
 import type { EventBus } from "../view/event-bus.js";
@@ -120,6 +125,7 @@ function serverStarts(parts: ServerParts): {
   const api = createEvmApi({
     ...parts,
     suggestedGasPriceAtoken: suggestedGasPriceAtoken(app),
+    minimumGasPriceAtoken: gasPriceFloorAtoken(app),
     isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
     peerCount: () => parts.comet.network.peers().length,
     coinbase: parts.identity.address,

@@ -4,7 +4,7 @@ import { EMPTY_RECEIVER_GAS } from "../../chain/evm/erc20.js";
 import type { Network } from "../../chain/networks.js";
 import type { Atoken } from "../../chain/units.js";
 import { RpcError } from "../../rpc-client/errors.js";
-import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { EvmClient, PoolRules } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
 import { LIGHT_READ_TIMEOUT_MS } from "../index/head-ticker.js";
@@ -21,7 +21,7 @@ import { checkFree, checkFunds, fundsFor } from "./payer-funds.js";
 export interface FeePolicy {
   /** Added to every estimate, percent: state may change until the transaction is mined. */
   readonly gasMarginPercent: number;
-  /** Lowest price that is suggested, atoken per gas. */
+  /** Lowest price that is suggested or taken, atoken per gas, where the node's own is no higher. */
   readonly minimumGasPriceAtoken: Atoken;
 }
 
@@ -36,6 +36,12 @@ export interface FactSource {
    * is not known. @throws INDEX_BEHIND, NODE_FAULT
    */
   readonly judged: () => Promise<void>;
+}
+
+/** What the node says of prices, atoken per gas. */
+interface PriceTold extends Pick<PoolRules, "minimumGasPriceAtoken"> {
+  /** Where the caller chose none. */
+  readonly suggestedAtoken: Atoken;
 }
 
 /**
@@ -73,18 +79,19 @@ export async function chooseFacts(
   await checkNode(source, rpc);
   await checkQuarantine(source, intent);
   const call = callOf(intent, overrides.data);
-  const [sender, gasPriceAtoken, allowedGas] = await Promise.all([
+  const [sender, rules, suggestedAtoken] = await Promise.all([
     client.senderState(intent.from, rpc),
-    choosePrice(source, overrides, rpc),
-    client.transactionGas(rpc),
+    client.poolRules(rpc),
+    overrides.gasPriceAtoken === undefined ? client.gasPrice(rpc) : 0n,
     checkTokenBalance(client, intent, rpc),
     checkStake(client, intent, rpc),
   ]);
+  const { transactionGas: mostGas = MAX_GAS } = rules;
+  const gasPriceAtoken = choosePrice(source.feePolicy, overrides, { ...rules, suggestedAtoken });
   const nonce = overrides.nonce ?? sender.pendingNonce;
   const funds = fundsFor(sender, nonce);
   const spentAtoken = call.valueAtoken + delegatedAtoken(intent);
   checkFunds(funds, spentAtoken);
-  const mostGas = allowedGas ?? MAX_GAS;
   checkChosenGas(overrides.gasLimit, mostGas);
   if (overrides.gasLimit !== undefined && nonce === sender.nextNonce) {
     await checkCall(client, { from: intent.from, ...call, gasLimit: overrides.gasLimit }, rpc);
@@ -103,21 +110,23 @@ export async function chooseFacts(
   return { chainId: network.evmChainId, nonce, gasPriceAtoken, gasLimit, data: call.data };
 }
 
-async function choosePrice(
-  { client, feePolicy }: FactSource,
+/**
+ * The price as chosen or suggested, of the node's minimum and the server's own at least the larger one.
+ * @throws GAS_PRICE_TOO_LOW where one was chosen
+ */
+function choosePrice(
+  { minimumGasPriceAtoken: ownAtoken }: FeePolicy,
   { gasPriceAtoken, feeMultiplier }: Overrides,
-  rpc: RpcOptions,
-): Promise<bigint> {
-  const { minimumGasPriceAtoken } = feePolicy;
-  if (gasPriceAtoken !== undefined) {
-    if (gasPriceAtoken >= minimumGasPriceAtoken) return gasPriceAtoken;
-    throw new SidecarError("GAS_PRICE_TOO_LOW", {
-      gas_price: gasPriceAtoken.toString(),
-      minimum: minimumGasPriceAtoken.toString(),
-    });
-  }
-  const multiplied = multipliedPrice(await client.gasPrice(rpc), feeMultiplier);
-  return multiplied > minimumGasPriceAtoken ? multiplied : minimumGasPriceAtoken;
+  { suggestedAtoken, minimumGasPriceAtoken: toldAtoken = 0n }: PriceTold,
+): Atoken {
+  const minimumAtoken = toldAtoken > ownAtoken ? toldAtoken : ownAtoken;
+  const wantedAtoken = gasPriceAtoken ?? multipliedPrice(suggestedAtoken, feeMultiplier);
+  if (wantedAtoken >= minimumAtoken) return wantedAtoken;
+  if (gasPriceAtoken === undefined) return minimumAtoken;
+  throw new SidecarError("GAS_PRICE_TOO_LOW", {
+    gas_price: gasPriceAtoken.toString(),
+    minimum: minimumAtoken.toString(),
+  });
 }
 
 /**

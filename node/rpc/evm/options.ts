@@ -87,6 +87,8 @@ export interface EvmApiOptions {
   readonly network: Network;
   /** Answer of eth_gasPrice and eth_maxPriorityFeePerGas (D1). */
   readonly suggestedGasPriceAtoken: Atoken;
+  /** Lowest gas price that the pool takes (D1). */
+  readonly minimumGasPriceAtoken: Atoken;
   readonly isCatchingUp: () => boolean;
   /** The greatest height that a peer claims; 0 where none has. */
   readonly peerHeight: () => Height;

@@ -72,6 +72,7 @@ export class ServedChain {
       ...createNodeClaims({ genesis, stores: chain.stores }),
       network: NETWORKS[genesis.network],
       suggestedGasPriceAtoken: 25_000_000n,
+      minimumGasPriceAtoken: 1n,
       isCatchingUp: () => false,
       peerHeight: () => 0,
       peerCount: () => 0,

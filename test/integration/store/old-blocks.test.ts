@@ -107,6 +107,7 @@ describe("blocks that are not in memory", () => {
       calls: new FakeCalls(),
       network: NETWORKS.testnet,
       suggestedGasPriceAtoken: 25_000_000n,
+      minimumGasPriceAtoken: 1n,
       isCatchingUp: () => false,
       peerHeight: () => 0,
       peerCount: () => 0,

@@ -12,10 +12,16 @@ const BLOB_SCHEDULE: JsonValue = { baseFeeUpdateFraction: 3_338_477, max: 0, tar
 export function capabilityMethods(
   options: Pick<
     EvmApiOptions,
-    "view" | "network" | "retention" | "coinbase" | "maxTransactionGas" | "chainAccounts"
+    | "view"
+    | "network"
+    | "retention"
+    | "coinbase"
+    | "maxTransactionGas"
+    | "minimumGasPriceAtoken"
+    | "chainAccounts"
   >,
 ): MethodEntries {
-  const { view, network, retention, coinbase, maxTransactionGas, chainAccounts } = options;
+  const { view, network, retention, coinbase, chainAccounts } = options;
   const { feeCollector, treasury, validatorsPool, developmentFund, burnAddress } = chainAccounts;
   return [
     method("eth_capabilities", 0, () => {
@@ -30,9 +36,10 @@ export function capabilityMethods(
         receipts: blocks,
         blocks,
         stateproofs: resource(oldest.proof, retention.proofs),
-        // Beyond geth's members: a block's own limit is far above that of one transaction, and what the
-        // genesis chose is in no block.
-        transactionGas: toQuantity(maxTransactionGas),
+        // Beyond geth's members: a block's own limit is far above that of one transaction, what is suggested
+        // may be far above what the pool takes, and what the genesis chose is in no block.
+        transactionGas: toQuantity(options.maxTransactionGas),
+        minimumGasPrice: toQuantity(options.minimumGasPriceAtoken),
         chainAccounts: { feeCollector, treasury, validatorsPool, developmentFund, burnAddress },
       };
     }),

@@ -43,6 +43,7 @@ describe("eth_capabilities", () => {
       receipts: blocks,
       blocks,
       transactionGas: "0x3d0900",
+      minimumGasPrice: "0x1e8480",
       chainAccounts: { ...USUAL_ACCOUNTS, burnAddress: BURNER },
     });
   });

@@ -442,6 +442,7 @@ export function createTestNode(
     calls: workers ?? calls,
     network: NETWORKS.testnet,
     suggestedGasPriceAtoken: 25_000_000n,
+    minimumGasPriceAtoken: 2_000_000n,
     isCatchingUp: () => state.catchingUp,
     peerHeight: () => state.peerHeight,
     peerCount: () => 3,

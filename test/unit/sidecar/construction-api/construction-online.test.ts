@@ -18,6 +18,7 @@ beforeAll(async () => {
     eth_sendRawTransaction: ([raw]) => Transaction.from(String(raw)).hash,
     eth_getTransactionCount: ([, tag]) => (tag === "pending" ? "0x9" : "0x5"),
     txpool_contentFrom: () => ({ pending: {}, queued: {} }),
+    eth_capabilities: () => ({}),
   });
   online = onlineServer(node.url);
 });
@@ -114,6 +115,27 @@ describe("/construction/metadata", () => {
       const { body } = await metadata({ nonce, gas_price: "1" });
       expect(body.metadata).toMatchObject({ nonce, gas_price: "1" });
     }
+  });
+
+  it("goes by the minimum that the node tells, and by its own where the node's is lower", async () => {
+    replace("eth_gasPrice", () => "0x32");
+    replace("eth_capabilities", () => ({ minimumGasPrice: "0x32" }));
+    expect(await price(0.9)).toBe("50");
+    expect(await price(1.1)).toBe("55");
+    const cheap = await metadata({ gas_price: "49" });
+    expect([cheap.body.code, cheap.body.details]).toEqual([
+      404,
+      { gas_price: "49", minimum: "50" },
+    ]);
+    expect((await metadata({ gas_price: "50" })).body.metadata["gas_price"]).toBe("50");
+    replace("eth_capabilities", () => ({ minimumGasPrice: "0x0" }));
+    expect(await price(0.9)).toBe("45");
+    expect((await metadata({ gas_price: "0" })).body.details).toMatchObject({ minimum: "1" });
+    // A node of another kind tells none.
+    refuse("eth_capabilities", -32601, "the method eth_capabilities does not exist");
+    expect((await metadata({ gas_price: "1" })).body.metadata["gas_price"]).toBe("1");
+    replace("eth_capabilities", () => ({ minimumGasPrice: "cheap" }));
+    expect((await metadata()).body.code).toBe(106);
   });
 
   it("takes no key but the payer's, as payloads does", async () => {
