@@ -12,6 +12,7 @@ import {
   readOptional,
   readQuantity,
   readSafeQuantity,
+  readString,
 } from "./answer-fields.js";
 import { type AccountHeightsCalls, accountHeightsCalls } from "./account-heights.js";
 import { type AccountStateCalls, accountStateCalls } from "./account-states.js";
@@ -99,6 +100,8 @@ export interface EvmClient
   /** Lowest height of which the node has the block and the state after it; 0 where it says nothing. */
   oldestHeight(options: RpcOptions): Promise<Height>;
   poolRules(options: RpcOptions): Promise<PoolRules>;
+  /** The release that the node says it is of, as `1.2.3`, at most 64 characters. */
+  nodeVersion(options: RpcOptions): Promise<string>;
   /** Accounts that the chain's genesis names; undefined where the node does not say. */
   chainAccounts(options: RpcOptions): Promise<ChainAccounts | undefined>;
   getBalance(address: Address, at: At, options: RpcOptions): Promise<bigint>;
@@ -194,6 +197,7 @@ type ChainCalls = Pick<
   | "isSyncing"
   | "oldestHeight"
   | "poolRules"
+  | "nodeVersion"
   | "chainAccounts"
   | "getBlockHeader"
   | "getBlockHeaders"
@@ -228,6 +232,8 @@ function chainCalls(rpc: JsonRpcClient): ChainCalls {
         minimumGasPriceAtoken: readOptional(minimumGasPrice, "gas price", readQuantity),
       };
     },
+    nodeVersion: async (options) =>
+      parseNodeVersion(await rpc.request("web3_clientVersion", [], options)),
     chainAccounts: async (options) =>
       readOptional((await capabilities(options))["chainAccounts"], "accounts", parseChainAccounts),
     getBlockHeader: (at, options) => header("eth_getBlockByNumber", encodeAt(at), options),
@@ -374,6 +380,14 @@ function parseOldestHeight(answer: unknown): Height {
     return readSafeQuantity(place ?? "0x0", "oldestBlock");
   });
   return Math.max(...oldest);
+}
+
+/** `name/v1.2.3/platform/runtime`, as geth writes it, too. */
+function parseNodeVersion(answer: unknown): string {
+  const text = readString(answer, "client version");
+  const [, version] = /^[^/]+\/v?([0-9A-Za-z.+_-]{1,64})(\/|$)/.exec(text) ?? [];
+  if (version === undefined) throw badAnswer("the client version names none");
+  return version;
 }
 
 /** Accounts that the genesis names. Throws BAD_ANSWER. */

@@ -63,7 +63,10 @@ export function createOnlineServer(options: OnlineServerOptions): HttpServer {
     log,
     metrics,
     dataRoutes: [
-      ...networkRoutes(network, options.chainAccounts),
+      ...networkRoutes(network, {
+        accounts: options.chainAccounts,
+        nodeVersion: () => follower.nodeVersion(),
+      }),
       ...statusRoutes({ network, client: ownClient, source, index, follower }),
       ...blocks.routes,
       ...accountRoutes({ network, registry, source, index, balances }),

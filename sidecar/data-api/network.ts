@@ -1,4 +1,4 @@
-/** /network/list and /network/options: known without a node, so both servers answer them. */
+/** /network/list and /network/options: answered without a node, too, so by both servers. */
 import { KIT_VERSION } from "../../chain/version.js";
 import { type ChainAccounts, USUAL_ACCOUNTS } from "../../chain/chain-accounts.js";
 import type { Network } from "../../chain/networks.js";
@@ -14,11 +14,16 @@ import {
 import { readFields } from "../rosetta/request-fields.js";
 import { CALL_METHODS } from "./call-methods.js";
 
-/**
- * Both routes for one network.
- * @param accounts as the chain's genesis names them, where there is a node to tell them
- */
-export function networkRoutes(network: Network, accounts = () => USUAL_ACCOUNTS): HttpRoute[] {
+/** What a node tells; offline there is none. */
+export interface NodeFacts {
+  /** As the chain's genesis names them. */
+  readonly accounts?: (() => ChainAccounts) | undefined;
+  /** The release that it is of; undefined while it has not said. */
+  readonly nodeVersion?: () => string | undefined;
+}
+
+/** Both routes for one network. */
+export function networkRoutes(network: Network, told: NodeFacts = {}): HttpRoute[] {
   return [
     {
       method: "post",
@@ -32,7 +37,7 @@ export function networkRoutes(network: Network, accounts = () => USUAL_ACCOUNTS)
       {
         path: "/network/options",
         fields: ["metadata"],
-        handler: () => Promise.resolve({ body: networkOptions(network, accounts()) }),
+        handler: () => Promise.resolve({ body: networkOptions(network, told) }),
       },
       network,
     ),
@@ -40,16 +45,17 @@ export function networkRoutes(network: Network, accounts = () => USUAL_ACCOUNTS)
 }
 
 /** Reply of /network/options: what an integrator's asserter snapshots. */
-function networkOptions(network: Network, accounts: ChainAccounts) {
+function networkOptions(network: Network, { accounts, nodeVersion }: NodeFacts) {
   return {
     version: {
       rosetta_version: ROSETTA_VERSION,
-      node_version: KIT_VERSION,
+      // Of the node that the kit was released with, where none says another.
+      node_version: nodeVersion?.() ?? KIT_VERSION,
       middleware_version: KIT_VERSION,
       metadata: {
         evm_chain_id: network.evmChainId.toString(),
         cosmos_chain_id: network.cosmosChainId,
-        system_accounts: systemAccounts(accounts),
+        system_accounts: systemAccounts(accounts?.() ?? USUAL_ACCOUNTS),
       },
     },
     allow: {

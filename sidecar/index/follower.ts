@@ -20,7 +20,7 @@ import {
   toSidecarError,
 } from "../rosetta/errors.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
-import { HeadTicker } from "./head-ticker.js";
+import { HeadTicker, LIGHT_READ_TIMEOUT_MS } from "./head-ticker.js";
 import { IndexError, type IndexErrorCode, type IndexStore } from "./index-store.js";
 import type { Indexer } from "./indexer.js";
 import { ARCHIVE_NODE, oldestOf } from "./missing-block.js";
@@ -80,6 +80,7 @@ export class IndexFollower {
   private readonly ticker: HeadTicker;
   private readonly rpc: RpcOptions;
   private nodeHeight: Height | undefined;
+  private toldVersion: string | undefined;
   private isServing = false;
   private isNodeKnown = false;
   /** Since the node last failed to answer it was compared with the index. */
@@ -151,6 +152,11 @@ export class IndexFollower {
   /** The newest height of the node that was seen. */
   nodeHead(): Height | undefined {
     return this.nodeHeight;
+  }
+
+  /** The release that the node said it is of when it was last met; undefined where it did not. */
+  nodeVersion(): string | undefined {
+    return this.toldVersion;
   }
 
   /**
@@ -279,7 +285,7 @@ export class IndexFollower {
   private async meetNode(): Promise<void> {
     const { client, store } = this.options;
     await this.assertNetwork();
-    const genesis = await client.genesisHash(this.rpc);
+    const [genesis, version] = await Promise.all([client.genesisHash(this.rpc), this.askVersion()]);
     const ours = store.meta("genesisHash");
     if (ours !== undefined && ours !== genesis) {
       this.isServing = false;
@@ -300,9 +306,21 @@ export class IndexFollower {
     }
     await this.replaceOutdated();
     await this.meetRegistry();
+    this.toldVersion = version;
     this.isNodeKnown = true;
     this.isMet = true;
     this.waiters.check();
+  }
+
+  /** Undefined where the node does not say: it is followed all the same. */
+  private async askVersion(): Promise<string | undefined> {
+    const { client, log } = this.options;
+    try {
+      return await client.nodeVersion({ ...this.rpc, timeoutMs: LIGHT_READ_TIMEOUT_MS });
+    } catch (error) {
+      log.debug({ reason: errorMessage(error) }, "the node does not tell its release");
+      return undefined;
+    }
   }
 
   /** Also an index that is empty takes nothing of another chain. @throws INDEX_WRONG_NETWORK */
