@@ -74,6 +74,7 @@ export function createConsole(options: ConsoleOptions): OperatorConsole {
       webhookRoutes(),
     ],
     assets: loadAssets(),
+    home,
     desk: new UserDesk(home, options.passwordCost ?? PASSWORD_COST),
     api: {
       depositUrl: config.api["deposit-url"],

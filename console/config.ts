@@ -66,7 +66,10 @@ export const consoleConfig = defineConfigFile("console", {
       min: 1,
       max: 1_000,
       unit: "tries",
-      help: "Tries to log in from one address, and for one name; then the form has to wait.",
+      help:
+        "Tries to log in from one address, and for one name; then the form has to wait. A browser in " +
+        "which the user was in before has as many of its own. With an https public-url connections " +
+        "of this machine are a proxy's, and not counted by address.",
     }),
   },
   api: {

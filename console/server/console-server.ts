@@ -22,13 +22,12 @@ import { answerProbe, isProbePath, PageListener } from "../../web/server/page-li
 import {
   addressOf,
   type Asked,
-  cookieOf,
   ownQuery,
   readAsked,
   sendLanguage,
   UNREADABLE,
 } from "../../web/server/page-request.js";
-import { RateLimit, Turns } from "../../web/server/rate-limit.js";
+import { Turns } from "../../web/server/rate-limit.js";
 import { CONSOLE_STATUS, ConsoleError } from "../errors.js";
 import { hiddenFields } from "../html/forms.js";
 import { layout } from "../html/layout.js";
@@ -40,7 +39,10 @@ import { textsOf } from "../text/catalogue.js";
 import { isAble } from "../users/roles.js";
 import type { UserDesk } from "../users/desk.js";
 import { isUserName } from "../users/user-files.js";
+import { ConsoleCookies } from "./cookies.js";
 import { contentOf, type FormFields, readForm } from "./form-body.js";
+import { KNOWN_SECONDS, KnownBrowsers } from "./known-browsers.js";
+import { LoginTries } from "./login-tries.js";
 import { checkHost, checkOrigin, formPath } from "./request-guards.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "./route.js";
 import { RouteTable } from "./route-table.js";
@@ -54,6 +56,8 @@ export interface ConsoleServerOptions {
   readonly publicUrl: string;
   readonly routes: readonly ConsoleRoutes[];
   readonly assets: Assets;
+  /** Where the users' files lie. */
+  readonly home: string;
   readonly desk: UserDesk;
   readonly api: ExchangeApiOptions;
   readonly session: {
@@ -80,9 +84,6 @@ export interface ConsoleServer extends Service {
 /** Longest time that a page or an action may take. */
 const PAGE_TIMEOUT_MS = 30_000;
 
-/** Passwords that are tried at the same time: each takes 32 MiB. */
-const CONCURRENT_TRIES = 2;
-
 const FIRST_PAGE = "/";
 const LOGIN = "/login";
 const ACCOUNT = "/account";
@@ -107,26 +108,25 @@ class Pages implements ConsoleServer {
   private readonly sessions: SessionStore;
   /** Actions have their own: who stops a payment does not wait for pages that no API answers. */
   private readonly turns: { readonly pages: Turns; readonly actions: Turns };
-  private readonly tries = new Turns(CONCURRENT_TRIES);
-  private readonly clientLimit: RateLimit;
-  private readonly nameLimit: RateLimit;
+  private readonly tries: LoginTries;
+  private readonly browsers: KnownBrowsers;
   private readonly timer: ReplyTimer;
   private readonly pipelines = new PipelineBound();
   private readonly logins: MetricCounter;
-  private readonly isSecure: boolean;
-  private readonly cookieRules: string;
+  private readonly cookies: ConsoleCookies;
   private readonly publicHost: string | undefined;
 
   constructor(private readonly options: ConsoleServerOptions) {
-    const { publicUrl, clock, metrics, triesPerMinute, concurrentPages: most } = options;
-    this.isSecure = publicUrl.startsWith("https:");
-    this.cookieRules = `; Path=/; HttpOnly; SameSite=Strict${this.isSecure ? "; Secure" : ""}`;
+    const { home, publicUrl, clock, metrics, concurrentPages: most } = options;
+    const isSecure = publicUrl.startsWith("https:");
+    this.cookies = new ConsoleCookies(isSecure);
     this.publicHost = publicUrl === "" ? undefined : new URL(publicUrl).host.toLowerCase();
     this.table = new RouteTable(options.routes);
     this.sessions = new SessionStore(options.session, clock);
     this.turns = { pages: new Turns(most), actions: new Turns(most) };
-    this.clientLimit = new RateLimit(triesPerMinute, clock);
-    this.nameLimit = new RateLimit(triesPerMinute, clock);
+    const perMinute = options.triesPerMinute;
+    this.tries = new LoginTries({ home, perMinute, isProxied: isSecure, clock });
+    this.browsers = new KnownBrowsers(home, options.log);
     this.timer = new ReplyTimer("console", metrics);
     this.logins = metrics.counter("causeway_console_logins_total", "Tries to log in.", ["outcome"]);
     metrics.gauge("causeway_console_sessions", "Sessions in memory.", [], (gauge) =>
@@ -152,13 +152,6 @@ class Pages implements ConsoleServer {
     return this.listener.stop();
   }
 
-  /** Browsers send the cookies of a host to all of its ports: kits side by side have names of their own. */
-  private cookieName(of: "session" | "login", { headers }: IncomingMessage): string {
-    if (this.isSecure) return `__Host-causeway-${of}`;
-    const [, port = ""] = /:(\d{1,5})$/.exec(headers.host ?? "") ?? [];
-    return `causeway-${of}-${port}`;
-  }
-
   private async accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.pipelines.count(request, response);
     this.timer.time(response, "other");
@@ -174,7 +167,7 @@ class Pages implements ConsoleServer {
         return;
       }
       checkHost(request, this.publicHost);
-      const session = this.sessions.use(cookieOf(request, this.cookieName("session", request)));
+      const session = this.sessions.use(this.cookies.read("session", request));
       exchange = { ...exchange, session };
       await this.answer(exchange);
     } catch (error) {
@@ -230,7 +223,7 @@ class Pages implements ConsoleServer {
     const { route, params } = found;
     this.timer.time(response, route.path);
     const query = ownQuery(asked.query, route.query ?? []);
-    const signal = limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
+    const signal = this.timeOfOne();
     const page = await this.turns.pages.run(signal, () =>
       route.show(this.requestOf(exchange, session, { params, query, signal })),
     );
@@ -251,11 +244,8 @@ class Pages implements ConsoleServer {
       throw new ConsoleError("FORM_REFUSED", "not this session's token");
     }
     if (path === "/logout") {
-      this.sessions.end(cookieOf(request, this.cookieName("session", request)));
-      response.appendHeader(
-        "set-cookie",
-        `${this.cookieName("session", request)}=${this.cookieRules}; Max-Age=0`,
-      );
+      this.sessions.end(this.cookies.read("session", request));
+      this.cookies.give("session", exchange, { value: "", seconds: 0 });
       this.redirect(exchange, LOGIN);
     } else if (path === "/account/password") {
       await this.changePassword(exchange, session, form);
@@ -276,7 +266,7 @@ class Pages implements ConsoleServer {
     }
     const formKey = form.get("formKey") ?? "";
     if (!/^[0-9a-f-]{36}$/.test(formKey)) throw new ConsoleError("FORM_REFUSED", "no form's key");
-    const signal = limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
+    const signal = this.timeOfOne();
     const common = this.requestOf(exchange, session, {
       params,
       query: new URLSearchParams(),
@@ -302,7 +292,7 @@ class Pages implements ConsoleServer {
 
   private async login(exchange: Exchange, form: FormFields): Promise<void> {
     const { request } = exchange;
-    const cookie = cookieOf(request, this.cookieName("login", request));
+    const cookie = this.cookies.read("login", request);
     const expected = cookie === undefined ? undefined : this.sessions.loginToken(cookie);
     if (expected === undefined || !isSameToken(form.get("token") ?? "", expected)) {
       // Opened before the console was started anew, for one: what is shown now is of this browser.
@@ -310,9 +300,10 @@ class Pages implements ConsoleServer {
       return;
     }
     const name = (form.get("user") ?? "").trim().toLowerCase();
-    this.limitTries(request, name);
+    const { remoteAddress } = request.socket;
+    const tried = { remoteAddress, name, knownBrowser: this.knownBrowser(name, request) };
     try {
-      const known = await this.enter(() =>
+      const known = await this.tries.enter(tried, this.timeOfOne(), () =>
         this.options.desk.enter(name, form.get("password") ?? ""),
       );
       this.beginSession(exchange, known);
@@ -323,7 +314,7 @@ class Pages implements ConsoleServer {
       if (errorCode(error) !== "WRONG_LOGIN") throw error;
       // Without the name: what is typed there may be a password.
       this.logins.inc({ outcome: "wrong" });
-      this.options.log.warn({ client: clientOf(request.socket.remoteAddress) }, "login refused");
+      this.options.log.warn({ client: clientOf(remoteAddress) }, "login refused");
       this.sendLogin(exchange, { note: "loginWrong", status: 401 });
     }
   }
@@ -335,12 +326,11 @@ class Pages implements ConsoleServer {
   ): Promise<void> {
     const { user } = session;
     this.timer.time(exchange.response, "/account/password");
-    this.limitTries(exchange.request, user);
     const [current = "", next = "", again = ""] = ["current", "new", "again"].map((name) =>
       form.get(name),
     );
     try {
-      const known = await this.enter(() =>
+      const known = await this.tries.change(session.formToken, this.timeOfOne(), () =>
         this.options.desk.change(user, { current, next, again }),
       );
       const location = `${ACCOUNT}?${DONE_QUERY}=password`;
@@ -357,41 +347,39 @@ class Pages implements ConsoleServer {
     }
   }
 
-  /** @throws RATE_LIMITED */
-  private limitTries(request: IncomingMessage, name: string): void {
-    this.clientLimit.take(clientOf(request.socket.remoteAddress), 1);
-    // What no user can be called is not remembered: a form has room for 16 KiB of it.
-    if (isUserName(name)) this.nameLimit.take(name, 1);
+  /** The signal of one page or action. */
+  private timeOfOne(): AbortSignal {
+    return limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
   }
 
-  private enter<T>(work: () => Promise<T>): Promise<T> {
-    return this.tries.run(limitedSignal([this.options.signal], PAGE_TIMEOUT_MS), work);
+  private knownBrowser(user: string, request: IncomingMessage): string | undefined {
+    if (!isUserName(user)) return undefined;
+    return this.browsers.idOf(user, this.cookies.read(`known-${user}`, request));
   }
 
   private beginSession(
-    { request, response }: Pick<Exchange, "request" | "response">,
+    exchange: Exchange,
     known: Parameters<SessionStore["begin"]>[0],
     ledTo?: string,
   ): void {
-    const id = this.sessions.begin(known, ledTo);
+    const value = this.sessions.begin(known, ledTo);
     const seconds = Math.floor(this.options.session.maxMs / 1_000);
-    const rules = `${this.cookieRules}; Max-Age=${seconds}`;
-    response.appendHeader("set-cookie", `${this.cookieName("session", request)}=${id}${rules}`);
+    this.cookies.give("session", exchange, { value, seconds });
+    const browser = this.knownBrowser(known.user, exchange.request);
+    const cookie = this.browsers.cookieOf(known.user, browser);
+    if (cookie === undefined) return;
+    const kept = { value: cookie, seconds: KNOWN_SECONDS };
+    this.cookies.give(`known-${known.user}`, exchange, kept);
   }
 
   private sendLogin(
     exchange: Exchange,
     given: { readonly note: LoginNote; readonly status: number },
   ): void {
-    const { request, response, asked } = exchange;
-    const before = cookieOf(request, this.cookieName("login", request));
+    const { request, asked } = exchange;
+    const before = this.cookies.read("login", request);
     const cookie = before ?? newToken();
-    if (before === undefined) {
-      response.appendHeader(
-        "set-cookie",
-        `${this.cookieName("login", request)}=${cookie}${this.cookieRules}`,
-      );
-    }
+    if (before === undefined) this.cookies.give("login", exchange, { value: cookie });
     const token = this.sessions.loginToken(cookie);
     const hidden = el("input", { type: "hidden", name: "token", value: token });
     this.sendPage(exchange, loginPage(textsOf(asked.language), { hidden, ...given }));

@@ -54,22 +54,23 @@ export function isUserName(name: string): boolean {
   return NAME.test(name);
 }
 
-function folderOf(home: string): string {
+/** Folder of a home with all that the console keeps of its users. */
+export function usersFolder(home: string): string {
   return join(home, "data", "console", "users");
 }
 
 function fileOf(home: string, name: string): string {
-  return join(folderOf(home), `${name}.json`);
+  return join(usersFolder(home), `${name}.json`);
 }
 
 /** Whether a home has users at all. */
 export function hasUsers(home: string): boolean {
-  return existsSync(folderOf(home)) && userNames(home).length > 0;
+  return existsSync(usersFolder(home)) && userNames(home).length > 0;
 }
 
 /** All users by name, but for those whose file cannot be used. */
 export function listUsers(home: string): readonly ConsoleUser[] {
-  if (!existsSync(folderOf(home))) return [];
+  if (!existsSync(usersFolder(home))) return [];
   return userNames(home).flatMap((name) => {
     const user = lookForUser(home, name);
     return user === "unreadable" ? [] : (user ?? []);
@@ -78,12 +79,12 @@ export function listUsers(home: string): readonly ConsoleUser[] {
 
 /** Names under which there is a file that cannot be used: what role and key it had, nobody knows. */
 export function listUnreadableUsers(home: string): readonly string[] {
-  if (!existsSync(folderOf(home))) return [];
+  if (!existsSync(usersFolder(home))) return [];
   return userNames(home).filter((name) => lookForUser(home, name) === "unreadable");
 }
 
 function userNames(home: string): readonly string[] {
-  return readdirSync(folderOf(home))
+  return readdirSync(usersFolder(home))
     .filter((file) => file.endsWith(".json") && isUserName(file.slice(0, -".json".length)))
     .map((file) => file.slice(0, -".json".length))
     .toSorted()
@@ -122,7 +123,7 @@ function unreadable(file: string, cause?: unknown): UserFileError {
 
 /** Writes a new user. @returns false where the name is taken; throws the system's fault */
 export function createUser(home: string, user: ConsoleUser): boolean {
-  makeFolders(folderOf(home));
+  makeFolders(usersFolder(home));
   return createFileOnce(fileOf(home, user.name), encode(user), SECRET_MODE);
 }
 
@@ -134,7 +135,7 @@ export async function replaceUser(home: string, user: ConsoleUser): Promise<void
 /** Removes a user's file, durably. Throws the system's fault. */
 export async function removeUser(home: string, name: string): Promise<void> {
   await rm(fileOf(home, name), { force: true });
-  await syncFolder(folderOf(home));
+  await syncFolder(usersFolder(home));
 }
 
 function encode(user: ConsoleUser): string {

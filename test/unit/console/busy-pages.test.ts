@@ -45,6 +45,7 @@ it("is done at once, and waits for other actions alone", async () => {
       },
     ],
     assets: { path: (name) => `/assets/${name}`, answer: () => undefined },
+    home: "/nowhere",
     desk: { enter: async () => admin } as unknown as UserDesk,
     api: { depositUrl: "http://a.test", withdrawalUrl: "http://b.test", timeoutMs: 1_000 },
     session: { idleMs: 600_000, maxMs: 600_000, maxSessions: 10 },
