@@ -34,7 +34,7 @@ export const consoleConfig = defineConfigFile("console", {
       unit: "pages",
       help:
         "Pages that are made at the same time, and beside them as many actions: what the APIs are " +
-        "asked at most.",
+        "asked at most. One user has half of them.",
     }),
   },
   session: {

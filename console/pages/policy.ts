@@ -1,5 +1,5 @@
 /** The policy in force, and the kill switch, which the console can only raise. */
-import { badRequest } from "../../web/errors.js";
+import { badRequest, STATUS_OF } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, code, facts, section, table } from "../../web/html/parts.js";
 import { block, moment } from "../html/amounts.js";
@@ -16,13 +16,13 @@ const LIFT = 'npm run causeway -- killswitch lift --reason "..." --operator NAME
 /** "/policy" and raising the switch. */
 export function policyRoutes(): ConsoleRoutes {
   return {
-    pages: [{ path: "/policy", query: [DONE_QUERY], show }],
+    pages: [{ path: "/policy", query: [DONE_QUERY], show, showBusy }],
     actions: [{ path: "/policy/kill-switch", needs: "operate", act: raise }],
   };
 }
 
 async function show(request: ConsoleRequest): Promise<ConsolePage> {
-  const { api, t, role, signal } = request;
+  const { api, t, signal } = request;
   const question = { api: "withdrawal", path: "/v1/kill-switch", schema: killSwitch } as const;
   const [policy, stop] = await Promise.all([
     policyOf(request),
@@ -33,13 +33,7 @@ async function show(request: ConsoleRequest): Promise<ConsolePage> {
     title: t("policy"),
     content: [
       doneNote(request),
-      section(
-        t("killSwitch"),
-        stop === undefined ? warning(t("killSwitchAway")) : levels(request, stop),
-        isAble(role, "operate") ? raiseForm(request, stop?.level ?? "none") : undefined,
-        el("p", {}, t("killSwitchLift")),
-        block(LIFT, t("commandLine")),
-      ),
+      switchSection(request, stop),
       section(
         t("policy"),
         policy === undefined
@@ -52,6 +46,24 @@ async function show(request: ConsoleRequest): Promise<ConsolePage> {
       ),
     ],
   };
+}
+
+/** Stopping payments needs no answer of an API: it waits for no page that does. */
+function showBusy(request: ConsoleRequest): ConsolePage {
+  const { t } = request;
+  const content = [doneNote(request), warning(t("busyText")), switchSection(request, undefined)];
+  return { status: STATUS_OF.BUSY, title: t("policy"), content };
+}
+
+function switchSection(request: ConsoleRequest, stop: KillSwitchView | undefined): Content {
+  const { t, role } = request;
+  return section(
+    t("killSwitch"),
+    stop === undefined ? warning(t("killSwitchAway")) : levels(request, stop),
+    isAble(role, "operate") ? raiseForm(request, stop?.level ?? "none") : undefined,
+    el("p", {}, t("killSwitchLift")),
+    block(LIFT, t("commandLine")),
+  );
 }
 
 function levels({ t }: ConsoleRequest, { level, home, ledger }: KillSwitchView): Content {

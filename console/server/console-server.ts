@@ -8,6 +8,7 @@ import { clientOf } from "../../runtime/turns/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/connections/pipeline.js";
+import { leavingOf } from "../../runtime/http/http-reply.js";
 import { ReplyTimer } from "../../runtime/http/http-timing.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Service } from "../../runtime/process/lifecycle.js";
@@ -27,7 +28,6 @@ import {
   sendLanguage,
   UNREADABLE,
 } from "../../web/server/page-request.js";
-import { Turns } from "../../web/server/rate-limit.js";
 import { CONSOLE_STATUS, ConsoleError } from "../errors.js";
 import { hiddenFields } from "../html/forms.js";
 import { layout } from "../html/layout.js";
@@ -43,6 +43,7 @@ import { ConsoleCookies } from "./cookies.js";
 import { contentOf, type FormFields, readForm } from "./form-body.js";
 import { KNOWN_SECONDS, KnownBrowsers } from "./known-browsers.js";
 import { LoginTries } from "./login-tries.js";
+import { PageTurns } from "./page-turns.js";
 import { checkHost, checkOrigin, formPath } from "./request-guards.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "./route.js";
 import { RouteTable } from "./route-table.js";
@@ -106,8 +107,7 @@ class Pages implements ConsoleServer {
   private readonly listener: PageListener;
   private readonly table: RouteTable;
   private readonly sessions: SessionStore;
-  /** Actions have their own: who stops a payment does not wait for pages that no API answers. */
-  private readonly turns: { readonly pages: Turns; readonly actions: Turns };
+  private readonly turns: PageTurns;
   private readonly tries: LoginTries;
   private readonly browsers: KnownBrowsers;
   private readonly timer: ReplyTimer;
@@ -123,7 +123,7 @@ class Pages implements ConsoleServer {
     this.publicHost = publicUrl === "" ? undefined : new URL(publicUrl).host.toLowerCase();
     this.table = new RouteTable(options.routes);
     this.sessions = new SessionStore(options.session, clock);
-    this.turns = { pages: new Turns(most), actions: new Turns(most) };
+    this.turns = new PageTurns(most);
     const perMinute = options.triesPerMinute;
     this.tries = new LoginTries({ home, perMinute, isProxied: isSecure, clock });
     this.browsers = new KnownBrowsers(home, options.log);
@@ -223,10 +223,9 @@ class Pages implements ConsoleServer {
     const { route, params } = found;
     this.timer.time(response, route.path);
     const query = ownQuery(asked.query, route.query ?? []);
-    const signal = this.timeOfOne();
-    const page = await this.turns.pages.run(signal, () =>
-      route.show(this.requestOf(exchange, session, { params, query, signal })),
-    );
+    const signal = this.timeOfOne(leavingOf(response).signal);
+    const request = this.requestOf(exchange, session, { params, query, signal });
+    const page = await this.turns.show(route, request);
     this.sendPage({ ...exchange, asked: { ...asked, query } }, page);
   }
 
@@ -275,7 +274,8 @@ class Pages implements ConsoleServer {
     const content = contentOf(asked.path, form);
     let sent = session.sentForms.get(formKey);
     if (sent === undefined) {
-      const answer = this.turns.actions.run(signal, () => route.act({ ...common, form, formKey }));
+      const act = () => route.act({ ...common, form, formKey });
+      const answer = this.turns.act(common, act);
       sent = { content, answer };
       session.sentForms.set(formKey, sent);
       // What was refused, or may not have arrived, may be sent again under the same key.
@@ -347,9 +347,9 @@ class Pages implements ConsoleServer {
     }
   }
 
-  /** The signal of one page or action. */
-  private timeOfOne(): AbortSignal {
-    return limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
+  /** The signal of one page or action. @param others fire it, too */
+  private timeOfOne(...others: readonly AbortSignal[]): AbortSignal {
+    return limitedSignal([this.options.signal, ...others], PAGE_TIMEOUT_MS);
   }
 
   private knownBrowser(user: string, request: IncomingMessage): string | undefined {
@@ -464,7 +464,8 @@ class Pages implements ConsoleServer {
         form,
         formPath: formPath(request),
       });
-      if (fault.isOurs) log.error({ err: error, path: asked.path }, "page failed");
+      const isOurs = fault.isOurs && !response.destroyed;
+      if (isOurs) log.error({ err: error, path: asked.path }, "page failed");
       else log.debug({ err: error, path: asked.path }, "page refused");
       if (response.headersSent || response.writableEnded) {
         response.destroy();

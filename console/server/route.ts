@@ -47,6 +47,8 @@ export interface PageRoute {
   /** Names that a query may have. */
   readonly query?: readonly string[];
   readonly show: (request: ConsoleRequest) => Promise<ConsolePage>;
+  /** What is shown where no turn comes soon: it asks no API. Without one the reader is told to come again. */
+  readonly showBusy?: (request: ConsoleRequest) => ConsolePage;
 }
 
 /** One thing that can be done. */

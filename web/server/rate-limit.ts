@@ -1,6 +1,8 @@
 /** How much one client may ask for, and how much is asked for at once: in bounded memory. */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../runtime/process/clock.js";
+import { joinSignals } from "../../runtime/process/task.js";
+import { Turns as WaitedTurns } from "../../runtime/turns/turns.js";
 import { PageError } from "../errors.js";
 
 /** Clients that are remembered; whoever is forgotten starts anew. */
@@ -43,56 +45,53 @@ export class RateLimit {
   }
 }
 
-/** Requests that wait for their turn; more are refused at once. */
+/** Requests that wait for their turn; of one more the last in the longest line is refused. */
 const MAX_WAITING = 256;
 
 /** Longest wait for a turn. */
 const MAX_WAIT_MS = 10_000;
 
+/** Whose work it is, and how long it may wait. */
+export interface TurnOptions {
+  /** Each has a line of its own, and they take turns; default one line for all. */
+  readonly who?: string;
+  readonly maxWaitMs?: number;
+}
+
 /** At most so many pieces of work at once; the rest waits for its turn, in order, for a while. */
 export class Turns {
-  private running = 0;
-  private readonly waiting: (() => void)[] = [];
+  private readonly turns: WaitedTurns;
 
-  constructor(private readonly most: number) {}
+  /** @param share of all turns, the part that one may have at a time who is told apart */
+  constructor(most: number, share = 1) {
+    this.turns = new WaitedTurns({
+      maxRunning: most,
+      maxWaiting: MAX_WAITING,
+      full: busy,
+      share,
+    });
+  }
 
   /** Runs work in its turn. @throws BUSY; the signal's reason */
-  async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    if (this.running >= this.most) await this.turn(signal);
-    else this.running += 1;
+  async run<T>(
+    signal: AbortSignal,
+    work: () => Promise<T>,
+    { who, maxWaitMs = MAX_WAIT_MS }: TurnOptions = {},
+  ): Promise<T> {
+    const waiting = joinSignals([signal]);
+    const timer = setTimeout(() => waiting.abort(busy()), maxWaitMs);
+    let leave: () => void;
+    try {
+      leave = await this.turns.enter(waiting.signal, who);
+    } finally {
+      clearTimeout(timer);
+      waiting.release();
+    }
     try {
       return await work();
     } finally {
-      const next = this.waiting.shift();
-      // The turn is passed on: nobody can come in between.
-      if (next === undefined) this.running -= 1;
-      else next();
+      leave();
     }
-  }
-
-  private turn(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    if (this.waiting.length >= MAX_WAITING) throw busy();
-    return new Promise((resolve, reject) => {
-      const leave = (error: unknown) => {
-        const at = this.waiting.indexOf(enter);
-        if (at >= 0) this.waiting.splice(at, 1);
-        done();
-        reject(error);
-      };
-      const onAbort = () => leave(signal.reason);
-      const timer = setTimeout(() => leave(busy()), MAX_WAIT_MS);
-      const done = () => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", onAbort);
-      };
-      const enter = () => {
-        done();
-        resolve();
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
-      this.waiting.push(enter);
-    });
   }
 }
 

@@ -11,6 +11,8 @@ export interface ShownRequest {
   readonly params?: ConsoleRequest["params"];
   /** Of the page's address. */
   readonly query?: string;
+  /** True for what is shown where no turn came. */
+  readonly isBusy?: boolean;
   /** What the APIs answer, unparsed. */
   readonly answer: (question: ApiQuestion<unknown>) => unknown;
 }
@@ -19,7 +21,7 @@ export interface ShownRequest {
 export async function shownPage(
   { pages }: ConsoleRoutes,
   path: string,
-  { role, params = {}, query = "", answer }: ShownRequest,
+  { role, params = {}, query = "", isBusy = false, answer }: ShownRequest,
 ) {
   const get = async (question: ApiQuestion<unknown>) => question.schema.parse(answer(question));
   const request = {
@@ -35,7 +37,8 @@ export async function shownPage(
     t: textsOf("en"),
     signal: new AbortController().signal,
   } as unknown as ConsoleRequest;
-  const page = await pages.find((one) => one.path === path)?.show(request);
+  const route = pages.find((one) => one.path === path);
+  const page = isBusy ? route?.showBusy?.(request) : await route?.show(request);
   const root = parseHtml(renderDocument(el("main", {}, page?.content)));
   return { text: textOf(root), root };
 }

@@ -103,6 +103,21 @@ it("can be raised to any level while the API does not say what is stopped, which
   expect(all(shown.root, "form")).toEqual([]);
 });
 
+it("can be raised while all turns of pages are taken, without a question to an API", async () => {
+  const answer = (question: ApiQuestion<unknown>) => {
+    throw new Error(`asked for ${question.path}`);
+  };
+  const busy = { role: "operator", isBusy: true, answer } as const;
+  const { text, root } = await shownPage(policyRoutes(), "/policy", busy);
+  expect(all(root, "form").map(({ attributes }) => attributes.get("action"))).toEqual([
+    "/policy/kill-switch",
+  ]);
+  expect(all(root, "option")).toHaveLength(3);
+  expect(text).toContain(CATALOGUES.en.busyText);
+  const viewer = await shownPage(policyRoutes(), "/policy", { ...busy, role: "viewer" });
+  expect(all(viewer.root, "form")).toEqual([]);
+});
+
 it("is told of in the words of the API where that could do a half of it alone", () => {
   const said = "this home is at stop-sign and obeys; the ledger could not be told: set it again";
   const details = { code: "UNAVAILABLE", message: said };
