@@ -1,9 +1,10 @@
 /** "Where is my deposit?": what support needs to know of one hash, and can send to the customer. */
 import type { Address } from "../../chain/address.js";
+import { type BalanceChange, forEachDelta } from "../../chain/balance-change.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
-import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
+import { type TokenMove, tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { readHash } from "../decode/identifiers.js";
 import { type Content, el } from "../../web/html/element.js";
 import { signedTokenAmount, tokenAmount } from "../../web/html/format.js";
@@ -123,17 +124,42 @@ function form(value: string, t: Texts): Content {
   );
 }
 
-/** Whether it arrived, in a sentence. */
-function verdictNote(isSuccess: boolean, confirmations: number, t: Texts): Content {
-  const isEnough = confirmations >= CREDIT_CONFIRMATIONS;
-  const verdict = isSuccess ? (isEnough ? "arrived" : "arriving") : "didNotArrive";
-  return note(isSuccess ? "info" : "warning", t(verdict, { needed: CREDIT_CONFIRMATIONS }));
+/** What became of a transaction that is in a block. */
+interface Outcome {
+  readonly isSuccess: boolean;
+  readonly confirmations: number;
+  readonly changes: Moves;
+  readonly tokens: readonly TokenMove[];
+}
+
+/**
+ * What is certain of it, in a sentence. Whether it arrived the page cannot know: code that does not fail may
+ * have moved nothing, or to others.
+ */
+function verdictNote(outcome: Outcome, t: Texts): Content {
+  const { isSuccess, confirmations } = outcome;
+  if (!isSuccess) return note("warning", t("didNotArrive"));
+  const hasMoved = movedAnything(outcome);
+  if (hasMoved === false) return note("warning", t("movedNothing"));
+  const needed = { needed: CREDIT_CONFIRMATIONS };
+  if (confirmations < CREDIT_CONFIRMATIONS) return note("info", t("arriving", needed));
+  return note("info", t(hasMoved === undefined ? "finalUntold" : "carriedOut", needed));
+}
+
+/** Whether anything moved beside the fee; undefined where that is not told. */
+function movedAnything({ changes, tokens }: Outcome): boolean | undefined {
+  if (tokens.some(({ from, to, amountUnits }) => amountUnits > 0n && from !== to)) return true;
+  if (typeof changes !== "object") return undefined;
+  return netOf(changes.filter(({ reason }) => reason !== "FEE")).length > 0;
 }
 
 function cosmosAnswer(found: MinedCosmos, t: Texts): Content {
   const { told, confirmations, journaled } = found;
   return [
-    verdictNote(told.code === 0n, confirmations, t),
+    verdictNote(
+      { isSuccess: told.code === 0n, confirmations, changes: journaled?.changes, tokens: [] },
+      t,
+    ),
     cosmosOutcome(found, t),
     facts(cosmosFacts(found, t)),
     movedSection(journaled?.changes, t),
@@ -146,12 +172,14 @@ function movedSection(changes: Moves, t: Texts): Content {
 }
 
 function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): Content {
-  const { receipt, place, block, confirmations, transaction } = found;
+  const { receipt, place, block, confirmations, transaction, changes } = found;
+  const { isSuccess } = receipt;
+  const tokens = tokensMoved(receipt.logs, 0);
   return [
-    verdictNote(receipt.isSuccess, confirmations, t),
+    verdictNote({ isSuccess, confirmations, changes, tokens }, t),
     outcomeNote(found, t),
     facts([
-      [t("status"), statusBadge(receipt.isSuccess, t)],
+      [t("status"), statusBadge(isSuccess, t)],
       [t("includedIn"), [blockLink(place.height), ` · ${t("position")} ${place.index}`]],
       [t("time"), time(block.timestampSeconds)],
       [t("confirmations"), confirmationText(confirmations, t)],
@@ -163,11 +191,11 @@ function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): C
       [t("fee"), tokenAmount(receipt.gasUsed * receipt.gasPriceAtoken)],
       [t("evmHash"), el("a", { href: `/tx/${transaction.hash}` }, code(transaction.hash))],
     ]),
-    movedSection(found.changes, t),
+    movedSection(changes, t),
     section(
       t("tokenMoves"),
       el("p", {}, t("tokensAreClaims")),
-      tokenTable(context, tokensMoved(receipt.logs, 0), t, false),
+      tokenTable(context, tokens, t, false),
     ),
   ];
 }
@@ -175,16 +203,7 @@ function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): C
 /** What each account gained or lost in native coins, internal moves and fee included. */
 function netTable(changes: Moves, t: Texts): Content {
   if (typeof changes !== "object") return noMovesNote(changes, t);
-  const net = new Map<Address, bigint>();
-  const add = (account: Address | undefined, amountAtoken: Atoken) => {
-    if (account !== undefined) net.set(account, (net.get(account) ?? 0n) + amountAtoken);
-  };
-  for (const { from, to, amountAtoken, effective } of changes) {
-    if (!effective) continue;
-    add(from, -amountAtoken);
-    add(to, amountAtoken);
-  }
-  const changed = [...net].filter(([, amountAtoken]) => amountAtoken !== 0n);
+  const changed = netOf(changes);
   return [
     table({
       caption: t("everythingMoved"),
@@ -200,4 +219,17 @@ function netTable(changes: Moves, t: Texts): Content {
     }),
     more(changed.length, t),
   ];
+}
+
+/** Accounts that have more or less in the end, in the order in which they were met. */
+function netOf(
+  changes: readonly BalanceChange[],
+): readonly (readonly [account: Address, changeAtoken: Atoken])[] {
+  const net = new Map<Address, Atoken>();
+  for (const change of changes) {
+    forEachDelta(change, (account, deltaAtoken) => {
+      net.set(account, (net.get(account) ?? 0n) + deltaAtoken);
+    });
+  }
+  return [...net].filter(([, changeAtoken]) => changeAtoken !== 0n);
 }

@@ -9,7 +9,6 @@ export const ENGLISH = {
   allTokens: "All tokens that were met",
   amount: "Amount",
   answerDoesNotFit: "The answer does not fit the ABI:",
-  arrived: "Arrived: the block is final, and {needed} of {needed} confirmations are there.",
   arriving:
     "Included in a final block; the next block brings the {needed} confirmations that " +
     "exchanges wait for.",
@@ -46,6 +45,9 @@ export const ENGLISH = {
   calledWithLittleGas: "It was given {gas} gas at most; the button calls it with more.",
   candles: "Candles",
   priceChart: "Prices over time",
+  carriedOut:
+    "Carried out: the block is final, and {needed} of {needed} confirmations are there: what it moved " +
+    "stands below.",
   castCommand: "Command for a shell",
   chainAccount: "Account of the chain",
   chainHealth: "Chain",
@@ -107,6 +109,9 @@ export const ENGLISH = {
   feeCollector: "fee collector",
   final: "final",
   finalNewest: "final (newest block)",
+  finalUntold:
+    "The block is final, and {needed} of {needed} confirmations are there; what it moved is not told " +
+    "here.",
   from: "From",
   fromIndexer: "From the indexer.",
   function: "function",
@@ -175,6 +180,9 @@ export const ENGLISH = {
   mintedInBlock: "Minted in this block",
   moreRows: "{count} more are not shown.",
   moved: "moved",
+  movedNothing:
+    "The transaction is in a final block. It was carried out and moved nothing but the fee: nobody " +
+    "received anything by it.",
   moving: "moving",
   name: "Name",
   nativeJournal: "Changes of the balance",

@@ -9,7 +9,6 @@ export const GERMAN: Catalogue = {
   allTokens: "Alle Token, die vorkamen",
   amount: "Betrag",
   answerDoesNotFit: "Die Antwort passt nicht zum ABI:",
-  arrived: "Angekommen: Der Block ist endgültig, {needed} von {needed} Bestätigungen sind da.",
   arriving:
     "In einem endgültigen Block enthalten; der nächste Block bringt die {needed} " +
     "Bestätigungen, auf die Börsen warten.",
@@ -46,6 +45,9 @@ export const GERMAN: Catalogue = {
   calledWithLittleGas: "Er bekam höchstens {gas} Gas; der Knopf ruft mit mehr auf.",
   candles: "Kerzen",
   priceChart: "Preise im Verlauf",
+  carriedOut:
+    "Ausgeführt: Der Block ist endgültig, {needed} von {needed} Bestätigungen sind da: Was sie " +
+    "bewegte, steht unten.",
   castCommand: "Befehl für eine Shell",
   chainAccount: "Konto der Kette",
   chainHealth: "Kette",
@@ -110,6 +112,9 @@ export const GERMAN: Catalogue = {
   feeCollector: "Gebührensammler",
   final: "endgültig",
   finalNewest: "endgültig (neuester Block)",
+  finalUntold:
+    "Der Block ist endgültig, {needed} von {needed} Bestätigungen sind da; was sie bewegte, ist hier " +
+    "nicht zu erfahren.",
   from: "Von",
   fromIndexer: "Vom Indexer.",
   function: "Funktion",
@@ -179,6 +184,9 @@ export const GERMAN: Catalogue = {
   mintedInBlock: "In diesem Block entstanden",
   moreRows: "{count} weitere werden nicht gezeigt.",
   moved: "bewegt",
+  movedNothing:
+    "Die Transaktion ist in einem endgültigen Block. Sie wurde ausgeführt und bewegte nichts außer der " +
+    "Gebühr: Niemand erhielt durch sie etwas.",
   moving: "läuft",
   name: "Name",
   nativeJournal: "Änderungen des Guthabens",

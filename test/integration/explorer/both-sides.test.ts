@@ -47,7 +47,7 @@ describe("coins sent on the Cosmos side", () => {
   it("are found as a deposit: where, when, how often confirmed, what moved", async () => {
     const { reply, text } = await page(`/deposit?tx=${hash.toLowerCase()}`);
     expect(reply.status).toBe(200);
-    expect(text).toContain("Arrived: the block is final");
+    expect(text).toContain("Carried out: the block is final");
     expect(text).toContain(`${height} · position 0`);
     expect(text).toContain("2/2 · final");
     expect(text).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/);

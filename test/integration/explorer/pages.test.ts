@@ -487,9 +487,9 @@ describe("stake and governance", () => {
 });
 
 describe("where is my deposit?", () => {
-  it("says that it arrived, counts everything that moved, and gives a link to send", async () => {
+  it("says that it is final, counts everything that moved, and gives a link to send", async () => {
     const { text } = await page(`/deposit?tx=${scene.internal.hash.slice(2).toUpperCase()}`);
-    expect(text).toContain("Arrived");
+    expect(text).toContain("Carried out: the block is final");
     expect(text).toContain("2/2 · final");
     expect(text).toContain("+0.000000000000000007 TOKEN");
     expect(text).toContain(`/deposit?tx=${scene.internal.hash}`);
