@@ -25,19 +25,21 @@ async function entries(moment: string, count: number, paid = true): Promise<void
   );
 }
 
+/** What is told where so many entries are looked at. */
+async function told(maxEntries: number, since = FROM) {
+  const found = await readFeeDays(ledger.database, since, maxEntries);
+  const units = found.days.map(({ day, networkFeeUnits }) => [day, networkFeeUnits]);
+  return { from: found.from.toISOString(), units };
+}
+
 it("counts a day wholly or leaves it out, and says from when on", async () => {
   await entries("2026-03-01T10:00:00Z", 2);
   await entries("2026-03-02T10:00:00Z", 3);
   // Its number is lower than that of an entry of the day before: their transactions overlapped.
   await entries("2026-03-04T00:00:00Z", 1);
   await entries("2026-03-03T23:59:59Z", 4);
-  const days = async () => {
-    const found = await readFeeDays(ledger.database, FROM);
-    const units = found.days.map(({ day, networkFeeUnits }) => [day, networkFeeUnits]);
-    return { from: found.from.toISOString().slice(0, 10), units };
-  };
-  expect(await days()).toEqual({
-    from: "2026-03-01",
+  expect(await told(100)).toEqual({
+    from: "2026-03-01T00:00:00.000Z",
     units: [
       ["2026-03-04", 1n],
       ["2026-03-03", 4n],
@@ -46,10 +48,10 @@ it("counts a day wholly or leaves it out, and says from when on", async () => {
     ],
   });
   await entries("2026-03-05T10:00:00Z", 5);
-  await entries("2026-03-05T11:00:00Z", 100_000 - 5 - 4 - 1 - 2, false);
+  await entries("2026-03-05T11:00:00Z", 100 - 5 - 4 - 1 - 2, false);
   // One of three entries of the second day is beyond what is looked at.
-  expect(await days()).toEqual({
-    from: "2026-03-03",
+  expect(await told(100)).toEqual({
+    from: "2026-03-03T00:00:00.000Z",
     units: [
       ["2026-03-05", 5n],
       ["2026-03-04", 1n],
@@ -58,5 +60,28 @@ it("counts a day wholly or leaves it out, and says from when on", async () => {
   });
   await entries("2026-03-05T12:00:00Z", 3, false);
   // What is left out last is of the fourth day, and behind it one of the third is looked at.
-  expect(await days()).toEqual({ from: "2026-03-05", units: [["2026-03-05", 5n]] });
+  const fifth = { from: "2026-03-05T00:00:00.000Z", units: [["2026-03-05", 5n]] };
+  expect(await told(100)).toEqual(fifth);
+});
+
+it("counts the newest day however many entries it has, and is never from a time to come", async () => {
+  const fifth = { from: "2026-03-05T00:00:00.000Z", units: [["2026-03-05", 5n]] };
+  for (const maxEntries of [99, 10, 2, 1]) {
+    expect({ maxEntries, ...(await told(maxEntries)) }).toEqual({ maxEntries, ...fifth });
+  }
+  // Far more entries than overlap, of which the first ones paid.
+  await entries("2026-03-06T10:00:00Z", 7);
+  await entries("2026-03-06T11:00:00Z", 2_500, false);
+  expect(await told(2)).toEqual({
+    from: "2026-03-06T00:00:00.000Z",
+    units: [["2026-03-06", 7n]],
+  });
+  await entries("2026-03-07T00:00:00Z", 1);
+  await entries("2026-03-06T23:59:59Z", 5);
+  await entries("2026-03-07T10:00:00Z", 3);
+  const seventh = { from: "2026-03-07T00:00:00.000Z", units: [["2026-03-07", 4n]] };
+  expect(await told(2)).toEqual(seventh);
+  // Nothing was paid since, and nobody asks for what was before.
+  const later = new Date("2026-03-09T00:00:00Z");
+  expect(await told(2, later)).toEqual({ from: later.toISOString(), units: [] });
 });
