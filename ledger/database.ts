@@ -55,6 +55,7 @@ import { StrandedMoves1760000000049 } from "./migrations/treasury/0049-stranded-
 import { RulesWithoutAPath1760000000050 } from "./migrations/rules/0050-rules-without-a-path.js";
 import { CharactersOfTexts1760000000051 } from "./migrations/0051-characters-of-texts.js";
 import { RulesOfTheOwner1760000000052 } from "./migrations/rules/0052-rules-of-the-owner.js";
+import { KeysOfOnePerson1760000000059 } from "./migrations/rules/0059-keys-of-one-person.js";
 import { CodesOfTokens1760000000054 } from "./migrations/tokens/0054-codes-of-tokens.js";
 import { TreasuryColumns1760000000055 } from "./migrations/treasury/0055-treasury-columns.js";
 import { StatementEnds1760000000047 } from "./migrations/tamper/0047-statement-ends.js";
@@ -123,6 +124,7 @@ export const LEDGER_MIGRATIONS = [
   CodesOfTokens1760000000054,
   TreasuryColumns1760000000055,
   SeenNonces1760000000057,
+  KeysOfOnePerson1760000000059,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

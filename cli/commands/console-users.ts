@@ -22,7 +22,7 @@ import {
   type PasswordCost,
   sealKey,
 } from "../../console/users/sealed-key.js";
-import { createApiKey, revokeApiKey } from "../../ledger/access/api-keys.js";
+import { createApiKey, findRevokedKey, revokeApiKey } from "../../ledger/access/api-keys.js";
 import { LedgerError } from "../../ledger/errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { cannotWrite, CliError, sentenceOf, systemCode } from "../errors.js";
@@ -69,7 +69,10 @@ export async function runAddConsoleUser(
   });
 }
 
-/** `console user reset NAME`: another password and another key; the former key opens nothing more. */
+/**
+ * `console user reset NAME`: another password and another key; the former key opens nothing more, and whoever
+ * has decided with it does not decide a second time.
+ */
 export async function runResetConsoleUser(
   command: LedgerCommand,
   options: ConsoleUserOptions & { readonly name: string },
@@ -84,7 +87,8 @@ export async function runResetConsoleUser(
     await written(home, () => replaceUser(home, before));
     await revokeIfThere(database, before.keyId);
     const { role } = before;
-    const made = await makeKey(database, { ...options, name, role });
+    const replaces = before.keyId;
+    const made = await makeKey(database, { ...options, name, role, replaces });
     const user = { ...before, ...made.fields, mustChange: true };
     await writtenWithKey(database, { home, user }, () => replaceUser(home, user));
     return tell(command, options, { name, role, password: made.password });
@@ -173,7 +177,9 @@ async function addUser(
   given: NewUser & { readonly home: string },
 ): Promise<string> {
   const { home, name, role } = given;
-  const { fields, password } = await makeKey(database, given);
+  // Who has the name of a user who was removed counts as that one: a person is not made two by `remove`.
+  const replaces = await findRevokedKey(database, keyNameOf(name));
+  const { fields, password } = await makeKey(database, { ...given, replaces });
   const createdAt = new Date().toISOString();
   const user = { format: 1 as const, name, role, mustChange: true, createdAt, ...fields };
   if (!(await writtenWithKey(database, { home, user }, async () => createUser(home, user)))) {
@@ -188,13 +194,22 @@ interface NewUser extends Pick<ConsoleUserOptions, "cost"> {
   readonly role: ConsoleRole;
 }
 
-async function makeKey(database: SqlDatabase, { name, role, cost = PASSWORD_COST }: NewUser) {
+async function makeKey(
+  database: SqlDatabase,
+  {
+    name,
+    role,
+    cost = PASSWORD_COST,
+    replaces,
+  }: NewUser & { readonly replaces: string | undefined },
+) {
   const password = newPassword();
   const { key, stored } = await createApiKey(database, {
     name: keyNameOf(name),
     scopes: scopesOf(role),
     callsPerSecond: undefined,
     expiresAt: undefined,
+    replaces,
   });
   return { password, fields: { keyId: stored.id, key: await sealKey(key, password, name, cost) } };
 }

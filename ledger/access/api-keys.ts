@@ -36,6 +36,11 @@ export interface KnownApiKey extends ApiKey {
 export interface NewApiKey extends Pick<ApiKey, "name" | "scopes" | "callsPerSecond"> {
   readonly expiresAt: Date | undefined;
   readonly verifier?: RequestVerifier | undefined;
+  /**
+   * A key of the same person, whose place it takes: what both say counts as said by one. One that this ledger
+   * does not have is none.
+   */
+  readonly replaces?: string | undefined;
 }
 
 /** Keys that are listed at most; more than any exchange hands out. */
@@ -76,15 +81,24 @@ export function apiKeyDigest(key: string): string {
  */
 export async function createApiKey(
   database: SqlDatabase,
-  { name, scopes, callsPerSecond, expiresAt, verifier }: NewApiKey,
+  { name, scopes, callsPerSecond, expiresAt, verifier, replaces }: NewApiKey,
 ): Promise<{ readonly key: string; readonly stored: ApiKey }> {
   const id = newShortId();
   const key = `cwk_${id}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
   const row = await database.transaction(async (tx) => {
     await tx.query(
-      `INSERT INTO api_key (id, digest, name, scopes, calls_per_second, expires_at)
-       VALUES ($1, $2, $3, $4, $5, $6)`,
-      [id, apiKeyDigest(key), name, scopes, callsPerSecond ?? null, expiresAt ?? null],
+      `INSERT INTO api_key (id, digest, name, scopes, calls_per_second, expires_at, first_key)
+       VALUES ($1, $2, $3, $4, $5, $6,
+               (SELECT coalesce(first_key, id) FROM api_key WHERE id = $7))`,
+      [
+        id,
+        apiKeyDigest(key),
+        name,
+        scopes,
+        callsPerSecond ?? null,
+        expiresAt ?? null,
+        replaces ?? null,
+      ],
     );
     if (verifier !== undefined) {
       await tx.query(`INSERT INTO api_key_signature (key_id, kind, verifier) VALUES ($1, $2, $3)`, [
@@ -120,6 +134,16 @@ export async function revokeApiKey(sql: Sql, id: string): Promise<Date> {
     throw new LedgerError("KEY_UNKNOWN", `no API key has the id ${id}: see \`causeway keys list\``);
   }
   return row.revoked_at;
+}
+
+/** The newest of the revoked keys with a name; undefined where none was revoked. */
+export async function findRevokedKey(sql: Sql, name: string): Promise<string | undefined> {
+  const [row] = await sql.query<{ id: string }>(
+    `SELECT id FROM api_key WHERE name = $1 AND revoked_at IS NOT NULL
+      ORDER BY created_at DESC, id LIMIT 1`,
+    [name],
+  );
+  return row?.id;
 }
 
 /** The keys behind digests that are not revoked, by digest; whether they expired is for the caller. */

@@ -1,6 +1,6 @@
 /**
- * Persons' approvals: each key once, signed ones once for each name of the policy, never by the key that
- * asked, each bound to what was approved.
+ * Persons' approvals: each key once, and each person with all keys that took each other's places; signed ones
+ * once for each name of the policy; never by who asked; each bound to what was approved.
  */
 import type { Address } from "../../chain/address.js";
 import { bytesToHex } from "../../chain/hex.js";
@@ -47,7 +47,7 @@ export type ApprovalOutcome =
   | "unknown"
   /** It does not wait for approvals. */
   | "not-pending"
-  /** The key that asked cannot approve. */
+  /** Who asked cannot approve, with whichever key of his. */
   | "own-request"
   /** The key, the signature's, or another one of its person has said something about it. */
   | "said-otherwise"
@@ -64,7 +64,7 @@ interface Row {
   readonly destination: string;
   readonly units: string;
   readonly status: string;
-  readonly requested_by: string | null;
+  readonly is_own: boolean | null;
   readonly signed: boolean;
   readonly needed: number;
   readonly policy_hash: string | null;
@@ -89,11 +89,12 @@ export function decideWithdrawal(
   return database.transaction(async (tx) => {
     // Held: what changes the withdrawal at this moment is seen, or sees this.
     const [row] = await tx.query<Row>(
-      `SELECT customer_id, asset, destination, amount_units::text AS units, status, requested_by,
+      `SELECT customer_id, asset, destination, amount_units::text AS units, status,
+              person_of_key(requested_by) = person_of_key($2) AS is_own,
               approvals_signed AS signed, approvals_needed AS needed,
               approval_policy AS policy_hash
          FROM withdrawal WHERE id = $1 FOR UPDATE`,
-      [said.id],
+      [said.id, said.keyId],
     );
     if (row === undefined) return "unknown";
     const refusal = await refusalOf(tx, row, said, by);
@@ -115,7 +116,7 @@ async function refusalOf(
     return (await saidBefore(tx, said)) ? "done" : "not-pending";
   }
   if (row.policy_hash !== policy.hash) return "policy-changed";
-  if (decision === "approve" && row.requested_by === said.keyId) return "own-request";
+  if (decision === "approve" && row.is_own === true) return "own-request";
   if (signature === undefined) {
     return row.signed && decision === "approve" ? "signature-needed" : undefined;
   }
@@ -170,8 +171,10 @@ async function insert(
   const before = await tx.query<Pick<ApprovalRow, "key_id" | "decision" | "public_key">>(
     `SELECT key_id, decision, public_key FROM withdrawal_approval
       WHERE withdrawal_id = $1 AND policy_hash = $2
-        AND (key_id = $3 OR public_key = $4 OR public_key = ANY ($5::text[]))`,
-    [id, policy.hash, keyId, publicKey, ownKeys],
+        AND (key_id = $3 OR public_key = $4 OR public_key = ANY ($5::text[])
+             OR $6 AND person_of_key(key_id) = person_of_key($3))`,
+    // Whoever has approved may still say no, with another key of his.
+    [id, policy.hash, keyId, publicKey, ownKeys, decision === "approve"],
   );
   if (before.length > 0) {
     // Of another person's signature it would seem to be counted.

@@ -74,7 +74,13 @@ export async function keepApprovals(
        JOIN meta m ON m.key = 'chain_id'
        LEFT JOIN screening_verdict v ON v.withdrawal_id = w.id
       WHERE w.id = ANY ($1::text[]) AND w.approval_policy <> $2 AND NOT w.approvals_signed
-        AND w.approvals_needed > 0 ORDER BY a.id`,
+        AND w.approvals_needed > 0
+        -- With another key of his he has said something under it before.
+        AND NOT EXISTS (SELECT 1 FROM withdrawal_approval o
+                         WHERE o.withdrawal_id = w.id AND o.policy_hash = $2
+                           AND o.key_id <> a.key_id
+                           AND person_of_key(o.key_id) = person_of_key(a.key_id))
+      ORDER BY a.id`,
     [ids, hash],
   );
   const early = new Map<string, number>();
