@@ -42,6 +42,7 @@ it("is said to who did it, once, and not to who brings an address", async () => 
       },
     ],
     assets: { path: (name) => `/assets/${name}`, answer: () => undefined },
+    home: "/nowhere",
     desk: { enter, change: enter } as unknown as UserDesk,
     api: { depositUrl: "http://a.test", withdrawalUrl: "http://b.test", timeoutMs: 1_000 },
     session: { idleMs: 600_000, maxMs: 600_000, maxSessions: 10 },
