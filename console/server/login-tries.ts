@@ -37,7 +37,7 @@ export class LoginTries {
   };
   private readonly addresses: RateLimit;
   private readonly users: RateLimit;
-  /** Apart: any number of them makes no user's tries forgotten. */
+  /** Apart, so that no number of them makes a user's tries forgotten. */
   private readonly nobodies: RateLimit;
   private readonly browsers: RateLimit;
   private readonly sessions: RateLimit;

@@ -2,14 +2,16 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createConsole, type OperatorConsole } from "../../../console/app.js";
 import { consoleConfig } from "../../../console/config.js";
+import { LoginTries } from "../../../console/server/login-tries.js";
 import { sealKey } from "../../../console/users/sealed-key.js";
 import { createUser, readUser, replaceUser } from "../../../console/users/user-files.js";
 import { present } from "../../../chain/errors.js";
 import { loadConfig } from "../../../runtime/config/config.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
+import { createGate } from "../../helpers/gate.js";
 import { Browser } from "../../helpers/pages/console.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 
@@ -177,4 +179,37 @@ it("counts no address behind a proxy with https, which has one for all", async (
   expect([await proxied("ann", PASSWORDS.ann), await proxied("carl", "a guess")]).toEqual([
     200, 429,
   ]);
+});
+
+describe("tries at names of nobody", () => {
+  const SIGNAL = new AbortController().signal;
+  const stranger = (name: string) => ({
+    remoteAddress: "127.0.0.1",
+    name,
+    knownBrowser: undefined,
+  });
+  const limits = () => new LoginTries({ home, perMinute: 1, isProxied: true, clock });
+
+  it("make no user's tries forgotten", async () => {
+    const tries = limits();
+    const work = async () => undefined;
+    await tries.enter(stranger("ann"), SIGNAL, work);
+    for (let at = 0; at <= 10_000; at += 1) await tries.enter(stranger(`n${at}`), SIGNAL, work);
+    await expect(tries.enter(stranger("ann"), SIGNAL, work)).rejects.toMatchObject({
+      code: "RATE_LIMITED",
+    });
+  });
+
+  it("take no turn from who is known, or is in", async () => {
+    const tries = limits();
+    const gate = createGate();
+    const slow = ["n1", "n2", "n3"].map((name) =>
+      tries.enter(stranger(name), SIGNAL, () => gate.opened),
+    );
+    const known = { ...stranger("ann"), knownBrowser: "a browser of ann's" };
+    expect(await tries.enter(known, SIGNAL, async () => "in")).toBe("in");
+    expect(await tries.change("a session", SIGNAL, async () => "changed")).toBe("changed");
+    gate.open();
+    await Promise.all(slow);
+  });
 });
