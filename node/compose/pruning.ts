@@ -1,4 +1,7 @@
-/** What a node keeps of the past, and when it ends: pruning and halt-height, from its settings. */
+/**
+ * What a node keeps of the past, how an archive finds it, and when a node ends: pruning, spans and
+ * halt-height, from its settings.
+ */
 import type { Height } from "../../chain/hex.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import type { Service } from "../../runtime/process/lifecycle.js";
@@ -12,6 +15,7 @@ import { ConsensusStore } from "../store/consensus-store.js";
 import type { OpenStores } from "../store/open-store.js";
 import { Pruner } from "../store/pruning/pruner.js";
 import { retainedFrom } from "../store/pruning/retention.js";
+import { SpanBuilder } from "../store/tries/span-builder.js";
 
 /** Part of the time between two blocks that a round of pruning may take. */
 const ROUND_SHARE = 0.5;
@@ -19,7 +23,7 @@ const ROUND_SHARE = 0.5;
 /** What pruning needs of the node. */
 export interface NodePruningParts {
   readonly stores: OpenStores;
-  readonly consensus: Consensus;
+  readonly consensus: Pick<Consensus, "height" | "isPastEvidence" | "params">;
   readonly bus: EventBus;
   readonly app: AppConfig;
   readonly config: NodeConfig;
@@ -31,7 +35,10 @@ export interface NodePruningParts {
   readonly fatal: (error: unknown) => void;
 }
 
-/** Prunes in the background until it is stopped; the store must stay open until then. */
+/**
+ * Prunes in the background, and makes spans of the diffs that stay, until it is stopped; the store must
+ * stay open until then.
+ */
 export function startPruning(parts: NodePruningParts): Service {
   const { stores, consensus, bus, app, config, log } = parts;
   const states = stateRetention(app[""]);
@@ -52,15 +59,25 @@ export function startPruning(parts: NodePruningParts): Service {
     clock: systemClock,
     log,
   });
+  const spans = new SpanBuilder({
+    ...stores,
+    head: () => consensus.height(),
+    clock: systemClock,
+    log,
+  });
   const tasks = new TaskGroup({
     signal: parts.signal,
-    onFault: (_name, error) => {
-      log.error({ err: error }, "pruning failed");
+    onFault: (name, error) => {
+      log.error({ err: error }, `${name} failed`);
       parts.fatal(error);
     },
   });
-  const unsubscribe = bus.on("block", () => pruner.wake());
+  const unsubscribe = bus.on("block", () => {
+    pruner.wake();
+    spans.wake();
+  });
   tasks.run("pruning", (signal) => pruner.run(signal));
+  tasks.run("spans of old tries", (signal) => spans.run(signal));
   const { base, historyBase } = stores.base.get();
   log.info({ pruning: app[""].pruning, ...retention, base, historyBase }, "pruning");
   return {

@@ -71,6 +71,10 @@ export const KEY_SPACE = {
   trieDiff: 0x2a,
   /** height, page -> what changed trie nodes were before that block, by name: `trie-diff.ts` */
   trieDiffPage: 0x2d,
+  /** level, height before it -> names that the pages of a span's diff begin with: `trie-spans.ts` */
+  trieSpan: 0x2f,
+  /** level, height before it, page -> what trie nodes that a span changed were at that height */
+  trieSpanPage: 0x27,
   /** height -> total supply, minted, burned after that block */
   supply: 0x2b,
   /** kind of term, its length, term, height -> "": the event index */

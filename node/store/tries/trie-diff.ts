@@ -2,16 +2,17 @@
  * The writes of a block's tries: nodes as they are now, and one reverse diff that tells what each
  * changed one was, so that proofs can be made for recent heights (design point 10; ADR 78).
  *
- * A diff is a list in pages, by name. Of a node it tells `[name, node]`, the whole as it was and empty
- * where there was none; or `[name, mask, items]`, only those items of it that became others.
+ * A diff is in pages, by name (`diff-pages.ts`); what it tells of a node is `past-node.ts`'s.
  */
 import { heightBytes } from "../../../chain/encoding/height-bytes.js";
 import { decodeRlp, rlpList } from "../../../chain/encoding/rlp.js";
-import { encodeRlp, RlpEncoded, type RlpInput } from "../../../chain/encoding/rlp-writer.js";
+import { encodeRlp } from "../../../chain/encoding/rlp-writer.js";
 import type { Height } from "../../../chain/hex.js";
 import { mapInSteps, sortInSteps, type Steps } from "../../../chain/steps/steps.js";
 import { type AddWrite, type Database, storeKey, type StoreWrite } from "../database.js";
+import { DiffPages } from "./diff-pages.js";
 import { listChange } from "./list-change.js";
+import { type ToldNode, toldItems, toldWhole } from "./past-node.js";
 import { baseWrites } from "../store-base.js";
 import type { TrieWrite } from "./trie-port.js";
 import { compareNames, nameIn, nodeKey } from "./trie-store.js";
@@ -23,9 +24,6 @@ export const PROOF_WINDOW_BLOCKS = 1_024;
 export function oldestProofAt(head: Height): Height {
   return Math.max(0, head - PROOF_WINDOW_BLOCKS + 1);
 }
-
-/** Bytes of a page; a proof reads a page or two of each diff. */
-const DIFF_PAGE_BYTES = 32 * 1024;
 
 /** Where a block's trie changes are written. */
 export interface TrieTarget {
@@ -60,11 +58,9 @@ export function* addTrieWrites(
 const NO_NODE = new Uint8Array(0);
 
 /** A changed node, and what is told of it. */
-interface FormerNode {
+interface FormerNode extends ToldNode {
   readonly owner: string;
   readonly name: Buffer;
-  readonly told: readonly RlpInput[];
-  readonly sizeBytes: number;
 }
 
 /** Most nodes of a block are of few owners, whose names begin alike. */
@@ -135,40 +131,20 @@ function* inNameOrder(former: readonly FormerNode[]): Steps<FormerNode[]> {
 function formerNode({ owner, previous, node }: TrieWrite, name: Buffer): FormerNode {
   const change =
     previous === undefined || node === undefined ? undefined : listChange(previous, node);
-  if (change === undefined) {
-    const whole = previous ?? NO_NODE;
-    return { owner, name, told: [name, whole], sizeBytes: name.length + whole.length };
-  }
-  const { mask, items } = change;
-  const maskBytes = mask < 0x100 ? Uint8Array.of(mask) : Uint8Array.of(mask >>> 8, mask);
-  let sizeBytes = name.length;
-  for (const item of items) sizeBytes += item.length;
-  const told = [name, maskBytes, items.map((item) => new RlpEncoded(item))];
-  return { owner, name, told, sizeBytes };
+  const told =
+    change === undefined ? toldWhole(name, previous ?? NO_NODE) : toldItems(name, change);
+  return { ...told, owner, name };
 }
 
 function* diffWrites(height: Height, former: readonly FormerNode[]): Steps<StoreWrite[]> {
   const writes: StoreWrite[] = [];
-  const names: Buffer[] = [];
-  let page: FormerNode[] = [];
-  let sizeBytes = 0;
-  const close = () => {
-    const [first] = page;
-    if (first === undefined) return;
-    const value = encodeRlp(page.map(({ told }) => told));
-    writes.push({ key: diffPageKey(height, names.length), value });
-    names.push(first.name);
-    [page, sizeBytes] = [[], 0];
-  };
-  for (const node of former) {
-    page.push(node);
-    sizeBytes += node.sizeBytes;
-    if (sizeBytes < DIFF_PAGE_BYTES) continue;
-    close();
-    yield;
-  }
-  close();
-  writes.push({ key: storeKey("trieDiff", heightBytes(height)), value: encodeRlp(names) });
+  const pages = new DiffPages(
+    (page) => diffPageKey(height, page),
+    (write) => void writes.push(write),
+  );
+  for (const node of former) if (pages.add(node)) yield;
+  const value = encodeRlp(pages.end());
+  writes.push({ key: storeKey("trieDiff", heightBytes(height)), value });
   return writes;
 }
 

@@ -1,13 +1,12 @@
 /** Tries as they were after a block of the past: nodes as they are now, with the diffs since then undone. */
-import { heightBytes, readHeight } from "../../../chain/encoding/height-bytes.js";
-import { decodeRlp, rlpBytes, rlpList } from "../../../chain/encoding/rlp.js";
 import { readRlp, type RlpReader } from "../../../chain/encoding/rlp-reader.js";
-import { bytesToBigint, type Height } from "../../../chain/hex.js";
+import type { Height } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
-import { type Database, StoreError, storeKey } from "../database.js";
-import { MASK_ITEMS, withItems } from "./list-change.js";
+import type { Database } from "../database.js";
+import { pageOf, readFirsts } from "./diff-pages.js";
+import { damagedDiff, PastNode } from "./past-node.js";
 import type { StoreBase } from "../store-base.js";
-import { diffPageKey } from "./trie-diff.js";
+import { diffsSince, SPAN_FAN_OUT } from "./trie-spans.js";
 import type { TrieNodeReader } from "./trie-port.js";
 import { compareNames, nameIn, nodeKey } from "./trie-store.js";
 
@@ -18,41 +17,38 @@ export interface TrieKey {
   readonly nibbles: Uint8Array;
 }
 
+/** Which tries are wanted, and who wants them. */
+export interface PastHeight {
+  readonly height: Height;
+  readonly base: StoreBase;
+  readonly signal: AbortSignal;
+  /** What the spans of this store were made with. */
+  readonly fanOut?: number;
+}
+
 /**
  * Hands the nodes on the way to some keys, as they were after a block, to `use`: what the first
- * reverse diff since then that has a node says it was before, else what it is now. Each diff is
- * looked through once for all keys, page by page, and others run in between.
+ * reverse diff since then that has a node says it was before, else what it is now. Each diff, of a
+ * block or of a span of them, is looked through once for all keys, page by page, and others run in
+ * between.
  * @throws HISTORY_PRUNED when the reverse diffs of the blocks since then are not all there; the
  *   signal's reason
  */
 export async function withTrieAt<Result>(
   database: Database,
   keys: readonly TrieKey[],
-  at: { readonly height: Height; readonly base: StoreBase; readonly signal: AbortSignal },
+  at: PastHeight,
   use: (reader: TrieNodeReader) => Promise<Result>,
 ): Promise<Result> {
+  const { fanOut = SPAN_FAN_OUT } = at;
   at.base.assertProof(at.height);
   const snapshot = database.snapshot();
   try {
     const past = new PastNodes(keys);
-    // Oldest first; also blocks above the head that became durable in the meantime.
-    const range = {
-      from: storeKey("trieDiff", heightBytes(at.height + 1)),
-      to: storeKey("trieDiff", heightBytes(Number.MAX_SAFE_INTEGER)),
-      snapshot,
-    };
-    for await (const [key, names] of database.entries(range)) {
-      const height = readHeight(key, 1);
-      const firsts = rlpList(decodeRlp(names)).map(rlpBytes);
-      for (const page of await past.pagesOf(firsts, at.signal)) {
+    for await (const diff of diffsSince(database, at.height, { snapshot, fanOut })) {
+      for (const page of await past.pagesOf(readFirsts(diff.names), at.signal)) {
         await breathe(at.signal);
-        const bytes = database.get(diffPageKey(height, page), snapshot);
-        if (bytes === undefined) {
-          throw new StoreError("STORE_CORRUPT", "a page of a reverse diff is missing", {
-            details: { height, page },
-          });
-        }
-        past.learn(bytes);
+        past.learn(diff.page(page));
       }
     }
     return await use({
@@ -68,20 +64,6 @@ export async function withTrieAt<Result>(
 
 /** Paths whose pages are looked up without a pause. */
 const PATHS_AT_ONCE = 64;
-
-/** What the diffs that were looked at tell of one node. */
-interface PastNode {
-  /** What it was before the first of them that tells the whole; empty where there was none. */
-  whole: Uint8Array | undefined;
-  /** By place, items that were others before that; of each the oldest. */
-  readonly items: (Uint8Array | undefined)[];
-}
-
-const NEVER_CHANGED: PastNode = { whole: undefined, items: [] };
-
-function damagedDiff(cause?: unknown): StoreError {
-  return new StoreError("STORE_CORRUPT", "a reverse diff is damaged", { cause });
-}
 
 /** What nodes on the way to some keys were, as far as the diffs that were looked at tell. */
 class PastNodes {
@@ -103,13 +85,8 @@ class PastNodes {
    * @param present what it is now; asked for where the diffs do not tell the whole of it
    */
   get(name: Buffer, present: () => Uint8Array | undefined): Uint8Array | undefined {
-    const { whole, items } = this.nodes.get(name.toString("latin1")) ?? NEVER_CHANGED;
-    const node = whole ?? present();
-    if (node === undefined || node.length === 0) {
-      if (items.length > 0) throw damagedDiff();
-      return undefined;
-    }
-    return items.length === 0 ? node : withItems(node, items);
+    const node = this.nodes.get(name.toString("latin1"));
+    return node === undefined ? present() : node.get(present);
   }
 
   /** Pages of a diff that may have nodes that are not known yet, by the names they begin with. */
@@ -146,26 +123,11 @@ class PastNodes {
       return;
     }
     const text = Buffer.from(name).toString("latin1");
-    const known = this.nodes.get(text) ?? { whole: undefined, items: [] };
+    const known = this.nodes.get(text) ?? new PastNode();
     this.nodes.set(text, known);
-    const first = reader.bytes();
-    if (!reader.hasMore) {
-      if (known.whole !== undefined) return;
-      known.whole = new Uint8Array(first);
-      this.advance(place, name);
-      return;
-    }
-    const mask = Number(bytesToBigint(first));
-    const items = reader.items((list) => list.encoded());
-    if (known.whole !== undefined) return;
-    let next = 0;
-    for (let index = 0; index < MASK_ITEMS; index++) {
-      if ((mask & (1 << index)) === 0) continue;
-      const item = items[next++];
-      // Copied: a view would keep its page in memory.
-      if (item !== undefined) known.items[index] ??= new Uint8Array(item);
-    }
-    if (next !== items.length) throw new RangeError("a mask does not fit its items");
+    const wasWhole = known.isWhole;
+    known.learn(reader);
+    if (known.isWhole && !wasWhole) this.advance(place, name);
   }
 
   /** Looks how far the paths below a node are known now; they follow each other. */
@@ -183,7 +145,7 @@ class PastNodes {
   }
 
   private isWhole(name: Buffer): boolean {
-    return this.nodes.get(name.toString("latin1"))?.whole !== undefined;
+    return this.nodes.get(name.toString("latin1"))?.isWhole === true;
   }
 
   /** Place of the first path that a name begins, its owner included; undefined where it begins none. */
@@ -214,16 +176,4 @@ function isBelow(path: NamedPath, name: Uint8Array): boolean {
   return (
     name.length >= path.rootLength && Buffer.compare(path.name.subarray(0, name.length), name) === 0
   );
-}
-
-/** The last page that begins with a name not above the given one; -1 where there is none. */
-function pageOf(firsts: readonly Uint8Array[], name: Uint8Array): number {
-  let [low, high] = [0, firsts.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const first = firsts[middle];
-    if (first !== undefined && Buffer.compare(first, name) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
 }
