@@ -17,8 +17,10 @@ import { lockCursor, readCursor } from "../ledger/watch/watch-cursor.js";
 import { proveWatchLease, type WatchLease } from "../ledger/watch/watch-lease.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
+import type { KnownBlock } from "../rpc-client/at.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
+import type { RpcOptions } from "../rpc-client/json-rpc.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
 import { IncidentFound } from "./errors.js";
@@ -46,8 +48,13 @@ export interface BackfillParts {
   readonly metrics: Pick<WatcherMetrics, "backfilled">;
 }
 
+/** How nodes are asked. */
+type PastOptions = Pick<RpcOptions, "signal" | "known">;
+
 /** What a past is read by: a chain that loses blocks moves first blocks, of addresses and of tokens. */
 interface PastBasis {
+  /** The last booked block: a node that does not have it tells of another past. */
+  readonly known: KnownBlock | undefined;
   readonly tokens: readonly (TokenAsset & { readonly isOpened: boolean })[];
   readonly openedTokens: number;
   readonly rewinds: number;
@@ -82,7 +89,8 @@ export async function runBackfill(
       for (const address of queue) {
         options.signal.throwIfAborted();
         await putOff.unlessUntold(async () => {
-          const past = await readPast(parts, { address, basis }, options);
+          const { signal } = options;
+          const past = await readPast(parts, { address, basis }, { signal, known: basis.known });
           if (isEmpty(past)) unused.push(address);
           else if (await commitBackfill(parts.database, { ...reader, address, ...past })) {
             parts.metrics.backfilled(1);
@@ -102,11 +110,12 @@ export async function runBackfill(
 
 /** The losses first: what is read of a chain that loses blocks in between is not booked. */
 async function readBasis(database: SqlDatabase): Promise<PastBasis> {
-  const { rewinds } = await readCursor(database);
+  const { rewinds, height, blockHash: hash } = await readCursor(database);
   const states = await readTokenStates(database);
   const tokens = await readTokenAssets(database);
   return {
     rewinds,
+    known: hash === undefined ? undefined : { height, hash },
     silentTokens: new Set(),
     openedTokens: countOpened(states),
     tokens: tokens.map((token) => {
@@ -137,8 +146,9 @@ async function bookWalletPasts(
   const bookOne = async (owner: Pick<DepositAddress, "address" | "fromHeight">) => {
     const { address: wallet, fromHeight } = owner;
     const height = fromHeight - 1;
-    const amountAtoken = await agreedBalance(parts, { address: wallet, height }, { signal });
-    const tokens = await readTokens(parts, { owner, basis: notOpening(basis, owner) }, { signal });
+    const options = { signal, known: basis.known };
+    const amountAtoken = await agreedBalance(parts, { address: wallet, height }, options);
+    const tokens = await readTokens(parts, { owner, basis: notOpening(basis, owner) }, options);
     const isBooked = await database.transaction(async (tx) => {
       await proveWatchLease(tx, lease);
       // Where the chain lost blocks meanwhile it is looked at again, or a token was opened without it.
@@ -162,7 +172,7 @@ async function bookWalletPasts(
 async function agreedBalance(
   { node, secondNode }: BackfillParts,
   { address, height }: { readonly address: Address; readonly height: Height },
-  options: { readonly signal: AbortSignal },
+  options: PastOptions,
 ): Promise<bigint> {
   const [units, [otherUnits] = [units]] = await Promise.all([
     node.getBalance(address, height, options),
@@ -194,7 +204,7 @@ function isEmpty({ inflows, outflows, tokens }: Past): boolean {
 async function readPast(
   parts: BackfillParts,
   { address, basis }: { readonly address: DepositAddress; readonly basis: PastBasis },
-  options: { readonly signal: AbortSignal },
+  options: PastOptions,
 ): Promise<Past> {
   const lastHeight = address.fromHeight - 1;
   const place = { address: address.address, height: lastHeight };
@@ -236,7 +246,7 @@ async function readTokens(
     readonly owner: Pick<DepositAddress, "address" | "fromHeight">;
     readonly basis: PastBasis;
   },
-  options: { readonly signal: AbortSignal },
+  options: PastOptions,
 ): Promise<TokenBalance[]> {
   const { address, fromHeight } = asked.owner;
   // Younger tokens are opened with what this address holds by then.
@@ -244,7 +254,7 @@ async function readTokens(
   const followed = tokens.filter((token) => token.fromHeight <= fromHeight);
   if (followed.length === 0) return [];
   const queries = followed.map(({ contract: token }) => {
-    return { token, account: address, at: fromHeight - 1 };
+    return { token, account: address, at: fromHeight - 1, height: fromHeight - 1 };
   });
   const held = await agreedHeld({ first: node, second }, queries, options);
   return followed.flatMap(({ symbol: asset, contract }, index) => {

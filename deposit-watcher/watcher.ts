@@ -300,7 +300,7 @@ export class Watcher {
     const booked = await this.#seat.whileHeld(lease, signal, (heldSignal) =>
       this.#bookRuns(lease, cursor, { ...range, signal: heldSignal }),
     );
-    reportPaused(this.#parts, await tokens.checkCodes(booked.height, { lease, signal }));
+    reportPaused(this.#parts, await tokens.checkCodes(booked, { lease, signal }));
     this.#update({ problem: undefined });
     const isBehind = booked.height < headHeight;
     if (isBehind && booked.height === cursor.height) await this.#seat.stumbled({ isChecked: true });

@@ -16,7 +16,7 @@ import {
 } from "./answer-fields.js";
 import { type AccountHeightsCalls, accountHeightsCalls } from "./account-heights.js";
 import { type AccountStateCalls, accountStateCalls } from "./account-states.js";
-import { type At, encodeAt, encodeStateAt, type StateAt } from "./at.js";
+import { type At, encodeAt, encodeStateAt, headerCall, type StateAt } from "./at.js";
 import { type ClaimCalls, claimCalls } from "./indexing/claims.js";
 import { badAnswer, isMethodMissing, type RpcError } from "./errors.js";
 import {
@@ -31,7 +31,7 @@ import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./j
 import { type BlockRangeCalls, blockRangeCalls } from "./indexing/block-range.js";
 import { type ContractViewCalls, contractViewCalls } from "./indexing/contract-views.js";
 import { type ForwardedCalls, forwardedCalls } from "./forwarded-calls.js";
-import { askOverRange, headerCall } from "./whole-range.js";
+import { askOverRange } from "./whole-range.js";
 import { type PoolCalls, poolCalls } from "./pool-calls.js";
 import { type SenderCalls, senderCalls } from "./sender-state.js";
 import { type TokenCalls, tokenCalls } from "./tokens/token-balances.js";

@@ -1,4 +1,5 @@
 /** JSON-RPC 2.0 over HTTP: ids and shape of every answer are checked, batches keep their order. */
+import { assertHasBlock, headerCall, type KnownBlock } from "./at.js";
 import { badAnswer, NodeFault, RpcError } from "./errors.js";
 import { createHttpPoster } from "./http-post.js";
 
@@ -37,6 +38,11 @@ export interface RpcOptions {
   readonly maxResponseBytes?: number;
   /** Time for each exchange of this call, where it is shorter than the client's. */
   readonly timeoutMs?: number;
+  /**
+   * A block that whoever answers has to have: its header is asked for in each exchange of this call. Of a
+   * node that does not have it nothing is taken, and the call fails with BAD_ANSWER.
+   */
+  readonly known?: KnownBlock | undefined;
 }
 
 /** Settings of a client. */
@@ -86,8 +92,23 @@ export function createJsonRpcClient(options: JsonRpcClientOptions): JsonRpcClien
     return parseBatch(answer, calls, firstId);
   };
 
+  const batch: JsonRpcClient["batch"] = async (calls, chosen) => {
+    const { known } = chosen;
+    const proof = known === undefined ? [] : [headerCall(known.height)];
+    const most = MAX_BATCH_CALLS - proof.length;
+    const outcomes: RpcOutcome[] = [];
+    for (let start = 0; start < calls.length; start += most) {
+      const part = await sendBatch([...proof, ...calls.slice(start, start + most)], chosen);
+      if (known !== undefined) assertHasBlock(resultOf(part.shift()), known);
+      for (const outcome of part) outcomes.push(outcome);
+    }
+    return outcomes;
+  };
+
   return {
     async request(method, params, chosen) {
+      if (chosen.known !== undefined)
+        return resultOf((await batch([{ method, params }], chosen))[0]);
       const id = nextId++;
       const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
       const answer = await exchange(body, chosen);
@@ -100,14 +121,7 @@ export function createJsonRpcClient(options: JsonRpcClientOptions): JsonRpcClien
       if (!outcome.ok) throw outcome.error;
       return outcome.result;
     },
-    async batch(calls, chosen) {
-      const outcomes: RpcOutcome[] = [];
-      for (let start = 0; start < calls.length; start += MAX_BATCH_CALLS) {
-        const part = await sendBatch(calls.slice(start, start + MAX_BATCH_CALLS), chosen);
-        for (const outcome of part) outcomes.push(outcome);
-      }
-      return outcomes;
-    },
+    batch,
     close: () => poster.close(),
   };
 }

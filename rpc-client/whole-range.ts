@@ -1,8 +1,6 @@
 /** Reads over a range of blocks, from a node that has all of it. */
 import type { Height } from "../chain/hex.js";
-import { readObject, readOptional } from "./answer-fields.js";
-import { type At, encodeAt } from "./at.js";
-import { badAnswer } from "./errors.js";
+import { assertHasBlock, headerCall } from "./at.js";
 import {
   type JsonRpcClient,
   MAX_BATCH_CALLS,
@@ -11,11 +9,6 @@ import {
   type RpcOptions,
   type RpcOutcome,
 } from "./json-rpc.js";
-
-/** Call for a header by height, for batches that mix calls. */
-export function headerCall(at: At): RpcCall {
-  return { method: "eth_getBlockByNumber", params: [encodeAt(at), false] };
-}
 
 /**
  * Outcomes in the order of the calls, each in one exchange with the header of the range's last block: a node
@@ -31,12 +24,12 @@ export async function askOverRange(
   options: RpcOptions,
 ): Promise<RpcOutcome[]> {
   const outcomes: RpcOutcome[] = [];
-  const most = MAX_BATCH_CALLS - 1;
+  // Beside this header, and that of a known block.
+  const most = MAX_BATCH_CALLS - 2;
   for (let start = 0; start < calls.length; start += most) {
     const part = [headerCall(to), ...calls.slice(start, start + most)];
     const [first, ...answers] = await rpc.batch(part, options);
-    const last = readOptional(resultOf(first), "block", readObject);
-    if (last === undefined) throw badAnswer(`no block ${to} yet`);
+    assertHasBlock(resultOf(first), { height: to, hash: undefined });
     for (const answer of answers) outcomes.push(answer);
   }
   return outcomes;

@@ -3,7 +3,6 @@
  * addresses held before, and looked at from time to time for other code than was accepted.
  */
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
 import {
   readTokenAssets,
@@ -18,10 +17,11 @@ import {
 } from "../../ledger/assets/token-opening.js";
 import { observeCodesNow, readTokenStates, reasonsOf } from "../../ledger/assets/token-state.js";
 import { watchedAddressesFrom } from "../../ledger/deposits/deposit-addresses.js";
-import { readCursor } from "../../ledger/watch/watch-cursor.js";
+import { readCursor, type WatchCursor } from "../../ledger/watch/watch-cursor.js";
 import type { WatchLease } from "../../ledger/watch/watch-lease.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { throwGravest } from "../put-off.js";
@@ -94,7 +94,7 @@ export class TokenBook {
     for (;;) {
       // First: what is read of a chain that loses blocks in between is not booked, nor what another process
       // has left out of a wallet's past meanwhile.
-      const { rewinds } = await readCursor(database);
+      const { rewinds, height: bookedHeight, blockHash } = await readCursor(database);
       const bookedPasts = await countBookedPasts(database);
       const states = await readTokenStates(database);
       const waiting = (await readTokenAssets(database)).filter(
@@ -104,8 +104,10 @@ export class TokenBook {
       const token = waiting.find(({ fromHeight }) => fromHeight <= headHeight + 1);
       if (token === undefined) break;
       const first = this.#silent.get(token.symbol);
+      // Of another chain, or another history of this one, no node shows the booked block.
+      const known = blockHash === undefined ? undefined : { height: bookedHeight, hash: blockHash };
       const [read] = await Promise.allSettled([
-        readHeld(this.#parts, token, { first, signal, second }),
+        readHeld(this.#parts, token, { first, known, signal, second }),
       ]);
       if (read.status === "rejected") {
         untold.set(token.symbol, read);
@@ -158,14 +160,15 @@ export class TokenBook {
    * @throws WATCH_LEASE_LOST
    */
   async checkCodes(
-    height: Height,
+    { height, blockHash }: Pick<WatchCursor, "height" | "blockHash">,
     { lease, ...options }: { readonly lease: WatchLease; readonly signal: AbortSignal },
   ): Promise<readonly string[]> {
     const { database, node } = this.#parts;
     // A chain that has lost blocks comes to the same heights again.
-    if (this.tokens.length === 0 || height === this.#checkedHeight) return [];
+    const isNew = blockHash !== undefined && height !== this.#checkedHeight;
+    if (this.tokens.length === 0 || !isNew) return [];
     const places = this.#nextTokens().map(({ symbol, contract }) => {
-      return { asset: symbol, contract, height };
+      return { asset: symbol, contract, height, blockHash };
     });
     const observed = await observedCodes(node, places, options);
     const events = await observeCodesNow(database, lease, observed);
@@ -207,14 +210,18 @@ interface HeldBefore {
 async function readHeld(
   { database, node }: TokenBookParts,
   token: TokenAsset,
-  { first, signal, second }: OpeningOptions & { readonly first: Address | undefined },
+  {
+    first,
+    second,
+    ...options
+  }: OpeningOptions & { readonly first: Address | undefined } & Pick<RpcOptions, "known">,
 ): Promise<HeldBefore> {
-  const at = token.fromHeight - 1;
+  const height = token.fromHeight - 1;
+  const queryOf = (account: Address) => ({ token: token.contract, account, at: height, height });
   const nodes = { first: node, second };
   const wallets = await walletsBefore(database, token);
   if (first !== undefined) {
-    const query = { token: token.contract, account: first, at };
-    const [units] = await agreedHeld(nodes, [query], { signal });
+    const [units] = await agreedHeld(nodes, [queryOf(first)], options);
     if (units === undefined) return { balances: [], silent: first };
   }
   const found: OpeningBalance[] = [];
@@ -224,8 +231,7 @@ async function readHeld(
     const older = page.filter(({ fromHeight }) => fromHeight <= token.fromHeight);
     const accounts = older.map(({ address }) => address);
     if (firstIndex === 0) accounts.push(...wallets);
-    const queries = accounts.map((account) => ({ token: token.contract, account, at }));
-    const held = await agreedHeld(nodes, queries, { signal });
+    const held = await agreedHeld(nodes, accounts.map(queryOf), options);
     for (const [index, address] of accounts.entries()) {
       const units = held[index];
       if (units === undefined) return { balances: [], silent: address };

@@ -4,7 +4,7 @@
  * is recorded, too.
  */
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { ObservedCode } from "../../ledger/assets/token-state.js";
 import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
 import type { DataBlock } from "../../rpc-client/data-api/data-block.js";
@@ -14,6 +14,7 @@ import type { Watched } from "../deposit-match.js";
 import { IncidentFound } from "../errors.js";
 import { type Payer, payerPlace } from "../../ledger/watch/flows.js";
 import { type HeldQuery, zeroWithoutCode } from "../../rpc-client/tokens/held-units.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { answerOfSecond } from "../put-off.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
@@ -83,9 +84,11 @@ export async function readTokenRun(
   const told = sidesBesideOperations(logs, sides, watched);
   for (const sighting of told.sightings) verdicts.sightings.push(sighting);
   const touches = touchesOf([...sides, ...told.sides]);
-  const queries = touches.flatMap(({ contract: token, address: account, height }) => [
-    { token, account, at: Math.max(0, height - 1) },
-    { token, account, at: height },
+  const parents = new Map(run.map(({ height, parentHash }) => [height, parentHash]));
+  // By hash: what another node behind a balancer says of its block of this height would be believed at once.
+  const queries = touches.flatMap(({ contract: token, address: account, height, blockHash }) => [
+    { token, account, at: parents.get(height) ?? blockHash, height: Math.max(0, height - 1) },
+    { token, account, at: blockHash, height },
   ]);
   const [balances, codes] = await Promise.all([
     agreedBalances({ first: node, second }, queries, options),
@@ -112,8 +115,14 @@ export async function readTokenRun(
   return { ...verdicts, codes, receivers: kept, leftOut: kept.leftOut };
 }
 
+/** A balance, and the height of the block after which it is, whichever way `at` names that. */
+export interface PastQuery extends HeldQuery {
+  readonly height: Height;
+}
+
 /**
  * As `heldUnits`, of what every node shows.
+ * @param options.known what they have to have; see `RpcOptions`
  * @throws IncidentFound where they disagree; the nodes' faults
  */
 export async function agreedHeld(
@@ -121,8 +130,8 @@ export async function agreedHeld(
     readonly first: Pick<TokenNode, "tokenBalances" | "tokenCodes">;
     readonly second: TokenNodes["second"];
   },
-  queries: readonly HeldQuery[],
-  options: { readonly signal: AbortSignal },
+  queries: readonly PastQuery[],
+  options: Pick<RpcOptions, "signal" | "known">,
 ): Promise<readonly (bigint | undefined)[]> {
   const balances = await agreedBalances(nodes, queries, options);
   return zeroWithoutCode(nodes.first, queries, balances, options);
@@ -134,8 +143,8 @@ async function agreedBalances(
     first,
     second,
   }: { readonly first: Pick<TokenNode, "tokenBalances">; readonly second: TokenNodes["second"] },
-  queries: readonly HeldQuery[],
-  options: { readonly signal: AbortSignal },
+  queries: readonly PastQuery[],
+  options: Pick<RpcOptions, "signal" | "known">,
 ): Promise<readonly (bigint | undefined)[]> {
   if (queries.length === 0) return [];
   const [balances, others = balances] = await Promise.all([
@@ -145,7 +154,7 @@ async function agreedBalances(
   const place = queries.findIndex((_, index) => balances[index] !== others[index]);
   const query = queries[place];
   if (query === undefined) return balances;
-  const { token, account: address, at: height } = query;
+  const { token, account: address, height } = query;
   throw new IncidentFound({
     kind: "BALANCE_MISMATCH",
     height,
@@ -155,10 +164,10 @@ async function agreedBalances(
 }
 
 /** Of a few questions, or of hundreds, the first stands for all. */
-function whatOf([first, ...others]: readonly HeldQuery[]): string {
+function whatOf([first, ...others]: readonly PastQuery[]): string {
   if (first === undefined) return "nothing";
   const more = others.length === 0 ? "" : ` and ${others.length} more balances`;
-  return `what ${first.account} had of ${first.token} after block ${first.at}${more}`;
+  return `what ${first.account} had of ${first.token} after block ${first.height}${more}`;
 }
 
 /** Logs and operations are read from two servers: they must tell of the same blocks. */
@@ -224,13 +233,14 @@ async function readCodes(
     readonly asset: string;
     readonly contract: Address;
     readonly height: Height;
+    readonly blockHash: Hash32;
   }[],
   options: { readonly signal: AbortSignal },
 ): Promise<ObservedCode[]> {
   const places = new Map(
-    touches.map(({ asset, contract, height }) => [
+    touches.map(({ asset, contract, height, blockHash }) => [
       `${contract} ${height}`,
-      { asset, contract, height },
+      { asset, contract, height, blockHash },
     ]),
   );
   return observedCodes(node, [...places.values()], options);
@@ -243,12 +253,13 @@ export async function observedCodes(
     readonly asset: string;
     readonly contract: Address;
     readonly height: Height;
+    readonly blockHash: Hash32;
   }[],
   options: { readonly signal: AbortSignal },
 ): Promise<ObservedCode[]> {
   if (places.length === 0) return [];
   const codes = await node.tokenCodes(
-    places.map(({ contract, height: at }) => ({ contract, at })),
+    places.map(({ contract, blockHash: at }) => ({ contract, at })),
     options,
   );
   return places.flatMap(({ asset, height }, index) => {

@@ -1,13 +1,14 @@
 /** What accounts hold of tokens after a block, of contracts that may not be there yet, or may not tell. */
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import type { StateAt } from "../at.js";
 import type { EvmClient } from "../evm-client.js";
+import type { RpcOptions } from "../json-rpc.js";
 
 /** What an account holds of a token after a block. */
 export interface HeldQuery {
   readonly token: Address;
   readonly account: Address;
-  readonly at: Height;
+  readonly at: StateAt;
 }
 
 /**
@@ -32,7 +33,7 @@ export async function zeroWithoutCode(
   node: Pick<EvmClient, "tokenCodes">,
   queries: readonly HeldQuery[],
   balances: readonly (bigint | undefined)[],
-  options: { readonly signal: AbortSignal },
+  options: Pick<RpcOptions, "signal" | "known">,
 ): Promise<readonly (bigint | undefined)[]> {
   const untold = queries.filter((_, index) => balances[index] === undefined);
   const places = new Map(

@@ -3,7 +3,7 @@ import { type Address, parseAddress } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { type Hash32, hexToBytes, toQuantity, ZERO_HASH } from "../../chain/hex.js";
 import { readHash, readHex } from "../answer-fields.js";
-import { type At, encodeAt } from "../at.js";
+import { encodeStateAt, type StateAt } from "../at.js";
 import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "../json-rpc.js";
 import { isExecutionFailure, MAX_QUERIES_AT_ONCE } from "./token-balances.js";
 
@@ -48,7 +48,7 @@ export interface NodeTokenCode {
 export interface TokenCodeCalls {
   /** In the order of the queries; undefined where no code is. */
   tokenCodes(
-    queries: readonly { readonly contract: Address; readonly at: At }[],
+    queries: readonly { readonly contract: Address; readonly at: StateAt }[],
     options: RpcOptions,
   ): Promise<(NodeTokenCode | undefined)[]>;
 }
@@ -56,7 +56,7 @@ export interface TokenCodeCalls {
 /** A contract that a node was asked about. */
 interface Asked {
   readonly contract: Address;
-  readonly at: At;
+  readonly at: StateAt;
   readonly code: string;
   /** Words of the slots for an implementation, then that for a beacon. */
   readonly words: readonly Hash32[];
@@ -90,8 +90,8 @@ export function tokenCodeCalls(rpc: JsonRpcClient): TokenCodeCalls {
   };
 }
 
-function callsOf({ contract, at }: { readonly contract: Address; readonly at: At }): RpcCall[] {
-  const block = encodeAt(at);
+function callsOf({ contract, at }: Pick<Asked, "contract" | "at">): RpcCall[] {
+  const block = encodeStateAt(at);
   return [
     { method: "eth_getCode", params: [contract, block] },
     ...[...IMPLEMENTATION_SLOTS, BEACON_SLOT].map((slot) => {
@@ -132,7 +132,7 @@ function beaconCall(proxy: Asked): RpcCall {
   const to = parseAddress(`0x${beaconWord(proxy).slice(-40)}`);
   const gas = toQuantity(BEACON_GAS);
   const message = { from: proxy.contract, to, gas, data: IMPLEMENTATION_VIEW };
-  return { method: "eth_call", params: [message, encodeAt(proxy.at)] };
+  return { method: "eth_call", params: [message, encodeStateAt(proxy.at)] };
 }
 
 function implementationOf({ words }: Asked, beaconAnswer: Uint8Array | undefined): Hash32 {

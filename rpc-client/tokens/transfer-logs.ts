@@ -11,11 +11,10 @@ import {
   readHex,
   readList,
   readObject,
-  readOptional,
   readSafeQuantity,
 } from "../answer-fields.js";
 import { badAnswer, isTooMuch, isTooMuchAtOnce } from "../errors.js";
-import { encodeAt } from "../at.js";
+import { assertHasBlock, headerCall, type KnownBlock } from "../at.js";
 import { receiptsInParts } from "../block-receipts.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
 
@@ -82,7 +81,7 @@ export function transferLogCalls(rpc: JsonRpcClient): TransferLogCalls {
         if (isWanted?.(log) !== false) logs.push(log);
       };
       for (const filter of filters) {
-        const last = { ...range, lastHash };
+        const last = { height: range.to, hash: lastHash };
         await search(rpc, range, { filter, atLeast, onLeftOut, take, options, last });
       }
       if (filters.length === 1) return logs;
@@ -119,7 +118,7 @@ interface Search {
   readonly take: (log: TransferLog) => void;
   readonly options: RpcOptions;
   /** Block that whoever answers must have. */
-  readonly last: { readonly to: Height; readonly lastHash: Hash32 | undefined };
+  readonly last: KnownBlock;
 }
 
 /** Halves a range that has too much; a single block is read by its receipts. */
@@ -134,12 +133,13 @@ async function search(
     // In one exchange: the same node says what it knows and what it found.
     const [header, logs] = await rpc.batch(
       [
-        { method: "eth_getBlockByNumber", params: [encodeAt(wanted.last.to), false] },
+        headerCall(wanted.last.height),
         { method: "eth_getLogs", params: [{ ...wanted.filter, ...bounds }] },
       ],
       wanted.options,
     );
-    assertHas(resultOf(header), wanted.last);
+    // A node that is behind answers with no logs, as if there were none.
+    assertHasBlock(resultOf(header), wanted.last);
     found = resultOf(logs);
   } catch (error) {
     if (!(from < to ? isTooMuchAtOnce(error) : isTooMuch(error))) throw error;
@@ -149,15 +149,6 @@ async function search(
     return search(rpc, { from: middle + 1, to }, wanted);
   }
   takeLogs(found, { from, to }, wanted);
-}
-
-/** A node that is behind answers with no logs, as if there were none. */
-function assertHas(header: unknown, { to, lastHash }: Search["last"]): void {
-  const known = readOptional(header, "block", readObject);
-  if (known === undefined) throw badAnswer(`no block ${to} yet`);
-  if (lastHash !== undefined && readHash(known["hash"], "hash") !== lastHash) {
-    throw badAnswer(`another block ${to}`);
-  }
 }
 
 /**
@@ -185,7 +176,7 @@ async function searchLargeBlock(rpc: JsonRpcClient, height: Height, wanted: Sear
 async function searchReceipts(rpc: JsonRpcClient, height: Height, wanted: Search): Promise<void> {
   const { options, last } = wanted;
   const block = await rpc.request("eth_getBlockByNumber", [toQuantity(height), false], options);
-  if (height === last.to) assertHas(block, last);
+  if (height === last.height) assertHasBlock(block, last);
   for await (const receipts of receiptsInParts(rpc, block, options)) {
     takeReceipts(receipts, height, wanted);
   }

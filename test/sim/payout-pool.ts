@@ -1,6 +1,6 @@
 /** A chain with a pool, in memory: what a node knows of one hot wallet, and what it would answer. */
 import type { Address } from "../../chain/address.js";
-import type { Hash32 } from "../../chain/hex.js";
+import { type Hash32, ZERO_HASH } from "../../chain/hex.js";
 import type { NodeReceipt } from "../../rpc-client/transaction-codec.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { SendOutcome } from "../../rpc-client/evm-client.js";
@@ -105,6 +105,7 @@ export class ModelChain {
     while (this.#pool.has(pendingNonce)) pendingNonce += 1n;
     return {
       height: this.height,
+      blockHash: ZERO_HASH,
       balanceAtoken: this.balanceAtoken,
       nonce: this.nonce,
       pendingNonce,

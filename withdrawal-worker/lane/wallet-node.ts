@@ -18,7 +18,7 @@ import {
   type SendOutcome,
 } from "../../rpc-client/evm-client.js";
 import type { KnownAccounts } from "../../rpc-client/chain-accounts.js";
-import { headerCall } from "../../rpc-client/whole-range.js";
+import { headerCall, type StateAt } from "../../rpc-client/at.js";
 import {
   type JsonRpcClient,
   resultOf,
@@ -35,6 +35,8 @@ import { type EstimateMeaning, meaningOfEstimate } from "../withdrawal-state.js"
 /** The wallet on the chain, all of one moment except the pool's nonce. */
 export interface WalletView {
   readonly height: Height;
+  /** Of the block of that height: what else is asked of this state names it by this. */
+  readonly blockHash: Hash32;
   readonly balanceAtoken: Atoken;
   /** Number of the wallet's transactions mined at `height`. */
   readonly nonce: bigint;
@@ -86,7 +88,7 @@ export interface WalletNode {
   tokenBalances(
     wallet: Address,
     tokens: readonly Address[],
-    height: Height,
+    at: StateAt,
     options: RpcOptions,
   ): Promise<(bigint | undefined)[]>;
   send(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
@@ -356,8 +358,10 @@ async function readView(
   await chainAccounts?.ask({ signal });
   const height = readSafeQuantity(resultOf(blockNumber), "block number");
   const count = (at: string) => ({ method: "eth_getTransactionCount", params: [wallet, at] });
-  const [balance, nonce, pending, price, header, capabilities] = await rpc.batch(
+  // With the chain's name once more: behind a balancer this exchange may be another node's.
+  const [chain, first, balance, nonce, pending, price, header, capabilities] = await rpc.batch(
     [
+      ...IDENTITY_CALLS,
       balanceCall(wallet, height),
       count(toQuantity(height)),
       count("pending"),
@@ -367,8 +371,10 @@ async function readView(
     ],
     { signal },
   );
+  assertIdentity(identity, { chainId: chain, genesis: first });
   return {
     height,
+    blockHash: parseHeader(resultOf(header)).hash,
     balanceAtoken: readQuantity(resultOf(balance), "balance"),
     nonce: readNonce(resultOf(nonce), "nonce"),
     pendingNonce: readNonce(resultOf(pending), "pending nonce"),

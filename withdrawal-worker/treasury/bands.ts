@@ -224,7 +224,7 @@ async function holdingsOf(
     const priceAtoken = choosePrice(view.suggestedPriceAtoken, settings.gas);
     const keptAtoken = KEPT_TRANSFERS * TRANSFER_GAS * priceAtoken;
     const wallets = board.map(({ address }) => address);
-    const states = await readAddressStates(rpc, wallets, view.height, { signal });
+    const states = await readAddressStates(rpc, wallets, view.blockHash, { signal });
     return wallets.map((wallet, index) => {
       const heldAtoken = states[index]?.balanceAtoken ?? 0n;
       const freeUnits = heldAtoken - (reservedAtoken.get(wallet) ?? 0n) - keptAtoken;
@@ -234,7 +234,7 @@ async function holdingsOf(
   const token = (await readTokenAssets(database)).find(({ symbol }) => symbol === asset);
   if (token === undefined) return undefined;
   const balances = await evm.tokenBalances(
-    board.map(({ address: account }) => ({ token: token.contract, account, at: view.height })),
+    board.map(({ address: account }) => ({ token: token.contract, account, at: view.blockHash })),
     { signal },
   );
   const holdings = board.flatMap(({ address: wallet }, index) => {

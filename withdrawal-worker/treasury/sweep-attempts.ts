@@ -28,7 +28,7 @@ import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js
 /** What signing needs to know of a round. */
 export interface SigningRound {
   readonly rules: TreasuryRules;
-  readonly view: Pick<WalletView, "height" | "suggestedPriceAtoken">;
+  readonly view: Pick<WalletView, "height" | "blockHash" | "suggestedPriceAtoken">;
   /** Wallets of this home that may be given coins now. */
   readonly wallets: readonly Address[];
   /** The chain is looked at no earlier than where the ledger is: all that is booked is there. */

@@ -71,7 +71,7 @@ async function unitsOf(
   { view, signal }: GasRound,
 ): Promise<ReadonlyMap<number, bigint | undefined>> {
   const tokens = seen.flatMap(({ sweep: { id, contract: token, address: account } }) =>
-    token === undefined ? [] : [{ id, token, account, at: view.height }],
+    token === undefined ? [] : [{ id, token, account, at: view.blockHash }],
   );
   const balances = await evm.tokenBalances(tokens, { signal });
   return new Map(tokens.map(({ id }, index) => [id, balances[index]]));

@@ -1,8 +1,9 @@
-/** Many deposit addresses on the chain at once, each as of one height. */
+/** Many addresses on the chain at once, each as of one block. */
 import type { Address } from "../../chain/address.js";
-import { type Height, toQuantity } from "../../chain/hex.js";
+import type { Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { readQuantity } from "../../rpc-client/answer-fields.js";
+import { encodeStateAt } from "../../rpc-client/at.js";
 import { balanceCall } from "../../rpc-client/evm-client.js";
 import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
 
@@ -20,12 +21,13 @@ const CALLS_PER_ADDRESS = 3;
 
 /**
  * States in the order of the addresses.
+ * @param blockHash the block's: what another node behind a balancer has at its height is of another chain
  * @throws RpcError, NodeFault
  */
 export async function readAddressStates(
   rpc: JsonRpcClient,
   addresses: readonly Address[],
-  height: Height,
+  blockHash: Hash32,
   options: { readonly signal: AbortSignal },
 ): Promise<AddressState[]> {
   const states: AddressState[] = [];
@@ -34,8 +36,8 @@ export async function readAddressStates(
     const calls = addresses
       .slice(start, start + size)
       .flatMap((address) => [
-        balanceCall(address, height),
-        { method: "eth_getTransactionCount", params: [address, toQuantity(height)] },
+        balanceCall(address, blockHash),
+        { method: "eth_getTransactionCount", params: [address, encodeStateAt(blockHash)] },
         { method: "eth_getTransactionCount", params: [address, "pending"] },
       ]);
     const answers = await rpc.batch(calls, options);

@@ -205,7 +205,9 @@ export class Sweeper {
 
   async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<SeenSweep[]> {
     const addresses = sweeps.map(({ address }) => address);
-    const states = await readAddressStates(this.#context.rpc, addresses, view.height, { signal });
+    const states = await readAddressStates(this.#context.rpc, addresses, view.blockHash, {
+      signal,
+    });
     return sweeps.flatMap((sweep, index) => {
       const state = states[index];
       return state === undefined ? [] : [{ sweep, state }];
@@ -390,13 +392,13 @@ export class Sweeper {
     const { rpc, evm, signer } = this.#context;
     const { view, signal, rules } = round;
     const addresses = due.map(({ address }) => address);
-    const states = await readAddressStates(rpc, addresses, view.height, { signal });
+    const states = await readAddressStates(rpc, addresses, view.blockHash, { signal });
     const tokens = due.flatMap((entry) => (entry.contract === undefined ? [] : [entry]));
     const balances = await evm.tokenBalances(
       tokens.map(({ contract, address: account }) => ({
         token: contract ?? ZERO_ADDRESS,
         account,
-        at: view.height,
+        at: view.blockHash,
       })),
       { signal },
     );

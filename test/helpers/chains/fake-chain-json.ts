@@ -9,7 +9,6 @@ import {
 } from "../../../chain/evm/erc20.js";
 import {
   bytesToHex,
-  type Hash32,
   type Hex,
   parseSafeQuantity,
   toQuantity,
@@ -21,7 +20,7 @@ import { type Method, RpcFault } from "./fake-node.js";
 
 /** Every method that the exchange's processes ask. */
 export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
-  const heightOf = (tag: unknown) => (tag === "latest" ? chain.head : parseSafeQuantity(tag));
+  const heightOf = (tag: unknown) => heightOfState(chain, tag);
   const known = <T>(value: T | undefined): T => {
     if (value === undefined) throw new RpcFault(-32000, "header not found");
     return value;
@@ -41,11 +40,15 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
       const at = tag === "pending" ? tag : heightOf(tag);
       return toQuantity(known(chain.nonceAt(parseAddress(account), at)));
     },
-    eth_getCode: ([given]) => {
+    eth_getCode: ([given, tag]) => {
       const address = parseAddress(given);
+      known(chain.blocks[heightOf(tag)]);
       return address === chain.token || chain.withCode.has(address) ? "0x00" : "0x";
     },
-    eth_getStorageAt: () => ZERO_HASH,
+    eth_getStorageAt: ([, , tag]) => {
+      known(chain.blocks[heightOf(tag)]);
+      return ZERO_HASH;
+    },
     eth_call: ([message, at]) => call(chain, message as CallMessage, at),
     eth_capabilities: () => {
       if (!chain.namesTransactionGas) throw new RpcFault(-32601, "the method does not exist");
@@ -98,11 +101,16 @@ function call(chain: FakeChain, { from, to, data }: CallMessage, at: unknown): s
     return word(isCovered(chain, parseAddress(from), transfer) ? 1n : 0n);
   }
   if (!data.startsWith(ERC20_SELECTORS.balanceOf)) throw new RpcFault(3, "execution reverted");
-  const hash: unknown = Reflect.get(Object(at), "blockHash");
-  const place = typeof hash === "string" ? (hash as Hash32) : parseHeight(chain, at);
-  const units = chain.unitsAt(parseAddress(`0x${data.slice(-40)}`), place);
+  const units = chain.unitsAt(parseAddress(`0x${data.slice(-40)}`), heightOfState(chain, at));
   if (units === undefined) throw new RpcFault(-32000, "header not found");
   return word(units);
+}
+
+/** Of a height, a tag, or EIP-1898's hash; -1 for a block that is not there. */
+function heightOfState(chain: FakeChain, tag: unknown): number {
+  const hash: unknown = Reflect.get(Object(tag), "blockHash");
+  if (typeof hash === "string") return chain.blocks.findIndex((block) => block.hash === hash);
+  return parseHeight(chain, tag);
 }
 
 function parseHeight(chain: FakeChain, tag: unknown): number {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import type { Address } from "../../../chain/address.js";
-import { present } from "../../../chain/errors.js";
+import { errorCode, present } from "../../../chain/errors.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import {
   type AddressDerivation,
@@ -68,7 +68,11 @@ export async function openTokenBook(
 ): Promise<TokenBook> {
   const book = await TokenBook.open(parts, entries);
   // A ledger in recovery has lost its tokens with the rest: what was before is booked once it is open.
-  if ((await openIncident(parts.database))?.kind !== "RECOVERY") await book.openWaiting({ signal });
+  if ((await openIncident(parts.database))?.kind === "RECOVERY") return book;
+  await book.openWaiting({ signal }).catch((error: unknown) => {
+    // A chain that has lost the booked block tells nothing: the watcher finds that out, and opens it later.
+    if (errorCode(error) !== "BAD_ANSWER") throw error;
+  });
   return book;
 }
 

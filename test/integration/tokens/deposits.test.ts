@@ -352,14 +352,15 @@ describe("what lay at addresses before they counted", () => {
     const { signal } = new AbortController();
     const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
     const book = await openTokenBook(parts, entries, { signal });
-    const height = await bench.node.blockNumber({ signal });
+    const header = await bench.node.getBlockHeader("latest", { signal });
+    const head = { height: header?.height ?? 0, blockHash: header?.hash };
     // Another watcher has taken over since this one began to look.
     const { epoch } = await leaseNow();
-    const behind = book.checkCodes(height, { lease: { epoch: epoch - 1n }, signal });
+    const behind = book.checkCodes(head, { lease: { epoch: epoch - 1n }, signal });
     await expect(behind).rejects.toMatchObject({ code: "WATCH_LEASE_LOST" });
     expect((await readTokenStates(bench.database)).get("WRONG")?.isPaused).toBe(false);
     const again = await openTokenBook(parts, entries, { signal });
-    const reasons = await again.checkCodes(height, { lease: { epoch }, signal });
+    const reasons = await again.checkCodes(head, { lease: { epoch }, signal });
     expect(reasons).toEqual([expect.stringContaining("accept-code WRONG")]);
     const states = await readTokenStates(bench.database);
     expect(["PINNED", "WRONG"].map((asset) => states.get(asset)?.isPaused)).toEqual([false, true]);

@@ -11,6 +11,7 @@ const ALICE = parseAddress(`0x${"a1".repeat(20)}`);
 const TOKEN = parseAddress(`0x${"70".repeat(20)}`);
 const hash = (digit: string): Hash32 => parseHash32(`0x${digit.repeat(64)}`);
 const blockHash = hash("b");
+const parentHash = hash("a");
 const alice = parseCustomerId("alice");
 const watched = {
   has: (address: string) => address === ALICE,
@@ -31,18 +32,21 @@ const side: TokenSide = {
   opIndex: 2,
 };
 
-/** A node that shows so many units of Alice from block 9 on. */
+/** A node that shows so many units of Alice after block 9, to who names it by its hash. */
 function nodeWith(units: bigint): TokenNode {
+  const after = new Map<unknown, bigint>([
+    [parentHash, 0n],
+    [blockHash, units],
+  ]);
   return {
     transferLogs: () => Promise.resolve([]),
     tokenCodes: (places) => Promise.resolve(places.map(() => undefined)),
-    tokenBalances: (queries) =>
-      Promise.resolve(queries.map(({ at }) => (Number(at) < 9 ? 0n : units))),
+    tokenBalances: (queries) => Promise.resolve(queries.map(({ at }) => after.get(at))),
   };
 }
 
 const read = (first: bigint, second: bigint | TokenNode | undefined) => {
-  const run = [{ height: 9, hash: blockHash }] as never;
+  const run = [{ height: 9, hash: blockHash, parentHash }] as never;
   const nodes = {
     first: nodeWith(first),
     second: typeof second === "bigint" ? nodeWith(second) : second,

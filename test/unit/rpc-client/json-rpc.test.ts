@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { parseHash32 } from "../../../chain/hex.js";
 import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 
@@ -283,5 +284,44 @@ describe("the wire", () => {
     const thrown: unknown = await client.request("x", [], { signal }).catch((reason) => reason);
     if (!(thrown instanceof NodeFault)) throw new Error("a fault was expected");
     expect(JSON.stringify([thrown.message, thrown.details])).not.toContain("hunter2");
+  });
+});
+
+describe("a block that whoever answers has to have", () => {
+  const hash = parseHash32(`0x${"0a".repeat(32)}`);
+  const known = { height: 7, hash };
+
+  it("is asked for in each exchange, and what is answered beside it is taken", async () => {
+    const sizes: number[] = [];
+    const client = await clientOf((messages) => {
+      sizes.push(messages.length);
+      return messages.map((message) =>
+        reply(message, message.method === "eth_getBlockByNumber" ? { hash } : message.params[0]),
+      );
+    });
+    expect(await client.request("echo", [1], { signal, known })).toBe(1);
+    const calls = Array.from({ length: 500 }, (_, index) => ({ method: "echo", params: [index] }));
+    const outcomes = await client.batch(calls, { signal, known });
+    expect(outcomes.map((outcome) => outcome.ok && outcome.result)).toEqual(
+      calls.map((_, index) => index),
+    );
+    expect(sizes).toEqual([2, 500, 2]);
+    expect(await client.batch([], { signal, known })).toEqual([]);
+  });
+
+  it("is asked for by its height, and nothing is taken of who has none, or another one", async () => {
+    for (const [header, what] of [
+      [null, "no block 7 yet"],
+      [{ hash: `0x${"0b".repeat(32)}` }, "another block 7"],
+    ] as const) {
+      const client = await clientOf(([first, second]) => {
+        expect(first).toMatchObject({ method: "eth_getBlockByNumber", params: ["0x7", false] });
+        return [reply(first, header), reply(second as Message, "0x5")];
+      });
+      await expect(client.request("eth_getBalance", [], { signal, known })).rejects.toMatchObject({
+        code: "BAD_ANSWER",
+        message: expect.stringContaining(what),
+      });
+    }
   });
 });

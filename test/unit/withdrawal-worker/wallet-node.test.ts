@@ -44,6 +44,34 @@ it("is not looked at before it has told whom nobody pays on its chain", async ()
   expect(chainAccounts.current.burnAddress).toBe(BURN);
 });
 
+it("is not believed where another chain's tells what the right one was asked for", async () => {
+  let exchanges = 0;
+  const methods = {
+    eth_chainId: () => (exchanges === 2 ? "0x1" : "0x1b1c"),
+    eth_syncing: () => false,
+    eth_blockNumber: () => "0x7",
+    eth_getBlockByNumber: ([number]: readonly unknown[]) => {
+      return { number, hash: HASH, parentHash: HASH, timestamp: "0x6ab13b80" };
+    },
+    eth_getTransactionCount: () => "0x9",
+    eth_getBalance: () => "0x5",
+    eth_gasPrice: () => "0x1",
+    eth_capabilities: () => ({}),
+  };
+  chain = await startFakeNode(methods, {
+    wireFault: () => {
+      exchanges += 1;
+      return undefined;
+    },
+  });
+  const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+  const node = createWalletNode(rpc, IDENTITY);
+  await expect(node.view(WALLET, { signal })).rejects.toMatchObject({ code: "WRONG_NODE" });
+  expect(exchanges).toBe(2);
+  expect(await node.view(WALLET, { signal })).toMatchObject({ nonce: 9n, blockHash: HASH });
+  expect(exchanges).toBe(4);
+});
+
 it("does not know where code is as of a block that the node does not have yet", async () => {
   const late = parseAddress(`0x${"01".repeat(20)}`);
   const code = parseAddress(`0x${"02".repeat(20)}`);

@@ -138,7 +138,7 @@ export async function withoutOwn(
   return requests.filter(({ isToOwnWallet }) => !isToOwnWallet);
 }
 
-/** The wallet's balances of the requests' tokens at the round's height, by asset. */
+/** The wallet's balances of the requests' tokens after the round's block, by asset. */
 async function readTokenUnits(
   { node, signer }: LaneContext,
   { view, signal }: Round,
@@ -149,7 +149,7 @@ async function readTokenUnits(
   );
   if (contracts.size === 0) return new Map();
   const tokens = [...contracts.values()];
-  const units = await node.tokenBalances(signer.address, tokens, view.height, { signal });
+  const units = await node.tokenBalances(signer.address, tokens, view.blockHash, { signal });
   // A token that does not tell covers nothing.
   return new Map([...contracts.keys()].map((asset, index) => [asset, units[index] ?? 0n]));
 }
