@@ -2,9 +2,9 @@
 import { DEFAULT_PORTS } from "../chain/networks.js";
 import { MAX_LEASE_MS } from "../ledger/lease.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
+import { secondNodeFaults } from "../runtime/config/second-node.js";
 
-/** Schema of `watcher.toml`. */
-export const watcherConfigFile = defineConfigFile("watcher", {
+const settings = defineConfigFile("watcher", {
   api: {
     listen: field.listenAddress({
       default: `127.0.0.1:${DEFAULT_PORTS.depositApi}`,
@@ -72,7 +72,8 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       default: "",
       help:
         "JSON-RPC of another node of the chain, which must have a block with the same hash, and the " +
-        "same balances of what it touches, before anything of it is booked. Empty asks one node alone.",
+        "same balances of what it touches, before anything of it is booked. Empty asks one node alone; " +
+        "the first one is refused.",
     }),
     "web-socket-url": field.url({
       default: `ws://127.0.0.1:${DEFAULT_PORTS.webSocket}`,
@@ -140,6 +141,12 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       help: "Distance from the head at which /ready answers 503.",
     }),
   },
+});
+
+/** Schema of `watcher.toml`. */
+export const watcherConfigFile = Object.freeze({
+  ...settings,
+  combinationFaults: ({ node }: ConfigOf<typeof settings>) => secondNodeFaults(node),
 });
 
 /** Values of `watcher.toml`. */

@@ -2,6 +2,7 @@
 import { DEFAULT_PORTS } from "../chain/networks.js";
 import { MAX_LEASE_MS } from "../ledger/lease.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
+import { secondNodeFaults } from "../runtime/config/second-node.js";
 
 /**
  * In the home: when the treasury's last round ended well, and in a second line until when that holds. It
@@ -18,8 +19,7 @@ export function treasuryRoundHoldsMs(scanIntervalMs: number): number {
   return scanIntervalMs + TREASURY_ROUND_MS;
 }
 
-/** Schema of `worker.toml`. */
-export const workerConfigFile = defineConfigFile("worker", {
+const settings = defineConfigFile("worker", {
   api: {
     listen: field.listenAddress({
       default: `127.0.0.1:${DEFAULT_PORTS.withdrawalApi}`,
@@ -49,7 +49,7 @@ export const workerConfigFile = defineConfigFile("worker", {
       default: "",
       help:
         "JSON-RPC of another node of the chain, which must show the same receipt before a payment is " +
-        "settled. Empty asks one node alone.",
+        "settled. Empty asks one node alone; the first one is refused.",
     }),
     "request-timeout-ms": field.integer({
       default: 10_000,
@@ -269,6 +269,12 @@ export const workerConfigFile = defineConfigFile("worker", {
       help: "Open nonces at once; this chain's pool takes 8,192 of one sender.",
     }),
   },
+});
+
+/** Schema of `worker.toml`. */
+export const workerConfigFile = Object.freeze({
+  ...settings,
+  combinationFaults: ({ node }: ConfigOf<typeof settings>) => secondNodeFaults(node),
 });
 
 /** Values of `worker.toml`. */

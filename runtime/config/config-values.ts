@@ -68,6 +68,19 @@ function isLoopbackHost(host: string): boolean {
   return /^(localhost|127(\.[0-9]{1,3}){3}|\[?::1\]?)$/.test(host);
 }
 
+/** A URL as it is asked for: names of this machine are one, and fragments are not sent. */
+export function whereIs(text: string): URL {
+  const url = new URL(text);
+  if (isLoopbackHost(url.hostname)) url.hostname = "localhost";
+  url.hash = "";
+  return url;
+}
+
+/** Whether two URLs are one, however they are written. */
+export function isSamePlace(one: string, other: string): boolean {
+  return whereIs(one).href === whereIs(other).href;
+}
+
 /** The URL with its explicit port raised by `portOffset`; unchanged without a loopback port. */
 export function shiftUrlPort(text: string, portOffset: number): string {
   if (text === "" || portOffset === 0) {

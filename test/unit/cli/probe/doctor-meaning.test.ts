@@ -50,6 +50,14 @@ describe("the doctor's look at what files mean", () => {
     expect(found({}, {}, env)).toEqual(expected);
   });
 
+  it.each([
+    ["http://127.0.0.1:18545", ["second-node warn watcher.toml"]],
+    ["http://10.0.0.2:8545", []],
+  ])("tells that the first node and %s are of one machine: %j", (second, expected) => {
+    const env = { CAUSEWAY_WATCHER_NODE_SECOND_JSON_RPC_URL: second };
+    expect(found({}, {}, env)).toEqual(expected);
+  });
+
   const OUT_OF_REACH = ["policy warn APPROVALS_OUT_OF_REACH"];
   it.each([
     ["two of two", rule(2, true), { approvers: [ann, ben] }, []],
