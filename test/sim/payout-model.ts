@@ -279,6 +279,7 @@ class Model {
     };
     return {
       view: () => faulty(() => chain.view()),
+      oldestHeight: async () => 0,
       haveCode: (addresses) =>
         faulty(() =>
           addresses.map((address) => !["plain", "unmined"].includes(chain.natureOf(address))),

@@ -1,4 +1,5 @@
 /** What all steps of a lane share: the wallet, its lease, the node, the settings. */
+import type { Height } from "../../chain/hex.js";
 import type { FailureRules } from "../../ledger/withdrawals/slot-outcomes.js";
 import type { WalletLease } from "../../ledger/wallets/wallet-lease.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -89,6 +90,8 @@ export interface Round {
   readonly rewinds: number;
   /** Requests that the lane leaves to other wallets for now. */
   readonly left: LeftToOthers;
+  /** Height of the wallet's last settled payment; 0 without one. */
+  readonly settledHeight: Height;
   /** What who signs has answered so far. */
   readonly answers: SignerAnswers;
   /** Balances of tokens at the view's height, by asset, where a step has read them. */

@@ -182,7 +182,7 @@ export class Lane {
       return false;
     }
     const lease = this.#lease;
-    const { rewinds } = wallet;
+    const { rewinds, settledHeight } = wallet;
     const { leaseMs } = settings;
     let hasMore: boolean;
     try {
@@ -195,7 +195,15 @@ export class Lane {
         },
         (heldSignal) => {
           const known = { left: this.#left, answers: this.#answers };
-          const round = { lease, view, askedMs, rewinds, ...known, signal: heldSignal };
+          const round = {
+            lease,
+            view,
+            askedMs,
+            rewinds,
+            settledHeight,
+            ...known,
+            signal: heldSignal,
+          };
           return this.#work(round, wallet);
         },
       );
