@@ -19,12 +19,12 @@ import { listWallets } from "../ledger/wallets/wallet.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
 import type { KnownBlock } from "../rpc-client/at.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
-import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
+import type { AccountJournalEntry, AccountJournalPage } from "../rpc-client/journal-codec.js";
 import type { RpcOptions } from "../rpc-client/json-rpc.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
 import { IncidentFound } from "./errors.js";
-import { answerOfSecond, PutOff } from "./put-off.js";
+import { answerOfFirst, answerOfSecond, PutOff, type PutOffMemory } from "./put-off.js";
 import { agreedHeld } from "./tokens/token-run.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
@@ -44,6 +44,8 @@ export interface BackfillParts {
   readonly node: Pick<EvmClient, "accountJournal" | "getBalance" | "tokenBalances" | "tokenCodes">;
   /** Has to show the same balances, where there is one. */
   readonly secondNode?: Pick<EvmClient, "getBalances" | "tokenBalances"> | undefined;
+  /** What former rounds have put off. */
+  readonly memory: PutOffMemory;
   readonly log: Logger;
   readonly metrics: Pick<WatcherMetrics, "backfilled">;
 }
@@ -64,7 +66,8 @@ interface PastBasis {
 
 /**
  * Books the past of every address and wallet that waits for it. One that a node does not tell of, as one that
- * has deleted old states, keeps no other waiting: it is asked for again in the next round.
+ * has deleted old states, keeps no other waiting: it is asked for again later, at the
+ * latest after five minutes.
  * @throws WATCH_LEASE_LOST, RECOVERY, IncidentFound; faults of the database and of nodes, of one address
  *   or wallet behind all that could be booked
  */
@@ -72,7 +75,8 @@ export async function runBackfill(
   parts: BackfillParts,
   options: { readonly lease: WatchLease; readonly signal: AbortSignal },
 ): Promise<void> {
-  const putOff = new PutOff();
+  parts.memory.begin((await readCursor(parts.database)).rewinds);
+  const putOff = new PutOff(parts.memory);
   await bookWalletPasts(parts, putOff, options);
   let firstIndex = 0;
   for (;;) {
@@ -88,7 +92,7 @@ export async function runBackfill(
     const lane = async () => {
       for (const address of queue) {
         options.signal.throwIfAborted();
-        await putOff.unlessUntold(async () => {
+        await putOff.unlessUntold(address.address, async () => {
           const { signal } = options;
           const past = await readPast(parts, { address, basis }, { signal, known: basis.known });
           if (isEmpty(past)) unused.push(address);
@@ -161,7 +165,7 @@ async function bookWalletPasts(
   };
   for (const wallet of waiting) {
     signal.throwIfAborted();
-    await putOff.unlessUntold(() => bookOne(wallet));
+    await putOff.unlessUntold(wallet.address, () => bookOne(wallet));
   }
 }
 
@@ -175,7 +179,10 @@ async function agreedBalance(
   options: PastOptions,
 ): Promise<bigint> {
   const [units, [otherUnits] = [units]] = await Promise.all([
-    node.getBalance(address, height, options),
+    answerOfFirst(
+      node.getBalance(address, height, options),
+      `what ${address} had after block ${height}`,
+    ),
     answerOfSecond(
       secondNode?.getBalances([{ address, at: height }], options),
       `what ${address} had after block ${height}`,
@@ -213,8 +220,11 @@ async function readPast(
   const entries: AccountJournalEntry[] = [];
   let from: number | undefined = 0;
   while (from !== undefined) {
-    const range = { from, to: lastHeight };
-    const page = await parts.node.accountJournal(address.address, range, options);
+    const range: { readonly from: Height; readonly to: Height } = { from, to: lastHeight };
+    const page: AccountJournalPage = await answerOfFirst(
+      parts.node.accountJournal(address.address, range, options),
+      `blocks up to ${lastHeight}, in which ${address.address} may have had coins`,
+    );
     for (const entry of page.entries) entries.push(entry);
     if (entries.length > MAX_PAST_ENTRIES) {
       throw pastIncident(address, "its past is longer than can be booked by itself", {

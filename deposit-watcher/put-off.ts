@@ -3,7 +3,51 @@
  * round ends with the fault once all had their turn.
  */
 import { isOfOneQuestion, isPruned, NodeFault, RpcError } from "../rpc-client/errors.js";
+import { type Clock, systemClock } from "../runtime/process/clock.js";
 import { DepositError } from "./errors.js";
+
+/** The first wait of what was put off; it doubles each time. */
+const FIRST_DELAY_MS = 500;
+
+/** The longest: a node that was exchanged for one that tells is asked again by then. */
+const MAX_DELAY_MS = 300_000;
+
+/** Things remembered, some tens of MB; what is put off beyond them is asked again in each round. */
+const MAX_REMEMBERED = 200_000;
+
+/** What rounds have put off, and when it is asked for again: not all of it, each half second, for ever. */
+export class PutOffMemory {
+  readonly #waiting = new Map<string, { readonly untilMs: number; readonly delayMs: number }>();
+  #rewinds = 0;
+  /** Why the first of a round was put off: it stands for those that are not asked for. */
+  reason: unknown;
+
+  constructor(private readonly clock: Pick<Clock, "monotonicMs"> = systemClock) {}
+
+  /** A round begins: on a chain that came back shorter all is asked for anew. */
+  begin(rewinds: number): void {
+    if (rewinds !== this.#rewinds) this.#waiting.clear();
+    this.#rewinds = rewinds;
+  }
+
+  /** Whether it is not asked for now. */
+  isWaiting(what: string): boolean {
+    return (this.#waiting.get(what)?.untilMs ?? 0) > this.clock.monotonicMs();
+  }
+
+  /** It was not told again. */
+  wait(what: string): void {
+    const former = this.#waiting.get(what);
+    if (former === undefined && this.#waiting.size >= MAX_REMEMBERED) return;
+    const delayMs = Math.min(MAX_DELAY_MS, 2 * (former?.delayMs ?? FIRST_DELAY_MS / 2));
+    this.#waiting.set(what, { delayMs, untilMs: this.clock.monotonicMs() + delayMs });
+  }
+
+  /** It is done. A node that tells at last of one thing may tell of all: nothing waits any more. */
+  done(what: string): void {
+    if (this.#waiting.has(what)) this.#waiting.clear();
+  }
+}
 
 /** What a round has put off. */
 export class PutOff {
@@ -12,20 +56,32 @@ export class PutOff {
   #begun = 0;
   #first: { readonly place: number; readonly error: unknown } | undefined;
 
+  constructor(private readonly memory: PutOffMemory) {}
+
   /**
-   * Does one thing, which is put off where a node answers and does not tell.
+   * Does one thing, which is put off where a node answers and does not tell; nothing while it waits.
+   * @param what its name
    * @throws all other faults: a node that cannot be asked tells of nothing else either
    */
-  async unlessUntold(work: () => Promise<void>): Promise<void> {
+  async unlessUntold(what: string, work: () => Promise<void>): Promise<void> {
     const place = this.#begun;
     this.#begun += 1;
+    if (this.memory.isWaiting(what)) return this.#note(place, this.memory.reason);
     try {
       await work();
+      this.memory.done(what);
     } catch (error) {
       if (!isUntold(error)) throw error;
-      this.count += 1;
-      if (place < (this.#first?.place ?? Infinity)) this.#first = { place, error };
+      this.memory.wait(what);
+      this.#note(place, error);
     }
+  }
+
+  #note(place: number, error: unknown): void {
+    this.count += 1;
+    if (place >= (this.#first?.place ?? Infinity)) return;
+    this.#first = { place, error };
+    this.memory.reason = error;
   }
 
   /** @throws why the first that was begun was put off: each round the same, whichever was answered first */
@@ -66,6 +122,21 @@ export async function answerOfSecond<T>(
       "keeps old states in node.second-json-rpc-url, or none";
     throw new DepositError("NOT_READY", message, { cause, retriable: true });
   }
+}
+
+/**
+ * An answer of the first node about the past.
+ * @param what it was asked for, behind "has deleted"
+ * @throws NOT_READY where it has deleted that; its other faults
+ */
+export async function answerOfFirst<T>(asked: Promise<T>, what: string): Promise<T> {
+  return asked.catch((cause: unknown) => {
+    if (!isPruned(cause)) throw cause;
+    const message =
+      `the node has deleted ${what}, which is booked when it shows that: name one that keeps old ` +
+      "blocks and states in node.json-rpc-url";
+    throw new DepositError("NOT_READY", message, { cause, retriable: true });
+  });
 }
 
 function isOfNode(fault: unknown): boolean {

@@ -31,7 +31,7 @@ import { type CatchUpClient, CatchUpSource } from "./reading/catch-up-source.js"
 import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
 import { paidIn } from "./deposit-match.js";
 import { type PreparedRun, type PrepareParts, prepareRun } from "./prepared-run.js";
-import { isUntold, throwGravest } from "./put-off.js";
+import { isUntold, PutOffMemory, throwGravest } from "./put-off.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import type { TokenNode } from "./tokens/token-run.js";
 import { RunTooLong } from "./tokens/wanted-logs.js";
@@ -128,6 +128,7 @@ export class Watcher {
   #isChecked = false;
   #staleHeads = 0;
   readonly #blocks: Loop = { tells: "problem", doubt: new Doubt() };
+  readonly #memory = new PutOffMemory();
   readonly #pasts: Loop = { tells: "pastProblem", doubt: new Doubt() };
   /** Whether what the past waits for is told of one address, wallet or token alone. */
   #isPutOff = false;
@@ -198,7 +199,7 @@ export class Watcher {
     // First: pasts count the tokens that are opened, and wait for none that a node does not tell of.
     const [opened] = await Promise.allSettled([tokens.openWaiting({ signal, second })]);
     const [booked] = await Promise.allSettled([
-      runBackfill({ ...this.#parts, metrics }, { lease, signal }),
+      runBackfill({ ...this.#parts, memory: this.#memory, metrics }, { lease, signal }),
     ]);
     throwGravest([booked, opened]);
     this.#update({ pastProblem: undefined });

@@ -1,6 +1,7 @@
 /** A wallet and a token that two watchers take in at one block: what the one has of the other counts once. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { runBackfill } from "../../../deposit-watcher/backfill.js";
+import { PutOffMemory } from "../../../deposit-watcher/put-off.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { readTokenStates } from "../../../ledger/assets/token-state.js";
 import { walletAccount } from "../../../ledger/journal/accounts.js";
@@ -38,8 +39,9 @@ async function bookPast(node: EvmClient): Promise<void> {
   const lease = await acquireWatchLease(database, { owner: "booking", leaseMs: 60_000 });
   if (lease === undefined) throw new Error("another watcher books");
   const metrics = { backfilled: () => undefined };
+  const memory = new PutOffMemory();
   const guard = { assertStands: async () => undefined };
-  await runBackfill({ database, guard, node, log: silentLog, metrics }, { lease, signal });
+  await runBackfill({ database, guard, node, memory, log: silentLog, metrics }, { lease, signal });
   await releaseWatchLease(database, lease);
 }
 
