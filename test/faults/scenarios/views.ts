@@ -230,7 +230,8 @@ export const VIEWS: readonly Scenario[] = [
   },
   {
     number: 32,
-    name: "eth_getLogs is empty or refused: no money depends on it",
+    // Of a token that the Data API leaves out logs are the only word.
+    name: "eth_getLogs is empty or refused: no money of a token with operations depends on it",
     setup: { hasToken: true },
     async run(lab) {
       const refused = { code: -32_005, message: "query returned more than 10000 results" };
