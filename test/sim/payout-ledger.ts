@@ -124,6 +124,7 @@ export class ModelLedger {
         epoch: 1,
         feesOfDayAtoken: this.feesOfDayAtoken,
         isKeyUnsaid: true,
+        seen: undefined,
       }),
       createHotWallet: async () => undefined,
       acquireLease: async ({ owner, wallet }) => {

@@ -77,7 +77,7 @@ export class Settler {
     let fromNonce = this.#bookFrom;
     let isMoving = false;
     let isCut = false;
-    this.#unused.note(round.view);
+    this.#unused.note(round.view, round.seen);
     if (fromNonce === 0n) {
       this.#lostReceipts = 0;
       this.#unused.begin();

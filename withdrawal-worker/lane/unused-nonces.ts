@@ -9,14 +9,18 @@ import type { WalletView } from "./wallet-node.js";
 /** Steps of the nonce that are remembered: more are a round each, and long over. */
 const MAX_STEPS = 1_000;
 
-/** Of one wallet, in this process. */
+/** The wallet's nonce at a height. */
+type Look = Pick<WalletView, "nonce" | "height">;
+
+/** Of one wallet, in this process, and behind what the last one saw. */
 export class UnusedNonces {
-  #steps: Pick<WalletView, "nonce" | "height">[] = [];
+  #steps: Look[] = [];
   /** The lowest block without which the node cannot say what used a nonce. */
   #unkeptFrom: Height | undefined;
 
-  /** A look at the chain. */
-  note({ nonce, height }: Pick<WalletView, "nonce" | "height">): void {
+  /** A look at the chain. @param before what was seen last, by this process or another one */
+  note({ nonce, height }: Look, before: Look | undefined): void {
+    if (this.#steps.length === 0 && before !== undefined) this.#steps.push(before);
     const last = this.#steps.at(-1);
     // A chain that came back shorter uses them anew.
     if (last !== undefined && last.height > height) this.#steps = [];

@@ -61,15 +61,24 @@ it.each([
   expect(lane.status().blockedReason).toBeUndefined();
 });
 
-it("still freezes where the node has all blocks since the nonce was last unused", async () => {
-  const { chain } = house;
-  const { id } = await accept();
-  const lane = house.lane();
-  await rounds(lane, 1);
-  const { head } = chain;
-  chain.mine();
-  keepFrom(head + 1);
-  await rounds(lane);
-  expect((await house.read(id)).status).toBe("frozen");
-  expect(lane.status().isFrozen).toBe(true);
-});
+it.each([
+  { name: "the worker goes on", isNew: false },
+  { name: "the worker starts anew", isNew: true },
+])(
+  "still freezes where the node has all blocks since the nonce was unused: $name",
+  async ({ isNew }) => {
+    const { chain } = house;
+    // Nothing was ever settled: what the ledger has of it is older than all blocks that the node keeps.
+    for (let block = 0; block < 6; block += 1) chain.mine();
+    const { id } = await accept();
+    const first = open();
+    await rounds(first, 1);
+    const { head } = chain;
+    chain.mine();
+    keepFrom(head + 1);
+    const lane = isNew ? open() : first;
+    await rounds(lane);
+    expect((await house.read(id)).status).toBe("frozen");
+    expect(lane.status().isFrozen).toBe(true);
+  },
+);
