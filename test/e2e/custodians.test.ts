@@ -295,7 +295,8 @@ describe("the custodians' guide", () => {
 
   it("signs no call, nonce, price or gas that nobody approved", async () => {
     const to = Wallet.createRandom().address;
-    const chosen = { nonce: "7", gas_price: "30000000", gas_limit: "21000" };
+    // Gas for the call that is slipped in below, too: less is refused before anybody could sign it.
+    const chosen = { nonce: "7", gas_price: "30000000", gas_limit: "30000" };
     const metadata = { max_fee: "10000000000000", ...chosen };
     const currency = { symbol: "TOKEN", decimals: 18 };
     // No memo: nothing else tells a payment from a call of a contract.
@@ -304,7 +305,7 @@ describe("the custodians' guide", () => {
     await online(folder, "facts.mjs");
     const facts = read(folder, "facts.json");
     expect(facts.metadata).toMatchObject(chosen);
-    const changes = { data: "0x8f283970", nonce: "8", gas_price: "30000001", gas_limit: "21001" };
+    const changes = { data: "0x8f283970", nonce: "8", gas_price: "30000001", gas_limit: "30001" };
     for (const [name, value] of Object.entries(changes)) {
       const changed = { ...facts, metadata: { ...facts.metadata, [name]: value } };
       fs.writeFileSync(path.join(folder, "facts.json"), JSON.stringify(changed));
@@ -318,7 +319,7 @@ describe("the custodians' guide", () => {
     fs.writeFileSync(path.join(folder, "facts.json"), JSON.stringify(facts));
     await offline(folder, "sign.mjs");
     const { signed_transaction: raw } = read(folder, "signed.json");
-    expect(Transaction.from(raw)).toMatchObject({ nonce: 7, data: "0x", gasLimit: 21_000n });
+    expect(Transaction.from(raw)).toMatchObject({ nonce: 7, data: "0x", gasLimit: 30_000n });
   });
 });
 
