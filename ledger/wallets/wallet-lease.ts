@@ -39,8 +39,6 @@ export interface HotWalletState {
   readonly feesOfDayAtoken: Atoken;
   /** Whoever holds its key has not said so for some seconds. */
   readonly isKeyUnsaid: boolean;
-  /** The chain's nonce of it when a worker last looked, and at which height; undefined before. */
-  readonly seen: { readonly nonce: bigint; readonly height: Height } | undefined;
 }
 
 interface HotWalletRow {
@@ -51,8 +49,6 @@ interface HotWalletRow {
   readonly epoch: number;
   readonly fees_of_day: string;
   readonly key_unsaid: boolean;
-  readonly seen_nonce: string | null;
-  readonly seen_height: string | null;
 }
 
 /** Of the next day, too: whoever began before midnight may come behind one that began after it. */
@@ -65,7 +61,7 @@ const HOT_WALLET_COLUMNS = `
   next_nonce::text, settled_height::text, (SELECT rewinds FROM watch_cursor) AS rewinds,
   (SELECT epoch FROM event_counter) AS epoch,
   (${FEES_OF_DAY})::text AS fees_of_day,
-  ${isKeyUnsaid("hot_wallet")} AS key_unsaid, seen_nonce::text, seen_height::text`;
+  ${isKeyUnsaid("hot_wallet")} AS key_unsaid`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
   return {
@@ -76,10 +72,6 @@ function toHotWallet(row: HotWalletRow): HotWalletState {
     epoch: row.epoch,
     feesOfDayAtoken: storedAtoken(row.fees_of_day),
     isKeyUnsaid: row.key_unsaid,
-    seen:
-      row.seen_nonce === null || row.seen_height === null
-        ? undefined
-        : { nonce: storedAtoken(row.seen_nonce), height: storedInteger(row.seen_height) },
   };
 }
 

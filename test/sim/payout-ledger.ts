@@ -124,7 +124,6 @@ export class ModelLedger {
         epoch: 1,
         feesOfDayAtoken: this.feesOfDayAtoken,
         isKeyUnsaid: true,
-        seen: undefined,
       }),
       createHotWallet: async () => undefined,
       acquireLease: async ({ owner, wallet }) => {

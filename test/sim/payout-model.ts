@@ -279,7 +279,6 @@ class Model {
     };
     return {
       view: () => faulty(() => chain.view()),
-      oldestHeight: async () => 0,
       haveCode: (addresses) =>
         faulty(() =>
           addresses.map((address) => !["plain", "unmined"].includes(chain.natureOf(address))),

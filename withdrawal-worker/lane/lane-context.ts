@@ -1,7 +1,6 @@
 /** What all steps of a lane share: the wallet, its lease, the node, the settings. */
-import type { Height } from "../../chain/hex.js";
 import type { FailureRules } from "../../ledger/withdrawals/slot-outcomes.js";
-import type { HotWalletState, WalletLease } from "../../ledger/wallets/wallet-lease.js";
+import type { WalletLease } from "../../ledger/wallets/wallet-lease.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { GasSettings } from "../gas.js";
@@ -90,9 +89,6 @@ export interface Round {
   readonly rewinds: number;
   /** Requests that the lane leaves to other wallets for now. */
   readonly left: LeftToOthers;
-  /** Height of the wallet's last settled payment, 0 without one; and what was seen of it before this round. */
-  readonly settledHeight: Height;
-  readonly seen: HotWalletState["seen"];
   /** What who signs has answered so far. */
   readonly answers: SignerAnswers;
   /** Balances of tokens at the view's height, by asset, where a step has read them. */

@@ -182,7 +182,7 @@ export class Lane {
       return false;
     }
     const lease = this.#lease;
-    const { rewinds, settledHeight, seen } = wallet;
+    const { rewinds } = wallet;
     const { leaseMs } = settings;
     let hasMore: boolean;
     try {
@@ -194,8 +194,8 @@ export class Lane {
           signal,
         },
         (heldSignal) => {
-          const known = { rewinds, settledHeight, seen, left: this.#left, answers: this.#answers };
-          const round = { lease, view, askedMs, ...known, signal: heldSignal };
+          const known = { left: this.#left, answers: this.#answers };
+          const round = { lease, view, askedMs, rewinds, ...known, signal: heldSignal };
           return this.#work(round, wallet);
         },
       );

@@ -15,7 +15,6 @@ import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { type ReceiptsAtHeight, untoldOf } from "./receipts.js";
-import { UnusedNonces } from "./unused-nonces.js";
 import type { SecondNode } from "./wallet-node.js";
 
 /** Batches that are booked before payments go on. */
@@ -48,7 +47,6 @@ export class Settler {
   #secondTrouble: string | undefined;
   /** Of the last look at all: recorded payments that cannot be booked for want of a receipt. */
   #lostReceipts = 0;
-  readonly #unused = new UnusedNonces();
   /** Where the next round begins to look: as many as a round looks at may wait for something. */
   #bookFrom = 0n;
 
@@ -77,10 +75,8 @@ export class Settler {
     let fromNonce = this.#bookFrom;
     let isMoving = false;
     let isCut = false;
-    this.#unused.note(round.view, round.seen);
     if (fromNonce === 0n) {
       this.#lostReceipts = 0;
-      this.#unused.begin();
       this.#looks.untold.clear();
       this.#secondLooks.untold.clear();
     }
@@ -186,11 +182,7 @@ export class Settler {
     return reason === undefined;
   }
 
-  async #freezeLost(round: Round, lost: readonly LiveSlot[]): Promise<void> {
-    const { lease, settledHeight, signal } = round;
-    const oldestHeight = await this.#context.node.oldestHeight({ signal });
-    const slots = this.#unused.denied(lost, { oldestHeight, settledHeight });
-    if (slots.length === 0) return;
+  async #freezeLost({ lease }: Round, slots: readonly LiveSlot[]): Promise<void> {
     const nonces = slots.map(({ nonce }) => nonce.toString());
     const reason = `nonce ${nonces[0]} was consumed by a transaction that this kit did not sign`;
     const steps = slots.map(({ withdrawalId, nonce }) => ({
@@ -353,7 +345,7 @@ export class Settler {
 
   /** Why mined payments are not settled; undefined while they are. */
   trouble(): string | undefined {
-    const untold = untoldReason("node", this.#looks) ?? this.#unused.trouble();
+    const untold = untoldReason("node", this.#looks);
     if (untold !== undefined) return untold;
     if (this.#secondTrouble !== undefined || this.#lostReceipts === 0) return this.#secondTrouble;
     return (

@@ -7,7 +7,7 @@ import type { Atoken } from "../../chain/units.js";
 import { calldataOf, type PaymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";
 import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
-import { badAnswer, isMethodMissing, NodeFault } from "../../rpc-client/errors.js";
+import { badAnswer, NodeFault } from "../../rpc-client/errors.js";
 import {
   balanceCall,
   createEvmClient,
@@ -98,8 +98,6 @@ export interface WalletNode {
     heights: readonly Height[],
     options: RpcOptions,
   ): Promise<(NodeBlockHeader | undefined)[]>;
-  /** Lowest height of which the node has the block; 0 where it does not say. */
-  oldestHeight(options: RpcOptions): Promise<Height>;
   /** Refuses a node of another chain than the ledger's. @throws WRONG_NODE */
   assertChain(options: RpcOptions): Promise<void>;
 }
@@ -236,11 +234,6 @@ export function createWalletNode(
     send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
     receipts: (hashes, { signal }) => receipts.read(hashes, { signal }),
     headers: (heights, { signal }) => evm.getBlockHeaders(heights, { signal }),
-    oldestHeight: ({ signal }) =>
-      evm.oldestHeight({ signal }).catch((error: unknown) => {
-        if (isMethodMissing(error)) return 0;
-        throw error;
-      }),
     async assertChain({ signal }) {
       const [chainId, genesis] = await rpc.batch(IDENTITY_CALLS, { signal });
       assertIdentity(identity, { chainId, genesis });

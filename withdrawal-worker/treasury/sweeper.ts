@@ -76,9 +76,6 @@ export class Sweeper {
   /** Bounded by `remembered`: when bytes were last sent, and since when a receipt is missing. */
   #sentMs = new Map<number, number>();
   #missingSinceMs = new Map<number, number>();
-  /** Bounded likewise: the height at which a sweep's nonce was last seen unused. */
-  #unusedAt = new Map<number, Height>();
-  #isUnkept = false;
   /** Bounded likewise: how many attempts each has, and the height at which the newest was first seen. */
   #newest = new Map<number, { readonly count: number; readonly height: Height }>();
   /** Moves that could not end in the last round. */
@@ -221,7 +218,6 @@ export class Sweeper {
     const ids = new Set(ofRound.map(({ id }) => id));
     this.#sentMs = remembered(this.#sentMs, ids);
     this.#missingSinceMs = remembered(this.#missingSinceMs, ids);
-    this.#unusedAt = remembered(this.#unusedAt, ids);
     this.#newest = remembered(this.#newest, ids);
   }
 
@@ -242,10 +238,6 @@ export class Sweeper {
       ({ sweep: { gas, state }, state: { nonce } }) =>
         gas !== undefined && state !== "frozen" && nonce > gas.nonce,
     );
-    for (const { sweep, state } of seen) {
-      const { id, gas } = sweep;
-      if (gas !== undefined && state.nonce <= gas.nonce) this.#unusedAt.set(id, view.height);
-    }
     if (used.length === 0) return;
     const hashes = used.flatMap(({ sweep }) => sweep.attempts.map(({ hash }) => hash));
     // An answer says nothing of the time behind its question: this process may have stood still since.
@@ -256,8 +248,6 @@ export class Sweeper {
     if (booked.length > 0 && (await this.#isBooked(round))) {
       await endUnmoved(database, booked, rewinds);
     }
-    const unkept: number[] = [];
-    let oldestHeight: Height | undefined;
     for (const { sweep } of used) {
       const { id, address, gas, attempts } = sweep;
       const hasReceipt = minedOf(sweep, receipts.byHash).length > 0;
@@ -277,11 +267,6 @@ export class Sweeper {
         patienceMs: settings.receiptPatienceMs,
       });
       if (verdict !== "freeze") continue;
-      // One that has begun above its block has no receipt of it, and denies nothing.
-      oldestHeight ??= await node.oldestHeight({ signal });
-      const mayBeOurs = attempts.length > 0 && oldestHeight > (this.#unusedAt.get(id) ?? 0) + 1;
-      if (mayBeOurs) unkept.push(id);
-      if (mayBeOurs) continue;
       const reason = `nonce ${gas?.nonce} was used by a transaction that this kit did not sign`;
       if (await freezeSweep(database, id, reason)) {
         // Once a person lets it go on it is waited for anew.
@@ -289,13 +274,6 @@ export class Sweeper {
         log.error({ sweep: id, address, reason }, "a sweep is frozen");
       }
     }
-    this.#tellUnkept(unkept);
-  }
-
-  #tellUnkept(sweeps: readonly number[]): void {
-    const what = "the node does not keep the blocks in which these may be mined: ask one that does";
-    if (sweeps.length > 0 && !this.#isUnkept) this.#context.log.warn({ sweeps }, what);
-    this.#isUnkept = sweeps.length > 0;
   }
 
   /** Whether the chain has what is booked: other blocks of these heights may move what those did not. */
