@@ -136,11 +136,18 @@ export async function revokeApiKey(sql: Sql, id: string): Promise<Date> {
   return row.revoked_at;
 }
 
-/** The newest of the revoked keys with a name; undefined where none was revoked. */
+/**
+ * The newest of the revoked keys with a name whose person has no other; undefined where there is none. Who has
+ * another one is there still, and somebody of the same name in another home is somebody else.
+ */
 export async function findRevokedKey(sql: Sql, name: string): Promise<string | undefined> {
   const [row] = await sql.query<{ id: string }>(
-    `SELECT id FROM api_key WHERE name = $1 AND revoked_at IS NOT NULL
-      ORDER BY created_at DESC, id LIMIT 1`,
+    `SELECT k.id FROM api_key k
+      WHERE k.name = $1 AND k.revoked_at IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM api_key other
+                         WHERE other.revoked_at IS NULL
+                           AND person_of_key(other.id) = person_of_key(k.id))
+      ORDER BY k.created_at DESC, k.id LIMIT 1`,
     [name],
   );
   return row?.id;

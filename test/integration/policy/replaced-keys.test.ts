@@ -1,5 +1,5 @@
 /** A user of the console who gets another key stays one person: of two keys one counts. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
 import {
@@ -106,6 +106,18 @@ it("counts once for a user who is removed and added again", async () => {
   await runRemoveConsoleUser(command(), { name: "carl" });
   expect(await say(asked, await added("carl"))).toBe("said-otherwise");
   expect(await say(asked, await added("dora"))).toBe("done");
+});
+
+it("counts somebody of the same name in another home as another person, while the first is there", async () => {
+  const asked = await pending();
+  await added("ada");
+  expect(await say(asked, await reset("ada"))).toBe("done");
+  const first = home;
+  home = dirname(freshFile("x"));
+  mkdirSync(join(home, "config"));
+  copyFileSync(join(first, "config", "hot-wallet.json"), join(home, "config", "hot-wallet.json"));
+  expect(await say(asked, await added("ada"))).toBe("done");
+  expect(await stateOf(asked)).toEqual(["accepted", 2, true]);
 });
 
 it("cannot approve what it asked for with the key of before", async () => {
