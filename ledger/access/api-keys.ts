@@ -137,8 +137,8 @@ export async function revokeApiKey(sql: Sql, id: string): Promise<Date> {
 }
 
 /**
- * The newest of the revoked keys with a name whose person has no other; undefined where there is none. Who has
- * another one is there still, and somebody of the same name in another home is somebody else.
+ * The newest of the revoked keys with a name whose person has no other one; undefined where there is none.
+ * Who has one is there still: somebody of the same name in another home is somebody else.
  */
 export async function findRevokedKey(sql: Sql, name: string): Promise<string | undefined> {
   const [row] = await sql.query<{ id: string }>(
