@@ -271,7 +271,10 @@ export class BlockSync {
     const isLacking = this.ports.target.height() < provenHeight;
     if (isLacking && nowMs - startMs < lackingMs) return false;
     const ranges = [...this.states.values()].filter(({ range }) => range !== undefined);
-    if (ranges.length === 0) return mayBeFirst && nowMs - startMs >= lonelyMs;
+    if (ranges.length === 0) {
+      this.claims.rest();
+      return mayBeFirst && nowMs - startMs >= lonelyMs;
+    }
     if (nowMs - startMs < settleMs) return false;
     // Whoever is frozen has nothing to give; it gets its turn when it answers again.
     const speaking = ranges.filter((state) => !this.isSilent(state, nowMs));

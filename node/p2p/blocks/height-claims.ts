@@ -131,6 +131,13 @@ export class HeightClaims {
     return this.heldByStrangersMs < this.limits.strangersMs;
   }
 
+  /** Nobody is there who says how far he is: claims do not grow older by the time since the last look. */
+  rest(): void {
+    const nowMs = this.clock.monotonicMs();
+    this.pausedMs += nowMs - this.lookedAtMs;
+    this.lookedAtMs = nowMs;
+  }
+
   private counts(nodeId: NodeId, claimed: Height, own: Height): boolean {
     const standing = this.standingOf(nodeId);
     if (claimed <= own) {
@@ -145,7 +152,7 @@ export class HeightClaims {
     return nowMs - Math.max(standing.sinceMs, standing.backedAtMs) < countsMs;
   }
 
-  /** The time by which claims grow older: it stands while blocks come at the least rate. */
+  /** The time by which claims grow older: it stands while blocks come at the least rate, and without peers. */
   private timeMs(): number {
     return this.clock.monotonicMs() - this.pausedMs;
   }

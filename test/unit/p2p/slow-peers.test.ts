@@ -161,6 +161,16 @@ describe("a peer that says nothing", () => {
   });
 });
 
+it("time before the first peer makes no claim older", async () => {
+  const peers: HeldPeer[] = [];
+  const limits = { ...LIMITS, claimMs: 6_000, strangersMs: 15_000 };
+  const { chain, clock, run } = stage(peers, limits);
+  clock.timeMs += 16_000;
+  peers.push(new HeldPeer("late", { height: 100, isGenerous: true }));
+  await run;
+  expect(chain.height()).toBe(100);
+});
+
 describe("a peer that says later", () => {
   it("is asked for less at once, never held to have failed, and waited for", async () => {
     const busy = new HeldPeer("busy", { height: 100 });
