@@ -37,7 +37,12 @@ it("asks for no coins of cold storage while the wallets have enough at the confi
     settings: { gas: LANE.gas },
   };
   // A thousand transfers at this price would take more than the wallet has.
-  const view = { height: desk.chain.head, suggestedPriceAtoken: 10n ** 13n };
+  const { head: height } = desk.chain;
+  const view = {
+    height,
+    blockHash: desk.chain.blockHash(height),
+    suggestedPriceAtoken: 10n ** 13n,
+  };
   await keepBands(context as never, {
     policy: hashPolicy({ ...PERMISSIVE_POLICY, treasury }),
     look: async () => view as never,
