@@ -152,7 +152,7 @@ export class HeightClaims {
     return nowMs - Math.max(standing.sinceMs, standing.backedAtMs) < countsMs;
   }
 
-  /** The time by which claims grow older: it stands while blocks come at the least rate, and without peers. */
+  /** The time by which claims grow older: not while blocks come at the least rate, or nobody is there. */
   private timeMs(): number {
     return this.clock.monotonicMs() - this.pausedMs;
   }
