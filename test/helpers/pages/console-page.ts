@@ -42,3 +42,26 @@ export async function shownPage(
   const root = parseHtml(renderDocument(el("main", {}, page?.content)));
   return { text: textOf(root), root };
 }
+
+/** A withdrawal as the withdrawal API answers it, with these fields changed. */
+export const withdrawalAnswerOf = (changed: Readonly<Record<string, unknown>>) => ({
+  id: "wd_1",
+  customerId: "alice",
+  asset: "TOKEN",
+  to: `0x${"70".repeat(20)}`,
+  amountUnits: "1",
+  feeUnits: "0",
+  status: "pending_approval",
+  reason: null,
+  expiresAt: null,
+  wallet: null,
+  nonce: null,
+  hashes: [],
+  txHash: null,
+  blockNumber: null,
+  history: [],
+  approvalsNeeded: 0,
+  approvalsGiven: 0,
+  approvals: [],
+  ...changed,
+});

@@ -11,7 +11,7 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { el } from "../../../web/html/element.js";
 import { Browser } from "../../helpers/pages/console.js";
-import { shownPage } from "../../helpers/pages/console-page.js";
+import { shownPage, withdrawalAnswerOf } from "../../helpers/pages/console-page.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 
 const { en } = CATALOGUES;
@@ -80,26 +80,7 @@ it("is said to who did it, once, and not to who brings an address", async () => 
 
 /** The page of a withdrawal in a state, to which a cancellation has led. */
 async function cancelled(status: string, query = "done=cancelled") {
-  const withdrawal = {
-    id: "wd_1",
-    customerId: "alice",
-    asset: "TOKEN",
-    to: `0x${"70".repeat(20)}`,
-    amountUnits: "1",
-    feeUnits: "0",
-    status,
-    reason: null,
-    expiresAt: null,
-    wallet: null,
-    nonce: null,
-    hashes: [],
-    txHash: null,
-    blockNumber: null,
-    history: [],
-    approvalsNeeded: 0,
-    approvalsGiven: 0,
-    approvals: [],
-  };
+  const withdrawal = withdrawalAnswerOf({ status });
   const answer = ({ path }: ApiQuestion<unknown>) =>
     path === "/v1/assets" ? { assets: [] } : withdrawal;
   const shown = { role: "operator", params: { id: "wd_1" }, query, answer } as const;

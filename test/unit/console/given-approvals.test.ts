@@ -3,7 +3,7 @@ import { expect, it } from "@jest/globals";
 import { approvalRoutes } from "../../../console/pages/approvals.js";
 import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
 import { CATALOGUES } from "../../../console/text/catalogue.js";
-import { shownPage } from "../../helpers/pages/console-page.js";
+import { shownPage, withdrawalAnswerOf } from "../../helpers/pages/console-page.js";
 import { all, textOf } from "../../helpers/pages/html.js";
 
 const { en } = CATALOGUES;
@@ -22,26 +22,7 @@ const said = (keyId: string, policyHash: string, minute: number, more: object = 
 
 /** Rows of the table of given approvals. */
 async function rowsOf(approvals: readonly object[], isSigned = false) {
-  const withdrawal = {
-    id: "wd_1",
-    customerId: "alice",
-    asset: "TOKEN",
-    to: `0x${"70".repeat(20)}`,
-    amountUnits: "1",
-    feeUnits: "0",
-    status: "pending_approval",
-    reason: null,
-    expiresAt: null,
-    wallet: null,
-    nonce: null,
-    hashes: [],
-    txHash: null,
-    blockNumber: null,
-    history: [],
-    approvalsNeeded: 2,
-    approvalsGiven: 1,
-    approvals,
-  };
+  const withdrawal = withdrawalAnswerOf({ approvalsNeeded: 2, approvalsGiven: 1, approvals });
   const terms = {
     status: "pending_approval",
     needed: 2,
