@@ -15,6 +15,7 @@ import type { BlockSummary } from "../sources/chain-source.js";
 import type { TransactionView } from "../sources/evm-json.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
+import { ask, isNoIndex } from "./indexed.js";
 
 /** Rows of the lists on the first page. */
 const NEWEST = 12;
@@ -44,7 +45,7 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
     countsOf(context, heights, signal),
     consensus.supplies([head.height], { signal }).catch(() => [undefined]),
   ]);
-  const transactions = await chain.transactionsAt(newestPlaces(newest), { signal });
+  const transactions = await newestTransactions(context, newest, signal);
   // Block 0 has the time at which the chain was meant to begin, which may be long before block 1.
   const times = newest.filter(({ height }) => height > 0).map((block) => block.timestampSeconds);
   const age = Math.round(blockAgeSeconds(head.timestampSeconds * 1_000, clock.nowMs()));
@@ -114,6 +115,33 @@ function downFrom(height: number, count: number): number[] {
     { length: Math.max(0, Math.min(count, height + 1)) },
     (_, back) => height - back,
   );
+}
+
+/**
+ * Transactions of the newest blocks, and where those have few, of older ones at places that the indexer names:
+ * it is the node that says what stands there.
+ */
+async function newestTransactions(
+  context: PageContext,
+  newest: readonly BlockSummary[],
+  signal: AbortSignal,
+): Promise<readonly TransactionView[]> {
+  const { chain, indexer } = context;
+  const places = newestPlaces(newest);
+  const missing = NEWEST - places.length;
+  const recent = chain.transactionsAt(places, { signal });
+  if (missing === 0) return recent;
+  const [found, shown] = await Promise.all([
+    ask(context, indexer.newestPlaces(NEWEST, signal), signal),
+    recent,
+  ]);
+  if (isNoIndex(found)) return shown;
+  const oldest = newest.at(-1)?.height ?? 0;
+  const older = found.items.filter(({ height }) => height < oldest).slice(0, missing);
+  // A node that has deleted their blocks shows those that it has.
+  const before = await chain.transactionsAt(older, { signal }).catch(() => []);
+  signal.throwIfAborted();
+  return [...shown, ...before];
 }
 
 /** Places of the last transactions of the newest blocks. */

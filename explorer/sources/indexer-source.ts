@@ -10,6 +10,7 @@ import { type AnswerObject, readObject } from "../../rpc-client/answer-fields.js
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import { isPrice } from "../decode/prices.js";
 import { badRequest, PageError } from "../../web/errors.js";
+import type { Place } from "./evm-json.js";
 import { getText, type TextAnswer } from "./json-get.js";
 
 /** A transfer of anything. */
@@ -126,6 +127,11 @@ const SUPPLY_POINTS = 40;
  */
 export class IndexerSource {
   constructor(private readonly options: IndexerOptions) {}
+
+  /** Where the newest transactions of the EVM stand, newest first, among as many of both kinds. */
+  newestPlaces(limit: number, signal: AbortSignal): Promise<IndexedPage<Place>> {
+    return this.list("/v1/transactions", { order: "desc", limit }, readPlace, signal);
+  }
 
   /** Transfers of an account, newest first. */
   transfers(account: Address, cursor: string | undefined, signal: AbortSignal) {
@@ -251,6 +257,12 @@ function newestOf(
 
 function unavailable(cause: unknown): PageError {
   return new PageError("UNAVAILABLE", "the indexer does not answer", { retriable: true, cause });
+}
+
+function readPlace(row: AnswerObject): Place | undefined {
+  const [height, index] = [integerOf(row["height"]), integerOf(row["index"])];
+  if (row["kind"] !== "evm" || height === undefined || index === undefined) return undefined;
+  return { height, index };
 }
 
 function readTransfer(row: AnswerObject): IndexedTransfer | undefined {

@@ -9,6 +9,7 @@ import { homeRoutes } from "../../../../explorer/pages/home.js";
 import type { PageContext } from "../../../../explorer/pages/context.js";
 import { createNodeReadiness } from "../../../../explorer/sources/node-readiness.js";
 import { ChainSource } from "../../../../explorer/sources/chain-source.js";
+import { IndexerSource } from "../../../../explorer/sources/indexer-source.js";
 import { HeadTracker } from "../../../../explorer/sources/head-tracker.js";
 import { RpcError } from "../../../../rpc-client/errors.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
@@ -78,6 +79,7 @@ async function shown(
   const context = {
     chain: new ChainSource(node.rpc, withoutJournal),
     consensus: { supplies: away, transactionCounts: away, commit: away, validators: away },
+    indexer: new IndexerSource({ url: "http://127.0.0.1:1", timeoutMs: 10_000 }),
     clock: { nowMs: () => 1_000, monotonicMs: () => 1_000 },
     network: { evmChainId: 6940n, cosmosChainId: "chain_6940-1" },
   } as unknown as PageContext;
