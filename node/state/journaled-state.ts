@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
-import { EMPTY_CODE_HASH, type Hash32 } from "../../chain/hex.js";
+import { EMPTY_CODE_HASH, type Hash32, MAX_WORD } from "../../chain/hex.js";
 import { allAtOnce, eachInSteps, type Steps } from "../../chain/steps/steps.js";
 import type { Atoken } from "../../chain/units.js";
 import { type AccountRecord, EMPTY_ACCOUNT, isEmptyAccount } from "../store/account-record.js";
@@ -121,13 +121,15 @@ export class JournaledState {
 
   /**
    * Adds to (or takes from) a balance. Returns false, and changes nothing, if it would go below 0 or
-   * below what is locked.
+   * below what is locked. Past a word, where only calls with a balance of their own come, it begins
+   * anew at 0, as go-ethereum's.
    */
   moveBalance(address: Address, deltaAtoken: Atoken): boolean {
     const account = this.accountNow(address) ?? EMPTY_ACCOUNT;
-    const balanceAtoken = account.balanceAtoken + deltaAtoken;
-    if (balanceAtoken < 0n) return false;
-    if (deltaAtoken < 0n && balanceAtoken < this.lockedNow(address)) return false;
+    const sumAtoken = account.balanceAtoken + deltaAtoken;
+    if (sumAtoken < 0n) return false;
+    if (deltaAtoken < 0n && sumAtoken < this.lockedNow(address)) return false;
+    const balanceAtoken = sumAtoken > MAX_WORD ? BigInt.asUintN(256, sumAtoken) : sumAtoken;
     const next = { ...account, balanceAtoken };
     this.putAccount(address, isEmptyAccount(next) ? undefined : next);
     return true;

@@ -12,7 +12,7 @@ import { verifyP256 } from "../../../../chain/crypto.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
 import { signingKeyOf } from "../../../../chain/consensus/ed25519.js";
-import { bytesToHex, hexToBytes } from "../../../../chain/hex.js";
+import { bytesToBigint, bytesToHex, hexToBytes, parseHexBytes } from "../../../../chain/hex.js";
 import type { JobResults } from "../../../../node/execution/calls/call-jobs.js";
 import type { JobWork } from "../../../../node/execution/calls/call-protocol.js";
 import { communityPool, validatorRewards } from "../../../../node/modules/distribution/rewards.js";
@@ -490,6 +490,28 @@ describe("calls that are no transactions", () => {
     for (const job of jobs) await expect(work(job)).rejects.toMatchObject(fault);
     const unaffected = await work({ kind: "call", request: request(plain), overrides: tooMuch });
     expect(unaffected).toMatchObject({ outcome: "success" });
+  });
+
+  it("keep a balance that a client overrides in a word, whatever it is paid on top", async () => {
+    const holder = accountOf(4);
+    const question = bank.abi.encodeFunctionData("balances", [holder]).slice(2);
+    const length = (question.length / 2).toString(16);
+    const returnWord = "5f5260205ff3";
+    // Whether it has nothing; and whether the bank answers about it, asked by what stands behind the code.
+    const isEmpty = `4715${returnWord}`;
+    const isAnswered =
+      `60${length}60285f395f5f60${length}5f73${bank.address.slice(2)}5afa${returnWord}` + question;
+    for (const code of [isEmpty, isAnswered]) {
+      const overrides = new Map([
+        [accountOf(2), { balanceAtoken: 1n }],
+        [holder, { balanceAtoken: 2n ** 256n - 1n, code: parseHexBytes(`0x${code}`) }],
+      ]) as never;
+      const sent = request({ to: holder, value: 1n });
+      const result = await work({ kind: "call", request: sent, overrides });
+      if (result.outcome !== "success") throw new Error(result.outcome);
+      // As go-ethereum: 2^256 is 0.
+      expect(bytesToBigint(result.returnData)).toBe(1n);
+    }
   });
 
   it("let stake go at a time for which there is no text", async () => {
