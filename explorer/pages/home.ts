@@ -118,8 +118,8 @@ function downFrom(height: number, count: number): number[] {
 }
 
 /**
- * Transactions of the newest blocks, and where those have few, of older ones at places that the indexer names:
- * it is the node that says what stands there.
+ * Transactions of the newest blocks, and where those have few, of older ones at places that the indexer
+ * names: it is the node that says what stands there.
  */
 async function newestTransactions(
   context: PageContext,
