@@ -170,7 +170,25 @@ export function decodeCosmosTransaction(
  * @throws INVALID_MESSAGE where what stands around the body cannot be read
  */
 export function gasLimitOfRaw(raw: Uint8Array): bigint {
-  return decodeAuthInfo(new ProtoReader(raw, [1, 2], { 3: MAX_LIST }).bytes(2)).gasLimit;
+  return authInfoOfRaw(raw).gasLimit;
+}
+
+/**
+ * Whose key a transaction names, and its sequence, without a look at its body either.
+ * @param raw untrusted; whether the key has signed it is not looked at
+ * @returns undefined where it names no key of this chain's
+ * @throws INVALID_MESSAGE where what stands around the body cannot be read
+ */
+export function keyedSequenceOfRaw(
+  raw: Uint8Array,
+): { readonly address: Address; readonly nonce: bigint } | undefined {
+  const auth = authInfoOfRaw(raw);
+  const signer = signerOf(auth);
+  return signer === undefined ? undefined : { address: signer.address, nonce: auth.nonce };
+}
+
+function authInfoOfRaw(raw: Uint8Array): AuthInfo {
+  return decodeAuthInfo(new ProtoReader(raw, [1, 2], { 3: MAX_LIST }).bytes(2));
 }
 
 /**

@@ -91,4 +91,15 @@ describe("pages", () => {
       expect(before).toContain(`\`${part}\``);
     }
   });
+
+  it("promise nobody that mined bytes are known where the block that has them is not", () => {
+    const cosmos = pages.find(({ path }) => path === "docs/cosmos.md")?.text ?? "";
+    const [, promise = ""] = cosmos.split("is code 19");
+    const [limits = ""] = promise.split("## Events");
+    for (const words of ["state sync", "`earliest_block_height`", "before anything is paid anew"]) {
+      expect(limits).toContain(words);
+    }
+    const operations = pages.find(({ path }) => path === "docs/operations.md")?.text ?? "";
+    expect(operations).toContain("bytes of a pruned transaction, sent again");
+  });
 });

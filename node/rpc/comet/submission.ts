@@ -7,6 +7,7 @@ import {
   decodeCosmosTransaction,
   gasLimitOfRaw,
   isCosmosBytes,
+  keyedSequenceOfRaw,
 } from "../../../chain/cosmos/cosmos-transaction.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { ChainError } from "../../../chain/errors.js";
@@ -14,6 +15,7 @@ import { sha256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import { recoverSender } from "../../../chain/transaction.js";
+import { type AccountSequence, untakenUntil } from "./account-sequence.js";
 import {
   alreadyKnown,
   NOTHING_ASKED,
@@ -22,6 +24,7 @@ import {
   undecodable,
   WRONG_SENDER,
 } from "./check-codes.js";
+import type { ChainView } from "../../view/chain-view.js";
 import type { CometChain } from "./ports.js";
 
 /** A transaction as the pool takes it. */
@@ -91,7 +94,8 @@ export interface Submission {
  * Hands a transaction to the pool, and answers when that has it on disk or has refused it.
  * Bytes that a block has are known, as they are to CometBFT's cache, also where it took them while they
  * were on their way into the pool: told of a wrong sequence instead (code 32), who lost the first answer
- * signs for the next one and pays twice.
+ * signs for the next one and pays twice. Where the block may be one that this node has not, the refusal
+ * says so.
  * @throws MempoolFault for bytes that are known or have no place, CometFault for what is wrong with
  *   the pool, not with the transaction
  */
@@ -109,5 +113,40 @@ export async function submitTransaction(
   const answer = await submit(transaction.raw);
   if (typeof answer === "string") return { hash, refusal: undefined };
   if (isMined()) throw alreadyKnown();
-  return { hash, refusal: refusalOf(answer) };
+  return { hash, refusal: await withUntoldPast(view, bytes, refusalOf(answer)) };
+}
+
+/** Codes of a sequence that is not the account's next one, of Cosmos transactions and of the EVM's. */
+const SEQUENCE_CODES: readonly number[] = [SDK_CODE.wrongSequence, SDK_CODE.invalidSequence];
+
+/**
+ * A refusal for the sequence, with a warning behind its own words where bytes of a block that this node never
+ * had, or has deleted, would be refused in the same way: clients sign anew for it.
+ */
+async function withUntoldPast(
+  view: ChainView,
+  bytes: Uint8Array,
+  refusal: Refusal,
+): Promise<Refusal> {
+  const { block } = view.oldest();
+  const isOfSequence = refusal.codespace === "sdk" && SEQUENCE_CODES.includes(refusal.code);
+  if (!isOfSequence || block <= 1) return refusal;
+  const signed = signedSequenceOf(bytes);
+  if (signed === undefined || (await untakenUntil(view, signed, block)) !== undefined) {
+    return refusal;
+  }
+  const warning =
+    `it may have been mined before block ${block}, the oldest that this node has: ` +
+    "ask a node that has all blocks before anything is paid anew";
+  return { ...refusal, log: `${refusal.log}; ${warning}` };
+}
+
+/** Who signed bytes that the pool has read, and for which sequence. */
+function signedSequenceOf(bytes: Uint8Array): AccountSequence | undefined {
+  if (wrapsEthereum(bytes)) {
+    const { tx, from } = decodeSdkTransaction(bytes);
+    return { account: from, sequence: tx.nonce };
+  }
+  const signer = keyedSequenceOfRaw(bytes);
+  return signer && { account: signer.address, sequence: signer.nonce };
 }
