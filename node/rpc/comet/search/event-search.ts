@@ -19,6 +19,7 @@ import { dataIndexOf } from "../../../../chain/cosmos/cosmos-result.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { Steps } from "../../../../chain/steps/steps.js";
 import { breathe, doBreathing } from "../../../../runtime/process/main-thread.js";
+import { type AccountSequence, isTakenBy, untakenUntil } from "../account-sequence.js";
 import {
   assertResults,
   committedOutline,
@@ -152,8 +153,9 @@ class Search {
     only: FoundTransaction | undefined,
   ): AsyncGenerator<BlockHeader> {
     const range = heightRange(query, HEIGHT_TAGS[kind], latestHeight(this.chain));
-    const from = Math.max(range.from, only?.height ?? 0);
+    const asked = Math.max(range.from, only?.height ?? 0);
     const to = Math.min(range.to, only?.height ?? range.to);
+    const from = asked > to ? asked : await this.beginningFor(signedIn(query, kind), asked);
     // Whoever asks for a range that is not all here has to say so: nothing is left out silently.
     if (from <= to) assertResults(this.chain, from);
     for await (const height of this.heights(query, kind, from, to)) {
@@ -187,10 +189,8 @@ class Search {
   ): AsyncIterable<Height> | Iterable<Height> {
     const { view, events } = this.chain;
     if (from >= to) return from === to ? [from] : [];
-    for (const condition of query.conditions) {
-      const signed = kind === "transactions" ? sequenceOf(condition) : undefined;
-      if (signed !== undefined) return this.heightsOfSequence(signed, from, to);
-    }
+    const signed = signedIn(query, kind);
+    if (signed !== undefined) return this.heightsOfSequence(signed, from, to);
     for (const condition of query.conditions) {
       const account = accountOf(condition);
       const isIndexed = account !== undefined && from >= view.oldest().state;
@@ -209,25 +209,36 @@ class Search {
   }
 
   /**
+   * Where to begin to look: at the height that is asked for, or above it, where that is not here any more,
+   * whoever took a sequence is looked for, and the oldest states say that nobody had by then.
+   */
+  private async beginningFor(signed: AccountSequence | undefined, asked: Height): Promise<Height> {
+    const { view } = this.chain;
+    const { journal } = view.oldest();
+    if (signed === undefined || asked >= journal) return asked;
+    const untaken = await untakenUntil(view, signed, journal);
+    return untaken === undefined ? asked : untaken + 1;
+  }
+
+  /**
    * The block that took a sequence: the first behind which the account's next one is higher. Blocks whose
    * state is pruned are looked through one by one.
    */
   private async *heightsOfSequence(
-    { account, sequence }: AccountSequence,
+    signed: AccountSequence,
     from: Height,
     to: Height,
   ): AsyncGenerator<Height> {
     const { view, events } = this.chain;
-    const isTakenBy = async (height: Height) =>
-      ((await view.account(account, height))?.nonce ?? 0n) > sequence;
+    const isTaken = (height: Height) => isTakenBy(view, signed, height);
     let first = Math.max(from, view.oldest().state);
-    if (first > from && (first > to || (await isTakenBy(first)))) {
+    if (first > from && (first > to || (await isTaken(first)))) {
       // Blocks may have been pruned while the account was read; what is read from here on is of one moment.
       assertResults(this.chain, from);
       yield* events.heightsOfType("tx", from, Math.min(first, to));
       return;
     }
-    if (!(await isTakenBy(to))) return;
+    if (!(await isTaken(to))) return;
     for (let last = to; ; ) {
       if (first === last) {
         yield last;
@@ -235,7 +246,7 @@ class Search {
       }
       await breathe(this.signal);
       const middle = Math.floor((first + last) / 2);
-      if (await isTakenBy(middle)) last = middle;
+      if (await isTaken(middle)) last = middle;
       else first = middle + 1;
     }
   }
@@ -339,13 +350,19 @@ function accountIn(text: string): Address | undefined {
   }
 }
 
-/** An account's sequence, which one transaction takes at most. */
-interface AccountSequence {
-  readonly account: Address;
-  readonly sequence: bigint;
-}
-
 const SEQUENCE_TAG = "tx.acc_seq";
+
+/** The sequence that every transaction which a query can match has taken; blocks take none. */
+function signedIn(
+  { conditions }: EventQuery,
+  kind: keyof typeof HEIGHT_TAGS,
+): AccountSequence | undefined {
+  for (const condition of kind === "transactions" ? conditions : []) {
+    const signed = sequenceOf(condition);
+    if (signed !== undefined) return signed;
+  }
+  return undefined;
+}
 
 /** The sequence that a condition compares with: `'addr1.../5'`. */
 function sequenceOf({ tag, operator, argument }: Condition): AccountSequence | undefined {

@@ -57,11 +57,16 @@ beforeAll(async () => {
 
 afterAll(() => chain.close());
 
-/** @param oldestState what is below it is pruned */
-async function search(text: string, limits = LEAST, oldestState = 0): Promise<number[]> {
+/** @param oldestState what is below it is pruned, and so are blocks and journals below `oldestJournal` */
+async function search(
+  text: string,
+  limits = LEAST,
+  oldestState = 0,
+  oldestJournal = 0,
+): Promise<number[]> {
   const { view, stores } = chain;
   const seen = Object.assign(Object.create(view) as typeof view, {
-    oldest: () => ({ ...view.oldest(), state: oldestState }),
+    oldest: () => ({ block: oldestJournal, journal: oldestJournal, state: oldestState, proof: 0 }),
     account: (...[address, height]: Parameters<typeof view.account>) => {
       expect(height).toBeGreaterThanOrEqual(oldestState);
       return view.account(address, height);
@@ -101,6 +106,30 @@ it("also where the state of then is pruned", async () => {
   expect(await search(`tx.acc_seq='${payer}/2' AND tx.height<9`, WIDE, heights[6])).toEqual([
     heights[2],
   ]);
+});
+
+it("without a height, on a node without the oldest blocks, where whoever took it stands above these", async () => {
+  const at = (sequence: number) => `tx.acc_seq='${payer}/${sequence}'`;
+  const [, , , , , before = 0, oldest = 0] = heights;
+  // As state sync leaves a node (the journal begins a block above the state), and as pruning does.
+  for (const journal of [oldest + 1, oldest, before]) {
+    expect([journal, await search(at(7), LEAST, oldest, journal)]).toEqual([journal, [heights[7]]]);
+    expect(await search(at(8), LEAST, oldest, journal)).toEqual([heights[8]]);
+    expect(await search(at(COUNT), LEAST, oldest, journal)).toEqual([]);
+    expect(await search(`${at(8)} AND tx.height>=1`, LEAST, oldest, journal)).toEqual([heights[8]]);
+    // By then somebody has taken it: that may have been a block that is not here.
+    await expect(search(at(6), WIDE, oldest, journal)).rejects.toMatchObject({
+      message: `height 1 is not available, lowest height is ${journal}`,
+    });
+  }
+  // The state of the last block that is gone says that nobody had taken it.
+  expect(await search(at(6), LEAST, before, oldest)).toEqual([oldest]);
+  await expect(search(at(5), WIDE, before, oldest)).rejects.toThrow("height 1 is not available");
+  const head = heights.at(-1) ?? 0;
+  expect(await search(at(COUNT), LEAST, head, head + 1)).toEqual([]);
+  // What other conditions look for may stand anywhere.
+  const unsigned = search("message.module='bank'", WIDE, oldest, oldest);
+  await expect(unsigned).rejects.toThrow(`lowest height is ${oldest}`);
 });
 
 it("or it says that the block was pruned meanwhile", async () => {
