@@ -119,7 +119,7 @@ function addTransactionCommands(query: Command, run: Runner): void {
     .option("--type <type>", "hash, acc_seq or signature", "hash")
     .action((given: string, own: Options) =>
       run<Options>(async (context, flags) => {
-        const { runQueryTx } = await import("./run.js");
+        const { runQueryTx } = await import("./run-tx.js");
         return runQueryTx(context, given, flags);
       })(own),
     );

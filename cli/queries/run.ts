@@ -1,12 +1,10 @@
 /** `causeway query ...`: reads the flags, asks the node, prints the answer. */
-import { toBech32 } from "../../chain/address.js";
 import type { CommandContext } from "../command-context.js";
 import { CliError } from "../errors.js";
 import { readChainOrigin } from "../home/network/chain-origin.js";
 import { homePaths } from "../home/home.js";
 import { cometRpcUrl, evmRpcUrl } from "../probe/node-status.js";
 import { assertOwnNode } from "../probe/own-node.js";
-import { accountIn } from "../transactions/values.js";
 import { showValue } from "../../runtime/config/config-toml.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import { consensusAddressIn } from "./consensus-address.js";
@@ -69,62 +67,6 @@ export async function runQuery(
   ]);
   print(context, flags, shown === undefined ? answer : Object.fromEntries(shown));
   return 0;
-}
-
-/**
- * `query tx`: a transaction's `TxResponse`, by either hash, by the sequence of its account or by its
- * signatures, as `--type` says (x/auth `client/cli/query.go`).
- */
-export async function runQueryTx(
-  context: CommandContext,
-  given: string,
-  flags: QueryFlags,
-): Promise<number> {
-  const type = textFlag(flags, "type") ?? "hash";
-  const response =
-    type === "hash"
-      ? await transactionByHash(context, given, flags)
-      : await transactionByEvent(context, given, type, flags);
-  print(context, flags, response);
-  return 0;
-}
-
-async function transactionByHash(context: CommandContext, hash: string, flags: QueryFlags) {
-  const path = "/cosmos.tx.v1beta1.Service/GetTx";
-  const answer = await queryNode(loadDescriptors(), path, { hash }, await targetOf(context, flags));
-  return memberOf(answer, "tx_response");
-}
-
-/** The one transaction with a sequence or with signatures. Throws USAGE, CLIENT_FAILED. */
-async function transactionByEvent(
-  context: CommandContext,
-  given: string,
-  type: string,
-  flags: QueryFlags,
-) {
-  const path = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
-  const fields = { query: eventOf(given, type), limit: "2" };
-  const answer = await queryNode(loadDescriptors(), path, fields, await targetOf(context, flags));
-  const found = memberOf(answer, "tx_responses");
-  const list: readonly unknown[] = Array.isArray(found) ? found : [];
-  if (list.length === 1) return list[0];
-  const count = list.length === 0 ? "no" : "several";
-  const what = type === "acc_seq" ? "address and sequence combination" : "signatures";
-  throw new CliError("CLIENT_FAILED", `found ${count} txs matching given ${what}`);
-}
-
-function eventOf(given: string, type: string): string {
-  const [, account, sequence] = /^(\w+)\/([0-9]{1,20})$/.exec(given) ?? [];
-  if (type === "acc_seq" && account !== undefined && sequence !== undefined) {
-    // Events have one spelling: whoever types another one would be told that there is no such transaction.
-    return `tx.acc_seq='${toBech32(accountIn(account, "ADDRESS"))}/${BigInt(sequence)}'`;
-  }
-  if (type === "signature" && /^[A-Za-z0-9+/=]+(,[A-Za-z0-9+/=]+)*$/.test(given)) {
-    const conditions = given.split(",").map((signature) => `tx.signature='${signature}'`);
-    return conditions.join(" AND ");
-  }
-  const forms = "--type=hash HASH, --type=acc_seq ADDRESS/SEQUENCE, --type=signature BASE64,...";
-  throw new CliError("USAGE", `query tx takes ${forms}.`);
 }
 
 /** `query txs`: the SDK's `SearchTxsResult`. */

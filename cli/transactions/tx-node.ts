@@ -30,6 +30,14 @@ export class TxNode {
     return (await callComet("status", {}, schema, this.target)).node_info.network;
   }
 
+  /** Height of the newest block. Throws CLIENT_FAILED. */
+  async latestHeight(): Promise<number> {
+    const height = z.string().regex(/^[0-9]{1,15}$/);
+    const schema = z.object({ sync_info: z.object({ latest_block_height: height }) });
+    const { sync_info } = await callComet("status", {}, schema, this.target);
+    return Number(sync_info.latest_block_height);
+  }
+
   /** The sequence that the account's next transaction has; 0 for an account that is not there. */
   async sequence(address: Address): Promise<bigint> {
     const path = "/cosmos.auth.v1beta1.Query/AccountInfo";

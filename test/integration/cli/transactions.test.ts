@@ -5,7 +5,7 @@ import { Tx } from "cosmjs-types/cosmos/tx/v1beta1/tx";
 import { MsgMultiSend, MsgSend } from "cosmjs-types/cosmos/bank/v1beta1/tx";
 import { MsgVoteWeighted } from "cosmjs-types/cosmos/gov/v1/tx";
 import { MsgEditValidator } from "cosmjs-types/cosmos/staking/v1beta1/tx";
-import { encryptKeystoreJson, Wallet } from "ethers";
+import { encryptKeystoreJson, JsonRpcProvider, Wallet } from "ethers";
 import { WebSocket } from "ws";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { MinedResponse } from "../../helpers/command-line.js";
@@ -182,6 +182,30 @@ describe("causeway tx makes", () => {
     expect([missing.code, missing.err]).toEqual([1, expect.stringContaining("found no txs")]);
     const odd = await node.run("query", "tx", "--type=acc_seq", txhash);
     expect([odd.code, odd.err]).toEqual([1, expect.stringContaining("ADDRESS/SEQUENCE")]);
+  });
+
+  it("a sequence that an Ethereum transaction takes, which is told from one that may be taken still", async () => {
+    const provider = new JsonRpcProvider(node.url("jsonRpc"), undefined, { batchMaxCount: 1 });
+    provider.pollingInterval = 100;
+    const wallet = new Wallet(`0x${"5e".repeat(32)}`, provider);
+    const payer = toBech32(parseAddress(wallet.address));
+    await node.done("bank", "send", payer, `${TOKEN}atoken`);
+    const pay = (nonce: number) =>
+      wallet.sendTransaction({ type: 0, nonce, to: wallet.address, gasLimit: 21_000n, value: 1n });
+    const ask = (sequence: number) =>
+      node.run("query", "tx", "--type=acc_seq", `${payer}/${sequence}`);
+    expect((await ask(0)).err).toContain("the account's next one was 0, so one that waits");
+    await (await pay(0)).wait();
+    const taken = await ask(0);
+    expect([taken.code, taken.out]).toEqual([1, ""]);
+    expect(taken.err).toContain("found no txs matching given address and sequence combination");
+    expect(taken.err).toContain("an Ethereum transaction took sequence 0");
+    // It waits behind one that nobody sends.
+    await pay(2);
+    const waiting = await ask(2);
+    expect([waiting.code, waiting.out]).toEqual([1, ""]);
+    expect(waiting.err).toContain("the account's next one was 1, so one that waits");
+    provider.destroy();
   });
 
   it("signatures of amino JSON, and of a keystore", async () => {
