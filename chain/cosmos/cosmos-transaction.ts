@@ -256,13 +256,27 @@ type AuthInfo = Pick<
   | "publicKey"
 > & { readonly signerCount: number; readonly hasFee: boolean };
 
+/** Fields of `ModeInfo`: how one key has signed, or several behind one address. */
+const [SINGLE, MULTI] = [1, 2];
+
+/** Type URL of the SDK's key of several signers, whose address is that of no key here. */
+const MULTI_SIGNATURE_KEY = "/cosmos.crypto.multisig.LegacyAminoPubKey";
+
+/** What its owners are told: nothing else says why coins at that address do not move. */
+const MULTI_SIGNATURE_TEXT =
+  "multi-signature keys are not supported, and nobody can sign for their addresses: a transaction " +
+  "has one signer with one key, and an account of several people is a contract";
+
 function decodeAuthInfo(bytes: Uint8Array): AuthInfo {
   const reader = new ProtoReader(bytes, [2], { 1: MAX_LIST });
   const infos = reader.repeated(1);
   const info = new ProtoReader(infos[0] ?? new Uint8Array(0), [1, 2, 3]);
   const key = info.has(1) ? new ProtoReader(info.bytes(1), [1, 2]) : undefined;
-  // ModeInfo.single: several signers behind one key (multi) are not accounts of this chain.
-  const single = new ProtoReader(new ProtoReader(info.bytes(2), [1]).bytes(1), [1]);
+  const mode = new ProtoReader(info.bytes(2), [SINGLE, MULTI]);
+  if (key?.text(1) === MULTI_SIGNATURE_KEY || mode.has(MULTI)) {
+    throw invalidMessage(MULTI_SIGNATURE_TEXT);
+  }
+  const single = new ProtoReader(mode.bytes(SINGLE), [1]);
   const fee = new ProtoReader(reader.bytes(2), [2, 3, 4], { 1: MAX_LIST });
   const coins = fee.repeated(1).map((item) => {
     const coin = new ProtoReader(item, [1, 2]);

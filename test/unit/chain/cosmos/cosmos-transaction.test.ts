@@ -1,5 +1,8 @@
 /** Cosmos transactions held against CosmJS, which encodes and signs them independently of us. */
 import { describe, expect, it } from "@jest/globals";
+import { CompactBitArray } from "cosmjs-types/cosmos/crypto/multisig/v1beta1/multisig";
+import { LegacyAminoPubKey } from "cosmjs-types/cosmos/crypto/multisig/keys";
+import { AuthInfo } from "cosmjs-types/cosmos/tx/v1beta1/tx";
 import { parseBech32, toBech32 } from "../../../../chain/address.js";
 import { feeFault, mostCosmosCostAtoken, sequenceFault } from "../../../../chain/cosmos/ante.js";
 import {
@@ -281,6 +284,40 @@ describe("what is not in order", () => {
       codespace: "sdk",
       log: "unknown extension options",
     });
+  });
+
+  it("says of a key of several signers that this chain has none, however it is named", () => {
+    const tx = read();
+    const { signerInfos, fee } = AuthInfo.decode(tx.authInfoBytes);
+    const [own] = signerInfos;
+    if (own?.publicKey === undefined) throw new Error("nobody signed");
+    const one = own.publicKey;
+    const typeUrl = "/cosmos.crypto.multisig.LegacyAminoPubKey";
+    const keys = { threshold: 2, publicKeys: [one, one, one] };
+    const several = { typeUrl, value: LegacyAminoPubKey.encode(keys).finish() };
+    const single = own.modeInfo?.single;
+    const bitarray = CompactBitArray.fromPartial({
+      extraBitsStored: 3,
+      elems: Uint8Array.of(0xc0),
+    });
+    const multi = { bitarray, modeInfos: [{ single }, { single }] };
+    for (const [publicKey, modeInfo] of [
+      [several, { multi }],
+      [several, { single }],
+      [one, { multi }],
+      [{ typeUrl, value: new Uint8Array(0) }, { single }],
+    ] as const) {
+      const info = { sequence: 0n, publicKey, modeInfo };
+      const authInfoBytes = AuthInfo.encode(
+        AuthInfo.fromPartial({ fee, signerInfos: [info] } as never),
+      ).finish();
+      const bytes = raw({ authInfoBytes }, tx);
+      for (const options of [{}, { isSimulated: true }]) {
+        expect(() => decodeCosmosTransaction(bytes, options)).toThrow(
+          /multi-signature keys .* an account of several people is a contract$/,
+        );
+      }
+    }
   });
 
   it("has one encoding and one signature: every other form is refused", () => {
