@@ -240,6 +240,20 @@ export function sendPieces(
   }
 }
 
+/**
+ * Path and query of what is asked for. Slashes behind each other are one where the request only reads, as in
+ * Go's routers, which redirect there: base URLs end with a slash, and paths begin with one.
+ */
+export function targetOf({ method, url = "/" }: Pick<IncomingMessage, "method" | "url">): {
+  readonly path: string;
+  readonly query: string;
+} {
+  const at = url.indexOf("?");
+  const [path, query] = at < 0 ? [url, ""] : [url.slice(0, at), url.slice(at + 1)];
+  const isRead = method === "GET" || method === "HEAD";
+  return { path: isRead ? path.replaceAll(/\/{2,}/g, "/") : path, query };
+}
+
 /** Sends a short text answer. */
 export function sendText(
   response: ServerResponse,

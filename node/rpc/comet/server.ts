@@ -21,6 +21,7 @@ import {
   sendPieces,
   sendText,
   stopServer,
+  targetOf,
 } from "../http-listener.js";
 import { WebSockets } from "../web-sockets.js";
 import { urlArguments } from "./arguments.js";
@@ -109,7 +110,7 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
     pingIntervalMs: PING_INTERVAL_MS,
     allowedOrigins: SOCKET_ORIGINS,
     refusal(request) {
-      if (pathOf(request) !== SOCKET_PATH) return "404 Not Found";
+      if (targetOf(request).path !== SOCKET_PATH) return "404 Not Found";
       return chain === undefined ? "503 Service Unavailable" : undefined;
     },
     memory,
@@ -159,10 +160,6 @@ function ownerBehind({ remoteAddress }: { readonly remoteAddress?: string }): Wo
   return { client: clientOf(remoteAddress) };
 }
 
-function pathOf(request: IncomingMessage): string {
-  return (request.url ?? "/").split("?")[0] ?? "/";
-}
-
 /** A body of arguments, which is what `curl -d` sends. */
 function isForm({ method, headers }: IncomingMessage): boolean {
   const [type = ""] = (headers["content-type"] ?? "").split(";");
@@ -194,10 +191,11 @@ class Exchange {
 
   answer(): void {
     const { method } = this.request;
-    const name = pathOf(this.request).slice(1);
+    const { path, query } = targetOf(this.request);
+    const name = path.slice(1);
     if (method === "OPTIONS") this.preflight();
     else if (method !== "GET" && method !== "HEAD" && method !== "POST") this.refuseMethod();
-    else if (name !== "") this.answerUrl(name);
+    else if (name !== "") this.answerUrl(name, query);
     else if (method === "POST") this.answerPost();
     else this.listRoutes();
   }
@@ -228,7 +226,7 @@ class Exchange {
     sendText(this.response, 200, text, this.headers);
   }
 
-  private answerUrl(name: string): void {
+  private answerUrl(name: string, query: string): void {
     const found: Route | undefined = this.served.routes.get(name);
     if (name === SOCKET_PATH.slice(1)) {
       // Who comes here has not asked for the upgrade, or for a version that there is not.
@@ -243,9 +241,6 @@ class Exchange {
       this.send(404, [errorText(URI_ID, "METHOD_NOT_FOUND", "")]);
       return;
     }
-    const url = this.request.url ?? "/";
-    const at = url.indexOf("?");
-    const search = at < 0 ? "" : url.slice(at + 1);
     const answer = (texts: string) => {
       const values = () => urlArguments(texts, found.parameters);
       const { ending } = this;
@@ -254,8 +249,8 @@ class Exchange {
         .catch((err: unknown) => this.loseAnswer(err, URI_ID));
     };
     // As Go reads a form: what stands in the body counts before what the URL has.
-    if (isForm(this.request)) this.readPost((body) => answer(`${body.toString("utf8")}&${search}`));
-    else answer(search);
+    if (isForm(this.request)) this.readPost((body) => answer(`${body.toString("utf8")}&${query}`));
+    else answer(query);
   }
 
   private answerPost(): void {

@@ -25,6 +25,7 @@ import {
   type RpcServer,
   sendPieces,
   stopServer,
+  targetOf,
 } from "../http-listener.js";
 import { RateLimit, TOO_OFTEN } from "../rate-limit.js";
 import { requestOf } from "./request.js";
@@ -115,9 +116,7 @@ class Rest {
       refuse(new QueryFault("RESOURCE_EXHAUSTED", TOO_OFTEN));
       return;
     }
-    const url = request.url ?? "/";
-    const at = url.indexOf("?");
-    const [path, query] = at < 0 ? [url, ""] : [url.slice(0, at), url.slice(at + 1)];
+    const { path, query } = targetOf(request);
     if (this.swagger?.send(exchanged, path) === true) return;
     const match = this.match(verb === "HEAD" ? "GET" : verb, path);
     if (match instanceof QueryFault) {
