@@ -161,8 +161,21 @@ export class SpanBuilder {
   }
 
   private async build(place: DiffPlace, signal: AbortSignal): Promise<void> {
+    const ends = (this.ends ??= await this.storedEnds());
+    // Behind one that was missing.
+    if (openDiff(this.options.database, place) === undefined) {
+      if (!(await this.isBuilt(place, signal))) return;
+      const blocks = spanBlocks(place.level, this.fanOut);
+      this.options.log.debug({ ...place, blocks }, "span made");
+    }
+    ends[place.level] = place.after + spanBlocks(place.level, this.fanOut);
+    await this.pause(signal);
+  }
+
+  /** Makes a span; false where pruning has deleted what it is made of, or a smaller one comes first. */
+  private async isBuilt(place: DiffPlace, signal: AbortSignal): Promise<boolean> {
     const diffs = await this.diffsOf(place, signal);
-    if (diffs === undefined) return;
+    if (diffs === undefined) return false;
     const pages: StoreWrite[] = [];
     let sizeBytes = 0;
     const write = (page: StoreWrite) => {
@@ -172,19 +185,16 @@ export class SpanBuilder {
     const steps = mergeDiffs({ diffs, keyOf: (page) => pageKey(place, page), write });
     for (;;) {
       const step = this.stepOf(steps, place);
-      if (step === undefined) return;
+      if (step === undefined) return false;
       if (step.done === true) pages.push({ key: diffKey(place), value: encodeRlp(step.value) });
       if (step.done === true || sizeBytes >= WRITE_BYTES) {
         // Each for itself: of a span that is told of no page may be lost by a power cut.
         await this.options.database.write(pages.splice(0), { durable: true });
         sizeBytes = 0;
       }
-      if (step.done === true) break;
+      if (step.done === true) return true;
       await this.pause(signal);
     }
-    const ends = (this.ends ??= await this.storedEnds());
-    ends[place.level] = place.after + spanBlocks(place.level, this.fanOut);
-    this.options.log.debug({ ...place, blocks: spanBlocks(place.level, this.fanOut) }, "span made");
   }
 
   /** The next step; undefined where pruning has deleted what the span is made of. */
@@ -208,6 +218,11 @@ export class SpanBuilder {
       const place = { level: level - 1, after: after + index * blocks };
       const diff = openDiff(database, place);
       if (base.get().proofBase > after) return undefined;
+      if (diff === undefined && level > 1 && this.ends !== undefined) {
+        // Deleted by a program that began at the oldest: it is made again.
+        this.ends[level - 1] = place.after;
+        return undefined;
+      }
       if (diff === undefined) {
         throw new StoreError("STORE_CORRUPT", "a reverse diff is missing", {
           details: { ...place },
@@ -219,7 +234,10 @@ export class SpanBuilder {
     return diffs;
   }
 
-  /** Deletes spans that begin below a height: first what makes them spans, then their pages. */
+  /**
+   * Deletes spans that begin below a height: first what makes them spans, then their pages. The newest goes
+   * first: where it is ended, and was not meant, what is left is a beginning, and the others are made again.
+   */
   private async trim(bound: Height, signal: AbortSignal): Promise<void> {
     if (bound <= this.trimmedTo) return;
     for (const space of ["trieSpan", "trieSpanPage"] as const) {
@@ -232,11 +250,12 @@ export class SpanBuilder {
 
   private async deleteBelow(range: Range, signal: AbortSignal): Promise<void> {
     const { database } = this.options;
-    for (let { from } = range; ; ) {
+    for (let { to } = range; ; ) {
       const deletions: StoreWrite[] = [];
-      for await (const key of database.keys({ from, to: range.to, limit: DELETED_KEYS })) {
+      const newest = { from: range.from, to, reverse: true, limit: DELETED_KEYS };
+      for await (const key of database.keys(newest)) {
         deletions.push({ key, value: undefined });
-        from = key;
+        to = key;
       }
       if (deletions.length === 0) return;
       // No span may be left without its pages by a power cut.

@@ -20,6 +20,7 @@ import { updateTrie } from "../../../node/state/trie.js";
 import { proveKey } from "../../../node/state/trie-proof.js";
 import {
   type Database,
+  KEY_SPACE,
   openDatabase,
   storeKey,
   type StoreWrite,
@@ -28,6 +29,7 @@ import { baseWrites, StoreBase } from "../../../node/store/store-base.js";
 import { SpanBuilder, type SpanBuilderOptions } from "../../../node/store/tries/span-builder.js";
 import { addTrieWrites } from "../../../node/store/tries/trie-diff.js";
 import { withTrieAt } from "../../../node/store/tries/trie-past.js";
+import { diffKey } from "../../../node/store/tries/trie-spans.js";
 import { createTrieReader } from "../../../node/store/tries/trie-store.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -321,6 +323,50 @@ describe("spans of tries that change at random", () => {
     base = await StoreBase.open(database);
     await builder(BLOCKS).round(signal);
     expect(await spansNow()).toEqual(expectedSpans(BLOCKS, 30));
+  });
+
+  it("are all there again where their deletion was not meant, and ended at any write", async () => {
+    await builder(BLOCKS).round(signal);
+    const whole = await pagesNow();
+    for (let ends = 1; ; ends++) {
+      let left = ends;
+      const dying = changed({
+        keys: (range) => database.keys({ ...range, limit: 5 }),
+        async write(writes, options) {
+          if (left === 0) throw new Error("killed");
+          left -= 1;
+          await database.write(writes, options);
+        },
+      });
+      const deleting = builder(BLOCKS, { database: dying, archive: false }).run(signal);
+      const end = await deleting.then(
+        () => "deleted",
+        (error: Error) => error.message,
+      );
+      await builder(BLOCKS).round(signal);
+      expect({ ends, spans: await spansNow() }).toEqual({ ends, spans: expectedSpans(BLOCKS) });
+      expect(await pagesNow()).toBe(whole);
+      if (end === "deleted") break;
+    }
+  });
+
+  it("are made again where one is missing of which the next level is made, and those behind it stay", async () => {
+    const head = 2 * FAN_OUT ** 2 - 1;
+    await builder(head).round(signal);
+    const place = { level: 1, after: FAN_OUT * (FAN_OUT + 1) };
+    await database.write([{ key: diffKey(place), value: undefined }], { durable: false });
+    const written: string[] = [];
+    const telling = changed({
+      write(writes, options) {
+        for (const { key } of writes) {
+          if (key[0] === KEY_SPACE.trieSpan) written.push(`${key[1]}:${readHeight(key, 2)}`);
+        }
+        return database.write(writes, options);
+      },
+    });
+    await builder(head + 1, { database: telling }).round(signal);
+    expect(await spansNow()).toEqual(expectedSpans(head + 1));
+    expect(written).toEqual([`1:${head + 1 - FAN_OUT}`, `1:${place.after}`, `2:${FAN_OUT ** 2}`]);
   });
 
   it("end where diffs contradict each other, which the proofs before it do not feel", async () => {
