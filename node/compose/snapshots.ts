@@ -34,6 +34,7 @@ export async function openSnapshots(parts: {
     folder: path.join(home, "data", "snapshots"),
     genesisHash,
     headHeight: view.head().height,
+    oldestBlock: stores.base.get().base,
     log,
   });
   const service = new SnapshotService({

@@ -74,6 +74,8 @@ export interface SnapshotFolderOptions {
   readonly genesisHash: Hash32;
   /** Newest block of it when the folder is opened. */
   readonly headHeight: Height;
+  /** Oldest block that is still there, then. */
+  readonly oldestBlock: Height;
   readonly log: Logger;
   /** Crash points; the runtime's own by default. */
   readonly failpoint?: (name: (typeof SNAPSHOT_FAILPOINTS)[number]) => void;
@@ -89,8 +91,9 @@ export class SnapshotFolder implements SnapshotLibrary {
   private constructor(private readonly options: SnapshotFolderOptions) {}
 
   /**
-   * Opens the folder, which may be missing: removes what is half there, damaged, of another chain, or above
-   * the head. What cannot be read or removed now stays where it is, and is not offered: a node does without.
+   * Opens the folder, which may be missing: removes what is half there, damaged, of another chain, above the
+   * head, or too far below the oldest block. What cannot be read or removed now stays where it is, and is not
+   * offered: a node does without.
    */
   static async open(options: SnapshotFolderOptions): Promise<SnapshotFolder> {
     const opened = new SnapshotFolder(options);
@@ -287,11 +290,14 @@ export class SnapshotFolder implements SnapshotLibrary {
 
   /**
    * What lies above the head was written before the chain was put back older, and may be of blocks that will
-   * never be: who offers such a one is taken for an attacker, and the right one would not be written.
+   * never be: who offers such a one is taken for an attacker, and the right one would not be written. Who
+   * joined by one whose next block is pruned, because it could once not be read or removed, would be stuck.
    */
   private async loadKnown(height: Height): Promise<void> {
-    if (height <= this.options.headHeight) await this.load(height);
-    else await this.removeUseless(height, "above the newest block");
+    const { headHeight, oldestBlock } = this.options;
+    if (height > headHeight) await this.removeUseless(height, "above the newest block");
+    else if (height + 1 >= oldestBlock) await this.load(height);
+    else await this.removeUseless(height, "the blocks behind it are pruned");
   }
 
   private async load(height: Height): Promise<void> {

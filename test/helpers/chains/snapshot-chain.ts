@@ -198,6 +198,7 @@ export class SnapshotChain {
         folder,
         genesisHash: this.hash(0),
         headHeight: this.node.height,
+        oldestBlock: 0,
         log: quietLog,
         disk: roomyDisk,
       });

@@ -49,11 +49,12 @@ afterAll(() => chain.close());
 
 type Failpoint = (name: (typeof SNAPSHOT_FAILPOINTS)[number]) => void;
 
-const open = (failpoint?: Failpoint, headHeight = chain.node.height) =>
+const open = (failpoint?: Failpoint, headHeight = chain.node.height, oldestBlock = 0) =>
   SnapshotFolder.open({
     folder,
     genesisHash,
     headHeight,
+    oldestBlock,
     log: quietLog,
     disk: roomyDisk,
     ...(failpoint === undefined ? {} : { failpoint }),
@@ -64,6 +65,7 @@ const withDisk = (disk: typeof roomyDisk) =>
     folder,
     genesisHash,
     headHeight: chain.node.height,
+    oldestBlock: 0,
     log: quietLog,
     disk,
   });
@@ -160,6 +162,7 @@ describe("a disk that does not tell its room", () => {
       folder,
       genesisHash,
       headHeight,
+      oldestBlock: 0,
       log: quietLog,
       disk,
     });
@@ -622,6 +625,7 @@ describe("the folder", () => {
       folder,
       genesisHash: ZERO_HASH,
       headHeight: chain.node.height,
+      oldestBlock: 0,
       log: quietLog,
       disk: roomyDisk,
     });
@@ -641,6 +645,17 @@ describe("the folder", () => {
     // The height's own one is written once the chain comes to it again.
     await chain.addTo(older);
     expect(heightsOf(older)).toEqual([kept + 1, kept]);
+  });
+
+  it("throws away what whoever joined by it would find no next block for", async () => {
+    await chain.addTo(await open());
+    const { height } = chain.node;
+    await chain.take();
+    await chain.take();
+    const openAt = (oldestBlock: number) => open(undefined, chain.node.height, oldestBlock);
+    expect(heightsOf(await openAt(height + 1))).toEqual([height]);
+    expect(heightsOf(await openAt(height + 2))).toEqual([]);
+    expect(fs.readdirSync(folder)).toEqual([]);
   });
 
   it.each(SNAPSHOT_FAILPOINTS)("is whole after a crash at %s", async (name) => {

@@ -42,6 +42,7 @@ beforeAll(async () => {
     folder,
     genesisHash: chain.hash(0),
     headHeight: chain.node.height,
+    oldestBlock: 0,
     log: quietLog,
     disk: roomyDisk,
   });

@@ -308,6 +308,7 @@ describe("state sync", () => {
       folder,
       genesisHash: chain.hash(0),
       headHeight: chain.node.height,
+      oldestBlock: 0,
       log: quietLog,
       disk: roomyDisk,
     });
