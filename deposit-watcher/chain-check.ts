@@ -48,10 +48,13 @@ export class CheckedNodes {
    * Heights up to this one can be booked: each node has their blocks.
    * @param headHeight the node's head
    */
-  async commonHead(headHeight: Height, options: Waiting): Promise<Height> {
-    const others = this.#nodes.flatMap(([, node]) => (node === this.first ? [] : [node]));
-    const heads = await Promise.all(others.map((node) => node.blockNumber(options)));
-    return Math.min(headHeight, ...heads);
+  async commonHead(headHeight: Height, options: Waiting): Promise<CommonHead> {
+    const others = this.#nodes.filter(([, node]) => node !== this.first);
+    const heads = await Promise.all(
+      others.map(async ([name, node]) => ({ name, height: await node.blockNumber(options) })),
+    );
+    const first = { name: "the node", height: headHeight };
+    return heads.reduce((lowest, head) => (head.height < lowest.height ? head : lowest), first);
   }
 
   /**
@@ -64,6 +67,22 @@ export class CheckedNodes {
       this.#nodes.map(([name, node]) => verifyTouches(node, run, { name, ...options })),
     );
   }
+}
+
+/** The lowest head of all nodes, and whose it is. */
+export interface CommonHead {
+  readonly name: string;
+  readonly height: Height;
+}
+
+/** Who lacks the block behind a booked one, which the node itself has. */
+export function whoLacksNext(
+  { name, height }: CommonHead,
+  booked: Pick<WatchCursor, "height">,
+  headHeight: Height,
+): string {
+  if (booked.height < height) return `the Data API has no block ${booked.height + 1} yet`;
+  return `${name} shows height ${height}, ${headHeight - height} below the node`;
 }
 
 /** Blocks in a row, by the hash of the last one, and what they did to watched addresses. */

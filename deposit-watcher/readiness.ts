@@ -29,9 +29,9 @@ export function readinessOf(status: WatcherStatus, maxLagBlocks: number, nowMs: 
     return { ready: false, reason };
   }
   const lagBlocks = lagOf(status) ?? 0;
-  return lagBlocks > maxLagBlocks
-    ? { ready: false, reason: `behind: ${lagBlocks} blocks below the head` }
-    : { ready: true };
+  if (lagBlocks <= maxLagBlocks) return { ready: true };
+  const why = status.waitsFor === undefined ? "" : `: ${status.waitsFor}`;
+  return { ready: false, reason: `behind: ${lagBlocks} blocks below the head${why}` };
 }
 
 /** Whether there is more to book than `/ready` allows, or nobody knows yet, and no incident stops it. */

@@ -113,17 +113,19 @@ export class WatchSeat {
   /**
    * Blocks could not be booked, by what another watcher may do without: its node and Data API are others.
    * Once that has lasted for a lease the seat is given back: who holds it on keeps all from booking.
+   * @param reason for the log
    * @param isChecked whether the node passed the checks: then nothing else keeps this watcher from taking the
    *   seat again, and it leaves others the time to
    */
-  async stumbled({ isChecked }: { readonly isChecked: boolean }): Promise<void> {
+  async stumbled(reason: string, isChecked: boolean): Promise<void> {
     const { log, leaseMs } = this.#parts;
     const nowMs = systemClock.monotonicMs();
     if (!isChecked) this.#takesFromMs = nowMs;
     if (this.#lease === undefined) return;
     this.#troubledSinceMs ??= nowMs;
     if (nowMs - this.#troubledSinceMs < leaseMs) return;
-    if (!this.#hasGivenWay) log.warn("no blocks can be booked here, other watchers may");
+    if (!this.#hasGivenWay)
+      log.warn({ reason }, "no blocks can be booked here, other watchers may");
     this.#hasGivenWay = true;
     this.#othersFirstAtMs = nowMs;
     if (isChecked) this.#takesFromMs = nowMs + STAND_BACK_LEASES * leaseMs;

@@ -28,7 +28,7 @@ import { reportBooked, reportPaused } from "./booked-report.js";
 import { type ReadRange, readRuns } from "./reading/block-reader.js";
 import { touchTest } from "./block-parts.js";
 import { type CatchUpClient, CatchUpSource } from "./reading/catch-up-source.js";
-import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
+import { type CheckedNode, CheckedNodes, readHead, whoLacksNext } from "./chain-check.js";
 import { paidIn } from "./deposit-match.js";
 import { type PreparedRun, type PrepareParts, prepareRun } from "./prepared-run.js";
 import { isUntold, PutOffMemory, throwGravest } from "./put-off.js";
@@ -113,6 +113,8 @@ export interface WatcherStatus {
   readonly pastProblem: string | undefined;
   /** When the round last came further, on the clock that never goes back; undefined between rounds. */
   readonly progressedAtMs: number | undefined;
+  /** Who lacks the block that comes next, of which the node says that there is one; undefined where none does. */
+  readonly waitsFor: string | undefined;
 }
 
 /** The running watcher. */
@@ -139,6 +141,7 @@ export class Watcher {
     problem: "the node has not been asked yet",
     pastProblem: undefined,
     progressedAtMs: undefined,
+    waitsFor: undefined,
   };
 
   constructor(parts: WatcherParts) {
@@ -250,7 +253,7 @@ export class Watcher {
     try {
       return await this.#round(signal);
     } catch (error) {
-      if (isOwn(error)) await this.#seat.stumbled({ isChecked: this.#isChecked });
+      if (isOwn(error)) await this.#seat.stumbled(errorMessage(error), this.#isChecked);
       throw error;
     }
   }
@@ -289,23 +292,26 @@ export class Watcher {
     const lease = held ?? (await this.#seat.take());
     if (lease === undefined) {
       // Another watcher books: this one shows how far that is, and stands by.
-      if (!this.#seat.givesWay) this.#update({ problem: undefined });
+      if (!this.#seat.givesWay) this.#update({ problem: undefined, waitsFor: undefined });
       return Math.min(options.pollIntervalMs, this.#seat.leaseMs);
     }
+    const common = await this.#nodes.commonHead(headHeight, { signal });
     const range = {
       previous: previousBlock(cursor),
       genesisHash: identity.genesisHash,
-      to: await this.#nodes.commonHead(headHeight, { signal }),
+      to: common.height,
       readsInFlight: options.readsInFlight,
     };
     const booked = await this.#seat.whileHeld(lease, signal, (heldSignal) =>
       this.#bookRuns(lease, cursor, { ...range, signal: heldSignal }),
     );
     reportPaused(this.#parts, await tokens.checkCodes(booked, { lease, signal }));
-    this.#update({ problem: undefined });
     const isBehind = booked.height < headHeight;
-    if (isBehind && booked.height === cursor.height) await this.#seat.stumbled({ isChecked: true });
-    else this.#seat.worked();
+    const stands = isBehind && booked.height === cursor.height;
+    const waitsFor = stands ? whoLacksNext(common, cursor, headHeight) : undefined;
+    this.#update({ problem: undefined, waitsFor });
+    if (waitsFor === undefined) this.#seat.worked();
+    else await this.#seat.stumbled(waitsFor, true);
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
   }
 
@@ -413,7 +419,8 @@ export class Watcher {
         const { sightings } = tokens;
         reportBooked(this.#parts, { result, sightings, leftOut, height: last.height });
         const progressedAtMs = systemClock.monotonicMs();
-        this.#update({ cursorHeight: last.height, problem: undefined, progressedAtMs });
+        const { height: cursorHeight } = last;
+        this.#update({ cursorHeight, problem: undefined, waitsFor: undefined, progressedAtMs });
         this.#seat.worked();
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;

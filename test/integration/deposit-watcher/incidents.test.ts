@@ -296,6 +296,49 @@ describe("a second node", () => {
     expect(await incidents()).toEqual([]);
   });
 
+  it("or a Data API that is behind is named by readiness and log, until it is not any more", async () => {
+    let [head, indexed] = [5, 40];
+    bench.secondNode = { ...bench.node, blockNumber: () => Promise.resolve(head) };
+    const source = {
+      ...bench.source,
+      block: async (height: number, options: { readonly signal: AbortSignal }) =>
+        height > indexed ? undefined : bench.source.block(height, options),
+    };
+    const said: unknown[] = [];
+    const log = Object.assign(Object.create(silentLog) as typeof silentLog, {
+      warn: (fields: object | string, text?: string) => void said.push([text, fields]),
+    });
+    for (let blocks = 0; blocks < 40; blocks++) bench.pay();
+    const { watcher } = bench.start(undefined, undefined, 200, { source, log });
+    const reasonIs = (reason: string | undefined) =>
+      until(
+        () => {
+          const readiness = readinessOf(watcher.status, 20, performance.now());
+          return (readiness.ready ? undefined : readiness.reason) === reason;
+        },
+        { timeoutMs: 10_000, what: `readiness says ${reason}` },
+      );
+    const [shown, lacking] = [
+      "the second node shows height 5, 35 below the node",
+      "the Data API has no block 16 yet",
+    ];
+    const toldOf = (reason: string) => {
+      const told = ["no blocks can be booked here, other watchers may", { reason }];
+      return until(() => said.some((one) => JSON.stringify(one) === JSON.stringify(told)), {
+        timeoutMs: 10_000,
+        what: `the log says ${reason}`,
+      });
+    };
+    await reasonIs(`behind: 35 blocks below the head: ${shown}`);
+    await toldOf(shown);
+    [head, indexed] = [40, 15];
+    await reasonIs(`behind: 25 blocks below the head: ${lacking}`);
+    await toldOf(lacking);
+    indexed = 40;
+    await reasonIs(undefined);
+    expect(watcher.status).toMatchObject({ cursorHeight: 40, waitsFor: undefined });
+  });
+
   it("that has another block, or another balance, halts before anything is credited", async () => {
     const alice = await bench.register("alice");
     bench.pay([alice.address, 5n]);

@@ -20,6 +20,7 @@ const atHead: WatcherStatus = {
   problem: undefined,
   pastProblem: undefined,
   progressedAtMs: undefined,
+  waitsFor: undefined,
 };
 
 describe("catching up", () => {
