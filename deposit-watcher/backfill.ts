@@ -20,10 +20,11 @@ import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/dep
 import type { KnownBlock } from "../rpc-client/at.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { AccountJournalEntry, AccountJournalPage } from "../rpc-client/journal-codec.js";
+import { isPruned } from "../rpc-client/errors.js";
 import type { RpcOptions } from "../rpc-client/json-rpc.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
-import { IncidentFound } from "./errors.js";
+import { DepositError, IncidentFound } from "./errors.js";
 import { answerOfFirst, answerOfSecond, PutOff, type PutOffMemory } from "./put-off.js";
 import { agreedHeld } from "./tokens/token-run.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
@@ -37,13 +38,25 @@ const PARALLEL = 8;
 /** Entries of one address at most; more past than this needs an operator, not more memory. */
 const MAX_PAST_ENTRIES = 500_000;
 
+/** What a past is asked of. */
+export type PastNode = Pick<
+  EvmClient,
+  "accountJournal" | "getBalance" | "getTransactionCount" | "tokenBalances" | "tokenCodes"
+>;
+
+/** What another node has to show as well. */
+export type SecondPastNode = Pick<
+  EvmClient,
+  "getBalances" | "getTransactionCount" | "tokenBalances"
+>;
+
 /** What the backfill needs. */
 export interface BackfillParts {
   readonly database: SqlDatabase;
   readonly guard: Pick<LedgerGuard, "assertStands">;
-  readonly node: Pick<EvmClient, "accountJournal" | "getBalance" | "tokenBalances" | "tokenCodes">;
+  readonly node: PastNode;
   /** Has to show the same balances, where there is one. */
-  readonly secondNode?: Pick<EvmClient, "getBalances" | "tokenBalances"> | undefined;
+  readonly secondNode?: SecondPastNode | undefined;
   /** What former rounds have put off. */
   readonly memory: PutOffMemory;
   readonly log: Logger;
@@ -175,7 +188,7 @@ async function bookWalletPasts(
  */
 async function agreedBalance(
   { node, secondNode }: BackfillParts,
-  { address, height }: { readonly address: Address; readonly height: Height },
+  { address, height }: Place,
   options: PastOptions,
 ): Promise<bigint> {
   const [units, [otherUnits] = [units]] = await Promise.all([
@@ -195,6 +208,11 @@ async function agreedBalance(
     message: `the nodes disagree about what ${address} had after block ${height}`,
     details: { address, units, otherUnits },
   });
+}
+
+interface Place {
+  readonly address: Address;
+  readonly height: Height;
 }
 
 interface Past {
@@ -217,22 +235,11 @@ async function readPast(
   const place = { address: address.address, height: lastHeight };
   // First: where a node does not tell of it, nothing longer was asked for in vain.
   const balanceAtoken = await agreedBalance(parts, place, options);
-  const entries: AccountJournalEntry[] = [];
-  let from: number | undefined = 0;
-  while (from !== undefined) {
-    const range: { readonly from: Height; readonly to: Height } = { from, to: lastHeight };
-    const page: AccountJournalPage = await answerOfFirst(
-      parts.node.accountJournal(address.address, range, options),
-      `blocks up to ${lastHeight}, in which ${address.address} may have had coins`,
-    );
-    for (const entry of page.entries) entries.push(entry);
-    if (entries.length > MAX_PAST_ENTRIES) {
-      throw pastIncident(address, "its past is longer than can be booked by itself", {
-        entries: entries.length,
-      });
-    }
-    from = page.next;
-  }
+  const entries = await readEntries(parts, address, options).catch(async (error: unknown) => {
+    const isGone = error instanceof DepositError && isPruned(error.cause);
+    if (isGone && balanceAtoken === 0n && (await hasSentNothing(parts, place, options))) return [];
+    throw error;
+  });
   const effective = entries.filter((entry) => entry.change.effective && entry.deltaAtoken !== 0n);
   const sumAtoken = effective.reduce((sum, entry) => sum + entry.deltaAtoken, 0n);
   if (sumAtoken !== balanceAtoken) {
@@ -244,6 +251,48 @@ async function readPast(
   }
   const tokens = await readTokens(parts, { owner: address, basis }, options);
   return { ...splitPast(address, effective), tokens };
+}
+
+async function readEntries(
+  { node }: BackfillParts,
+  owner: DepositAddress,
+  options: PastOptions,
+): Promise<readonly AccountJournalEntry[]> {
+  const { address, fromHeight } = owner;
+  const to = fromHeight - 1;
+  const entries: AccountJournalEntry[] = [];
+  let from: number | undefined = 0;
+  while (from !== undefined) {
+    const page: AccountJournalPage = await answerOfFirst(
+      node.accountJournal(address, { from, to }, options),
+      `blocks up to ${to}, in which ${address} may have had coins`,
+    );
+    for (const entry of page.entries) entries.push(entry);
+    if (entries.length > MAX_PAST_ENTRIES) {
+      throw pastIncident(owner, "its past is longer than can be booked by itself", {
+        entries: entries.length,
+      });
+    }
+    from = page.next;
+  }
+  return entries;
+}
+
+/**
+ * Whether no node knows a transaction of an address. One that has no coins then never had any: nothing takes
+ * coins of an account that has no code but what it has signed, and each of these counts.
+ */
+async function hasSentNothing(
+  { node, secondNode }: BackfillParts,
+  { address, height }: Place,
+  options: PastOptions,
+): Promise<boolean> {
+  const what = `what ${address} had sent after block ${height}`;
+  const [count, other = 0n] = await Promise.all([
+    answerOfFirst(node.getTransactionCount(address, height, options), what),
+    answerOfSecond(secondNode?.getTransactionCount(address, height, options), what),
+  ]);
+  return count === 0n && other === 0n;
 }
 
 /**

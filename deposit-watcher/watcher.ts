@@ -16,14 +16,13 @@ import { type WatchLease, WatchLeaseLostError } from "../ledger/watch/watch-leas
 import type { LedgerGuard } from "../ledger/guard/ledger-guard.js";
 import { readCursor, type WatchCursor } from "../ledger/watch/watch-cursor.js";
 import type { DataBlock } from "../rpc-client/data-api/data-block.js";
-import type { EvmClient } from "../rpc-client/evm-client.js";
 import { systemClock } from "../runtime/process/clock.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { createWakeup } from "../runtime/process/task.js";
 import type { AddressBook } from "./address-book.js";
-import { runBackfill } from "./backfill.js";
+import { type PastNode, runBackfill, type SecondPastNode } from "./backfill.js";
 import { reportBooked, reportPaused } from "./booked-report.js";
 import { type ReadRange, readRuns } from "./reading/block-reader.js";
 import { touchTest } from "./block-parts.js";
@@ -75,9 +74,9 @@ interface Loop {
 export interface WatcherParts {
   readonly database: SqlDatabase;
   readonly guard: LedgerGuard;
-  readonly node: CheckedNode & TokenNode & Pick<EvmClient, "accountJournal" | "getBalance">;
+  readonly node: CheckedNode & TokenNode & PastNode;
   /** Another node, which must agree before anything is booked. */
-  readonly secondNode?: (CheckedNode & Pick<TokenNode, "tokenBalances">) | undefined;
+  readonly secondNode?: (CheckedNode & SecondPastNode) | undefined;
   readonly source: CatchUpClient;
   readonly book: AddressBook;
   /** Tokens that are followed. */

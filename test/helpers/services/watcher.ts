@@ -98,7 +98,7 @@ export interface RunningWatcher {
 export class WatcherBench {
   readonly #running = new Set<RunningWatcher>();
   /** Where set, watchers that start from then on ask it, too. */
-  secondNode: (CheckedNode & Pick<EvmClient, "tokenBalances">) | undefined;
+  secondNode: WatcherParts["secondNode"];
 
   private constructor(
     readonly chain: FakeChain,

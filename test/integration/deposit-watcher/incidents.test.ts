@@ -107,12 +107,7 @@ describe("incidents", () => {
     const found = { kind: "NODES_DISAGREE", height: 1, message: "found elsewhere" } as const;
     let isOpened = false;
     bench.secondNode = {
-      chainId: (options) => node.chainId(options),
-      genesisHash: (options) => node.genesisHash(options),
-      isSyncing: (options) => node.isSyncing(options),
-      blockNumber: (options) => node.blockNumber(options),
-      getBlockHeader: (at, options) => node.getBlockHeader(at, options),
-      tokenBalances: (reads, options) => node.tokenBalances(reads, options),
+      ...node,
       // Asked about blocks that are read and not booked.
       async getBalances(reads, options) {
         const answer = await node.getBalances(reads, options);

@@ -1,5 +1,6 @@
 /** What passes by itself: a single odd answer is no incident, a database that refuses is waited for. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
@@ -262,6 +263,41 @@ describe("a past that a node does not tell of", () => {
     await bench.backfilled();
     await until(() => readiness().ready, { timeoutMs: 10_000, what: "it is ready" });
     expect(running.faults).toEqual([]);
+  });
+
+  it("is none where old blocks are gone and the address had nothing and sent nothing, as all nodes say", async () => {
+    const { node, ledger } = bench;
+    const had = derivation.addressAt(1);
+    const [sent, sentElsewhere] = [derivation.addressAt(2), derivation.addressAt(3)];
+    bench.pay([had, 5n]);
+    const nonceOf =
+      (sender: Address): EvmClient["getTransactionCount"] =>
+      async (address, at, options) =>
+        address === sender ? 1n : node.getTransactionCount(address, at, options);
+    const pruned = new RpcError("pruned", { rpcCode: 4444, method: "causeway_getAccountJournal" });
+    const accountJournal = () => Promise.reject(pruned);
+    bench.secondNode = { ...node, getTransactionCount: nonceOf(sentElsewhere) };
+    const own = { node: { ...node, accountJournal, getTransactionCount: nonceOf(sent) } };
+    const running = bench.start(undefined, undefined, undefined, own);
+    await bench.caughtUp();
+    for (const name of ["empty", "had", "sent", "elsewhere", "more"]) await bench.register(name);
+    const waiting = async () => {
+      const rows = await ledger.database.query<{ address: string }>(
+        "SELECT address FROM deposit_address WHERE NOT backfilled ORDER BY index",
+      );
+      return rows.map(({ address }) => address);
+    };
+    const left = [had, sent, sentElsewhere];
+    await until(async () => (await waiting()).length === left.length, { timeoutMs: 10_000 });
+    expect(await waiting()).toEqual(left);
+    const problem = `the node has deleted blocks up to 1, in which ${had} may have had coins`;
+    await until(() => running.watcher.status.pastProblem?.startsWith(problem) === true, {
+      timeoutMs: 10_000,
+      what: "the watcher says what it waits for",
+    });
+    bench.pay([derivation.addressAt(0), 7n]);
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["2-0-3 empty detected 7"]);
   });
 
   it("is named no longer once the node is back and tells of others", async () => {
