@@ -23,8 +23,9 @@ import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import type { Logger } from "../../runtime/process/logger.js";
+import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { throwGravest } from "../put-off.js";
+import { PutOff, PutOffMemory, throwGravest } from "../put-off.js";
 import { agreedHeld, observedCodes, type TokenNodes } from "./token-run.js";
 
 /** Tokens whose code one round looks at; the next round goes on with the others. */
@@ -38,6 +39,8 @@ export interface TokenBookParts {
   readonly database: SqlDatabase;
   readonly node: Pick<EvmClient, "blockNumber" | "tokenBalances" | "tokenCodes">;
   readonly log: Logger;
+  /** Other than the system's in tests only. */
+  readonly clock?: Pick<Clock, "monotonicMs">;
 }
 
 /** Who is asked beside the node when a token is opened. */
@@ -57,9 +60,12 @@ export class TokenBook {
   #checkedHeight = -1;
   /** Tokens of which the log says that their contracts do not tell, with the address they did not tell of. */
   readonly #silent = new Map<string, Address>();
+  /** Tokens of which a node refused to tell. */
+  readonly #memory: PutOffMemory;
 
   private constructor(parts: TokenBookParts, entries: readonly TokenEntry[]) {
     this.#parts = parts;
+    this.#memory = new PutOffMemory(parts.clock);
     this.#entries = entries;
   }
 
@@ -84,17 +90,20 @@ export class TokenBook {
    * Books what our addresses held before the tokens that are not opened yet. One whose first block the
    * node does not reach waits for a later call: the chain may have lost blocks, and what is waited for
    * here would keep the watcher from finding it out. One that the node does not tell of keeps no other
-   * waiting, and neither does one whose contract does not tell: nothing is booked of it, and the log says so.
+   * waiting, and is asked for again after a delay (`PutOffMemory`); neither does one whose contract does not
+   * tell: nothing is booked of it, and the log says so.
    * @throws IncidentFound where a second node shows another balance; the faults of nodes and database, behind
    *   all that could be opened
    */
   async openWaiting({ signal, second }: OpeningOptions): Promise<void> {
     const { database, node, log } = this.#parts;
     const untold = new Map<string, PromiseSettledResult<unknown>>();
+    const putOff = new PutOff(this.#memory);
     for (;;) {
       // First: what is read of a chain that loses blocks in between is not booked, nor what another process
       // has left out of a wallet's past meanwhile.
       const { rewinds, height: bookedHeight, blockHash } = await readCursor(database);
+      this.#memory.begin(rewinds);
       const bookedPasts = await countBookedPasts(database);
       const states = await readTokenStates(database);
       const waiting = (await readTokenAssets(database)).filter(
@@ -106,24 +115,25 @@ export class TokenBook {
       const first = this.#silent.get(token.symbol);
       // Of another chain, or another history of this one, no node shows the booked block.
       const known = blockHash === undefined ? undefined : { height: bookedHeight, hash: blockHash };
+      let held: HeldBefore | undefined;
       const [read] = await Promise.allSettled([
-        readHeld(this.#parts, token, { first, known, signal, second }),
+        putOff.unlessUntold(token.symbol, async () => {
+          held = await readHeld(this.#parts, token, { first, known, signal, second });
+        }),
       ]);
-      if (read.status === "rejected") {
+      const silent = held?.silent;
+      if (held === undefined || silent !== undefined) {
         untold.set(token.symbol, read);
+        if (silent !== undefined) this.#tellSilent(token, silent);
         continue;
       }
-      const { balances, silent } = read.value;
-      if (silent !== undefined) {
-        untold.set(token.symbol, read);
-        this.#tellSilent(token, silent);
-        continue;
-      }
+      const { balances } = held;
       if (!(await bookOpening(database, token, { balances, rewinds, bookedPasts }))) continue;
       const { symbol: asset, contract, fromHeight: height } = token;
       log.info({ asset, contract, height }, "a token is watched from this block on");
     }
     throwGravest([...untold.values()]);
+    putOff.throwFirst();
   }
 
   #tellSilent({ symbol: asset, contract, fromHeight: height }: TokenAsset, address: Address): void {

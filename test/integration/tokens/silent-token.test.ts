@@ -103,6 +103,30 @@ it("is asked of the one address that it did not tell of before it is asked of al
   expect(await openedTokens()).toEqual(["LATER", "PLAIN"]);
 });
 
+it("is asked for ever more seldom where the node does not tell, which is said all the while", async () => {
+  await bench.register("alice");
+  await watchCoins();
+  const clock = { ms: 0, monotonicMs: () => clock.ms };
+  const { node, ledger, chain } = bench;
+  const parts = { database: ledger.database, node, log: errorLog(errors), clock };
+  const tokens = await TokenBook.open(parts, LISTED);
+  const asked = new Set<number>();
+  chain.override = (method, params) => {
+    if (method !== "eth_call" || !JSON.stringify(params).includes(CONTRACT)) return undefined;
+    asked.add(clock.ms);
+    return { error: { code: 4444, message: "pruned history unavailable" } };
+  };
+  for (; clock.ms < 8_000; clock.ms += 500) {
+    await expect(tokens.openWaiting({ signal })).rejects.toMatchObject({ rpc: { rpcCode: 4444 } });
+  }
+  expect([...asked]).toEqual([0, 500, 1_500, 3_500, 7_500]);
+  expect(await openedTokens()).toEqual(["LATER"]);
+  chain.override = () => undefined;
+  clock.ms = 15_500;
+  await tokens.openWaiting({ signal });
+  expect(await openedTokens()).toEqual(["LATER", "PLAIN"]);
+});
+
 it("keeps no coins of a younger address waiting", async () => {
   const { chain } = bench;
   const later = derivation.addressAt(0);
