@@ -112,7 +112,7 @@ export interface WatcherStatus {
   readonly pastProblem: string | undefined;
   /** When the round last came further, on the clock that never goes back; undefined between rounds. */
   readonly progressedAtMs: number | undefined;
-  /** Who lacks the block that comes next, of which the node says that there is one; undefined where none does. */
+  /** Who lacks the block that comes next, of which the node says that there is one. */
   readonly waitsFor: string | undefined;
 }
 

@@ -41,7 +41,7 @@ export interface LagLimits {
   readonly patienceMs: number;
   /** Without a new height for so long single messages do not help, whatever the reason: see `missing`. */
   readonly standstillMs: number;
-  /** Time for a proof, which is a block, of which nothing comes, and more with what comes (`answerTimeMs`). */
+  /** Time for a proof, which is a block, of which nothing comes; more with what comes (`answerTimeMs`). */
   readonly proofMs: number;
   /** A peer without proof is not asked again for this long; doubles each time. */
   readonly doubtMs: number;
