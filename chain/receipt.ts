@@ -69,8 +69,23 @@ export const BLOOM_BYTES = 256;
 /** An empty bloom; do not write to it. */
 export const EMPTY_BLOOM: Uint8Array = new Uint8Array(BLOOM_BYTES);
 
-/** The three bit positions of a value, 0 to 2047 (Yellow Paper, M3:2048). */
-export function bloomBits(value: Uint8Array): readonly [number, number, number] {
+/** The three bit positions of a value, 0 to 2047. */
+export type BloomBits = readonly [number, number, number];
+
+/**
+ * False only when no log of a block with this bloom has one of the alternatives at each place.
+ * @param places of an address or a topic: the bits of its alternatives
+ */
+export function mayHaveLog(bloom: Uint8Array, places: readonly (readonly BloomBits[])[]): boolean {
+  const isSet = (bit: number) =>
+    ((bloom[BLOOM_BYTES - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0;
+  return places.every((alternatives) =>
+    alternatives.some(([a, b, c]) => isSet(a) && isSet(b) && isSet(c)),
+  );
+}
+
+/** The three bit positions of a value (Yellow Paper, M3:2048). */
+export function bloomBits(value: Uint8Array): BloomBits {
   const hash = keccak256(value);
   const bit = (at: number) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 0x7ff;
   return [bit(0), bit(2), bit(4)];
@@ -82,11 +97,9 @@ export function bloomBits(value: Uint8Array): readonly [number, number, number] 
  */
 const KEPT_BITS = 4_096;
 const keptValues: string[] = Array.from({ length: KEPT_BITS }, () => "");
-const keptBits: (readonly [number, number, number])[] = Array.from({ length: KEPT_BITS }, () => [
-  0, 0, 0,
-]);
+const keptBits: BloomBits[] = Array.from({ length: KEPT_BITS }, () => [0, 0, 0]);
 
-function bitsOf(value: Address | Hash32): readonly [number, number, number] {
+function bitsOf(value: Address | Hash32): BloomBits {
   const place = placeOf(value);
   const kept = keptBits[place];
   if (kept !== undefined && keptValues[place] === value) return kept;

@@ -4,13 +4,15 @@
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { ERC1155_TOPICS, ERC20_TOPICS } from "../../chain/evm/erc20.js";
-import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
+import { type Hash32, type Height, type Hex, hexToBytes, toQuantity } from "../../chain/hex.js";
+import { bloomBits, mayHaveLog } from "../../chain/receipt.js";
 import {
   readAddress,
   readHash,
   readHex,
   readList,
   readObject,
+  readOptional,
   readSafeQuantity,
 } from "../answer-fields.js";
 import { badAnswer, isTooMuch, isTooMuchAtOnce } from "../errors.js";
@@ -50,7 +52,8 @@ export interface TransferLogCalls {
       readonly account?: Address;
       /**
        * Where one block has more than an answer can hold, only those of these contracts are read; without
-       * them such a block is refused.
+       * them such a block is refused. Where an answer has none at all, and is of all contracts, blocks whose
+       * blooms name these are read by their receipts.
        */
       readonly atLeast?: readonly Address[];
       /** Told of each block of which only `atLeast` was read. */
@@ -99,11 +102,11 @@ const SIGNATURES = [
   ERC1155_TOPICS.transferBatch,
 ];
 
-type Topics = readonly (string | readonly string[] | null)[];
+type Topics = readonly (Hex | readonly Hex[] | null)[];
 
 function filtersFor(account: Address | undefined): readonly Topics[] {
   if (account === undefined) return [[SIGNATURES]];
-  const word = `0x${"00".repeat(12)}${account.slice(2)}`;
+  const word: Hex = `0x${"00".repeat(12)}${account.slice(2)}`;
   return [
     [ERC20_TOPICS.transfer, word],
     [ERC20_TOPICS.transfer, null, word],
@@ -128,6 +131,7 @@ async function search(
   wanted: Search,
 ): Promise<void> {
   let found: unknown;
+  let lastBlock: unknown;
   try {
     const bounds = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
     // In one exchange: the same node says what it knows and what it found.
@@ -139,7 +143,8 @@ async function search(
       wanted.options,
     );
     // A node that is behind answers with no logs, as if there were none.
-    assertHasBlock(resultOf(header), wanted.last);
+    lastBlock = resultOf(header);
+    assertHasBlock(lastBlock, wanted.last);
     found = resultOf(logs);
   } catch (error) {
     if (!(from < to ? isTooMuchAtOnce(error) : isTooMuch(error))) throw error;
@@ -148,7 +153,37 @@ async function search(
     await search(rpc, { from, to: middle }, wanted);
     return search(rpc, { from: middle + 1, to }, wanted);
   }
-  takeLogs(found, { from, to }, wanted);
+  if (takeLogs(found, { from, to }, wanted) > 0) return;
+  for (const height of await doubtful(rpc, { from, to }, { ...wanted, lastBlock })) {
+    await searchLargeBlock(rpc, height, wanted);
+  }
+}
+
+/**
+ * Blocks of a range of which no transfer was told, and whose blooms say that a followed contract may have
+ * logged one: who does not keep logs, or leaves them out, may have the right headers all the same.
+ */
+async function doubtful(
+  rpc: JsonRpcClient,
+  { from, to }: { readonly from: Height; readonly to: Height },
+  { filter, atLeast = [], last, lastBlock, options }: Search & { readonly lastBlock: unknown },
+): Promise<readonly Height[]> {
+  // In a block that has more than receipts give the search for these contracts alone is the last word.
+  if (atLeast.length === 0 || filter.address !== undefined) return [];
+  const heights = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  const others = heights.filter((height) => height !== last.height);
+  const headers = others.length === 0 ? [] : await rpc.batch(others.map(headerCall), options);
+  const blocks = new Map(others.map((height, index) => [height, resultOf(headers[index])]));
+  blocks.set(last.height, lastBlock);
+  const topics = filter.topics.flatMap((one) => (one === null ? [] : [[one].flat()]));
+  const places = [atLeast, ...topics].map((alternatives) =>
+    alternatives.map((value) => bloomBits(hexToBytes(value))),
+  );
+  return heights.filter((height) => {
+    const bloom = readOptional(blocks.get(height), "block", readObject)?.["logsBloom"];
+    const bits = readOptional(bloom, "logsBloom", readHex);
+    return bits !== undefined && mayHaveLog(hexToBytes(bits), places);
+  });
 }
 
 /**
@@ -199,19 +234,22 @@ function takeReceipts(receipts: readonly unknown[], height: Height, wanted: Sear
 
 function matches(wanted: Topics[number], topic: unknown): boolean {
   if (wanted === null) return topic !== undefined;
-  return typeof topic === "string" && (wanted === topic || wanted.includes(topic));
+  return [wanted].flat().some((one) => one === topic);
 }
 
+/** @returns how many there were */
 function takeLogs(
   answer: unknown,
   range: { readonly from: Height; readonly to: Height },
   { take }: Pick<Search, "take">,
-): void {
-  for (const value of readList(answer, "logs")) {
+): number {
+  const logs = readList(answer, "logs");
+  for (const value of logs) {
     const log = parseTransferLog(value);
     if (log.height < range.from || log.height > range.to) throw badAnswer("log of another block");
     take(log);
   }
+  return logs.length;
 }
 
 /** Untrusted log with one of the known signatures. Throws BAD_ANSWER. */

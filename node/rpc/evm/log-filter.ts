@@ -4,7 +4,13 @@
  */
 import { type Address, addressToBytes } from "../../../chain/address.js";
 import { type Hash32, type Height, hexToBytes } from "../../../chain/hex.js";
-import { BLOOM_BYTES, bloomBits, type Log, MAX_TOPICS } from "../../../chain/receipt.js";
+import {
+  type BloomBits,
+  bloomBits,
+  type Log,
+  MAX_TOPICS,
+  mayHaveLog,
+} from "../../../chain/receipt.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { invalidParams, RpcFault } from "./errors.js";
 import {
@@ -26,8 +32,6 @@ const ADDRESS_BOUND = { most: 2_000, what: "addresses" };
 /** Of one topic position, as in go-ethereum. */
 const TOPIC_BOUND = { most: 1_000, what: "topics" };
 
-type BloomPositions = readonly [number, number, number];
-
 /** Which logs are wanted; undefined at a position means any. */
 export interface LogCriteria {
   readonly addresses: ReadonlySet<Address> | undefined;
@@ -35,7 +39,7 @@ export interface LogCriteria {
   /** Text that two criteria share exactly when they want the same logs. */
   readonly key: string;
   /** For each constrained place the bloom positions of its alternatives. */
-  readonly bloomPlaces: readonly (readonly BloomPositions[])[];
+  readonly bloomPlaces: readonly (readonly BloomBits[])[];
 }
 
 /** A parsed filter object. */
@@ -97,11 +101,7 @@ export function parseLogFilter(value: unknown): LogFilter {
 
 /** False only when no log of a block with this bloom can match. */
 export function mayContain(criteria: LogCriteria, bloom: Uint8Array): boolean {
-  const isSet = (bit: number) =>
-    ((bloom[BLOOM_BYTES - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0;
-  return criteria.bloomPlaces.every((alternatives) =>
-    alternatives.some(([a, b, c]) => isSet(a) && isSet(b) && isSet(c)),
-  );
+  return mayHaveLog(bloom, criteria.bloomPlaces);
 }
 
 /** True when the log fits address and topics; a log with fewer topics than asked does not. */

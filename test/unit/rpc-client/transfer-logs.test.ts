@@ -3,6 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, id, Interface, zeroPadValue } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import type { Hash32, Hex } from "../../../chain/hex.js";
+import { logsToBloom } from "../../../chain/receipt.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import type { RpcCall, RpcOutcome } from "../../../rpc-client/json-rpc.js";
 import {
@@ -169,6 +170,59 @@ describe("transfers of a range", () => {
     await expect(
       calls.transferLogs({ from: 10, to: 12 }, { signal, lastHash }),
     ).rejects.toMatchObject({ code: "BAD_ANSWER" });
+  });
+
+  it("are read of receipts where a node tells of none, and a bloom names a followed contract", async () => {
+    const [contract, other] = ["c3", "c4"].map((digits) => `0x${digits.repeat(20)}` as Address);
+    if (contract === undefined || other === undefined) throw new Error("no address");
+    const logAt = (height: number, address: Address) => {
+      const { topics, data } = erc20.encodeEventLog("Transfer", [from, to, BigInt(height)]);
+      return { address, topics: topics as Hash32[], data: new Uint8Array(32), text: data };
+    };
+    const logs = new Map([
+      [11, logAt(11, contract)],
+      [12, logAt(12, other)],
+      [13, logAt(13, contract)],
+    ]);
+    const asked: unknown[] = [];
+    const receiptsOf = (height: number) => {
+      const { text, ...log } = logs.get(height) ?? logAt(height, contract);
+      const place = { blockHash: id(`${height}`), transactionHash: id(`tx ${height}`) };
+      const numbers = { blockNumber: `0x${height.toString(16)}`, logIndex: "0x0" };
+      return [{ logs: [{ ...log, data: text, ...place, ...numbers, transactionIndex: "0x0" }] }];
+    };
+    const calls = transferLogCalls({
+      request: async (method, [first]) => {
+        asked.push([method, Number(first)]);
+        return receiptsOf(Number(first));
+      },
+      batch: async (list) =>
+        list.map(({ method, params: [first] }): RpcOutcome => {
+          if (method === "eth_getLogs") return { ok: true, result: [] };
+          const height = Number(first);
+          const log = logs.get(height);
+          const bloom = logsToBloom(log === undefined ? [] : [log]);
+          const logsBloom = `0x${Buffer.from(bloom).toString("hex")}`;
+          return { ok: true, result: { hash: id(`${height}`), logsBloom } };
+        }),
+      close: () => undefined,
+    });
+    const told = async (range: { from: number; to: number }, atLeast?: readonly Address[]) => {
+      const options = { signal, ...(atLeast === undefined ? {} : { atLeast }) };
+      const found = await calls.transferLogs(range, options);
+      return [found.map(({ value }) => value), asked.splice(0)];
+    };
+    const receipts = (height: number) => ["eth_getBlockReceipts", height];
+    const both = [
+      [11n, 13n],
+      [receipts(11), receipts(13)],
+    ];
+    expect(await told({ from: 10, to: 13 }, [contract])).toEqual(both);
+    expect(await told({ from: 13, to: 13 }, [contract])).toEqual([[13n], [receipts(13)]]);
+    expect(await told({ from: 12, to: 12 }, [contract])).toEqual([[], []]);
+    // Nobody's money hangs on it.
+    expect(await told({ from: 10, to: 13 }, [])).toEqual([[], []]);
+    expect(await told({ from: 10, to: 13 })).toEqual([[], []]);
   });
 
   /** A node that refuses logs and receipts with one error. */
