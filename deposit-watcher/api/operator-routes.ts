@@ -2,7 +2,7 @@
 import { type StoredCall, listCalls } from "../../ledger/access/api-calls.js";
 import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { readDurations } from "../../ledger/books/durations.js";
-import { readFeeDays } from "../../ledger/books/fee-days.js";
+import { FeeTally, readFeeDays } from "../../ledger/books/fee-days.js";
 import { listRuns, type ReconcileRun } from "../../ledger/books/reconcile-runs.js";
 import { type Decision, listDecisionPage } from "../../ledger/decisions/decision-log.js";
 import {
@@ -41,6 +41,7 @@ const FIGURE_RUNS = 200;
 /** Routes for operators of `openapi/deposit.yaml`. */
 export function createOperatorRoutes(parts: OperatorRouteParts): readonly KeyedRoute[] {
   const { database } = parts;
+  const tally = new FeeTally();
   const reading = (path: string, handler: KeyedRoute["handler"]): KeyedRoute => ({
     method: "get",
     path,
@@ -77,7 +78,7 @@ export function createOperatorRoutes(parts: OperatorRouteParts): readonly KeyedR
       return page("decisions", rows, limit, encodeDecision);
     }),
     reading("/v1/figures", () => figures(database)),
-    reading("/v1/fees", ({ query }) => fees(parts, query)),
+    reading("/v1/fees", ({ query }) => fees({ ...parts, tally }, query)),
   ];
 }
 
@@ -135,13 +136,13 @@ async function figures(database: SqlDatabase): Promise<HttpReply> {
 }
 
 async function fees(
-  { database, clock }: OperatorRouteParts,
+  { database, clock, tally }: OperatorRouteParts & { readonly tally: FeeTally },
   query: HttpRequest["query"],
 ): Promise<HttpReply> {
   const days = typeof query["days"] === "number" ? query["days"] : DEFAULT_DAYS;
   const nowMs = clock.nowMs();
   const from = new Date(nowMs - (nowMs % DAY_MS) - (days - 1) * DAY_MS);
-  const found = await readFeeDays(database, from);
+  const found = await readFeeDays(database, from, { tally });
   return {
     body: {
       from: found.from.toISOString(),

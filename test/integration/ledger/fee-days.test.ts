@@ -1,7 +1,9 @@
 /** Fees by day: a day is whole, or it is left out and the answer says from when on days are whole. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { HOT_WALLET, NATIVE_ASSET, NETWORK_FEE } from "../../../ledger/journal/accounts.js";
-import { readFeeDays } from "../../../ledger/books/fee-days.js";
+import { FeeTally, readFeeDays } from "../../../ledger/books/fee-days.js";
+import { advanceCursor } from "../../../ledger/tamper/linked-rows.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 
 const FROM = new Date("2026-03-01T00:00:00Z");
@@ -26,8 +28,13 @@ async function entries(moment: string, count: number, paid = true): Promise<void
 }
 
 /** What is told where so many entries are looked at. */
-async function told(maxEntries: number, since = FROM) {
-  const found = await readFeeDays(ledger.database, since, maxEntries);
+async function told(
+  maxEntries: number,
+  since = FROM,
+  tally = new FeeTally(),
+  sql: Sql = ledger.database,
+) {
+  const found = await readFeeDays(sql, since, { tally, maxEntries });
   const units = found.days.map(({ day, networkFeeUnits }) => [day, networkFeeUnits]);
   return { from: found.from.toISOString(), units };
 }
@@ -84,4 +91,51 @@ it("counts the newest day however many entries it has, and is never from a time 
   // Nothing was paid since, and nobody asks for what was before.
   const later = new Date("2026-03-09T00:00:00Z");
   expect(await told(2, later)).toEqual({ from: later.toISOString(), units: [] });
+});
+
+it("counts no entry of a crowded day twice that is settled, and none of another ledger", async () => {
+  await entries("2026-03-10T10:00:00Z", 40);
+  const tally = new FeeTally();
+  const [newest] = await ledger.database.query<{ id: string }>(
+    "SELECT max(id)::text AS id FROM journal_entry",
+  );
+  const settled = Number(newest?.id) - 5;
+  await advanceCursor(ledger.owner, "entry", settled);
+  /** Numbers of entries between which fees were added up. */
+  const ranges: unknown[] = [];
+  const query: Sql["query"] = (text, values) => {
+    if (text.includes("side.units")) ranges.push([values?.[1], values?.[5]]);
+    return ledger.database.query(text, values);
+  };
+  const watched: Sql = Object.assign(Object.create(ledger.database), { query });
+  const counted = async () => {
+    const { units } = await told(15, FROM, tally, watched);
+    return [units, ranges.splice(0)];
+  };
+  const [first, begun] = await counted();
+  expect(first).toEqual([["2026-03-10", 40n]]);
+  const open = [settled, Number.MAX_SAFE_INTEGER];
+  // In parts of so many entries, up to where none can be missing.
+  expect(begun).toContainEqual(open);
+  expect(begun?.length).toBeGreaterThan(3);
+  expect(await counted()).toEqual([[["2026-03-10", 40n]], [open]]);
+  await entries("2026-03-10T11:00:00Z", 20);
+  await advanceCursor(ledger.owner, "entry", settled + 10);
+  expect(await counted()).toEqual([
+    [["2026-03-10", 60n]],
+    [
+      [settled, settled + 10],
+      [settled + 10, Number.MAX_SAFE_INTEGER],
+    ],
+  ]);
+  // Who answers has another entry there: nothing that was counted is of this ledger.
+  const other: Sql = Object.assign(Object.create(watched), {
+    query: ((text, values) =>
+      text.includes("idem_key AS key")
+        ? Promise.resolve([{ key: "another" }])
+        : query(text, values)) as Sql["query"],
+  });
+  const again = await told(15, FROM, tally, other);
+  expect(again.units).toEqual([["2026-03-10", 60n]]);
+  expect(ranges.length).toBeGreaterThan(3);
 });
