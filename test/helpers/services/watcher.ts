@@ -12,7 +12,6 @@ import {
   createAddressDerivation,
 } from "../../../chain/derivation/address-derivation.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
-import type { CheckedNode } from "../../../deposit-watcher/chain-check.js";
 import { TokenBook, type TokenBookParts } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher, type WatcherParts } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
