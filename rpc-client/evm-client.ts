@@ -224,7 +224,7 @@ function chainCalls(rpc: JsonRpcClient): ChainCalls {
       readSafeQuantity(await rpc.request("eth_blockNumber", [], options), "block number"),
     isSyncing: async (options) => parseSyncing(await rpc.request("eth_syncing", [], options)),
     oldestHeight: async (options) =>
-      parseOldestHeight(await rpc.request("eth_capabilities", [], options)),
+      parseOldest(await rpc.request("eth_capabilities", [], options), ["state", "blocks"]),
     async poolRules(options) {
       const { transactionGas, minimumGasPrice } = await capabilities(options);
       return {
@@ -372,14 +372,22 @@ export function parseSyncing(answer: unknown): boolean {
   return readBoolean(answer, "syncing");
 }
 
-/** Answer of `eth_capabilities`: what it says of states and of blocks. Throws BAD_ANSWER. */
-function parseOldestHeight(answer: unknown): Height {
+/** Answer of `eth_capabilities`: from where on it has all of these; 0 for what it says nothing of. */
+function parseOldest(answer: unknown, wanted: readonly string[]): Height {
   const kinds = readObject(answer, "capabilities");
-  const oldest = ["state", "blocks"].map((kind) => {
+  const oldest = wanted.map((kind) => {
     const place = readObject(kinds[kind] ?? {}, kind)["oldestBlock"];
     return readSafeQuantity(place ?? "0x0", "oldestBlock");
   });
   return Math.max(...oldest);
+}
+
+/**
+ * Answer of `eth_capabilities`: the lowest height of which receipts are found by their hashes, whatever
+ * states are kept. Throws BAD_ANSWER.
+ */
+export function parseOldestReceipts(answer: unknown): Height {
+  return parseOldest(answer, ["tx", "receipts", "blocks"]);
 }
 
 /** `name/v1.2.3/platform/runtime`, as geth writes it, too. */

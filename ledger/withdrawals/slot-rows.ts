@@ -2,7 +2,9 @@
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
+import type { Sql } from "../../runtime/sql/sql.js";
 import { stoodStillAfter } from "../assets/token-state.js";
+import { ageSecondsSql } from "../database-clock.js";
 import { NATIVE_ASSET, TREASURY } from "../journal/accounts.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import type { CancelCause, WithdrawalStatus } from "../requests/withdrawal-status.js";
@@ -185,4 +187,26 @@ function toInclusion(row: SlotRow): Inclusion | undefined {
     gasUsed: storedAtoken(row.gas_used),
     effectiveGasPriceAtoken: storedAtoken(row.effective_gas_price_atoken),
   };
+}
+
+/**
+ * Seconds since the first transaction of each of these slots was signed, rounded up; none of those for which
+ * nothing was, Infinity where one was taken over from the chain: nobody knows how old it is.
+ */
+export async function readSigningAges(
+  sql: Sql,
+  slotIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await sql.query<{ slot_id: string; seconds: string | null }>(
+    `SELECT slot_id::text, CASE WHEN NOT bool_or(adopted) THEN
+              ceil(max(${ageSecondsSql("created_at")}))::bigint::text END AS seconds
+       FROM withdrawal_attempt WHERE slot_id = ANY ($1::bigint[]) GROUP BY slot_id`,
+    [slotIds],
+  );
+  return new Map(
+    rows.map(({ slot_id, seconds }) => [
+      slot_id,
+      seconds === null ? Infinity : storedInteger(seconds),
+    ]),
+  );
 }

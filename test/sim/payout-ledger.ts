@@ -178,6 +178,8 @@ export class ModelLedger {
           )
           .slice(0, query.limit)
           .map((slot) => this.#live(slot)),
+      // Its node keeps all blocks.
+      readSigningAges: async (slotIds) => new Map(slotIds.map((slotId) => [slotId, 0])),
       storeAttempts: async (lease, attempts) => this.#storeAttempts(lease, attempts),
       markBroadcast: async (steps) => this.#moveAll(steps, "broadcast", ["signed"]),
       endBeforeSlot: async (lease, to, steps) => {

@@ -286,6 +286,7 @@ class Model {
       estimate: (_wallet, payments) =>
         faulty(() => payments.map((payment) => chain.estimate(payment))),
       tokenBalances: async (_wallet, tokens) => tokens.map(() => 0n),
+      keptBlocks: async () => ({ oldestSeconds: -Infinity, headSeconds: chain.height }),
       assertChain: async () => undefined,
       send: (raws) =>
         faulty(() =>

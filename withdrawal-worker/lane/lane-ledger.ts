@@ -44,7 +44,7 @@ import {
   settleSlots,
   type SettleTerms,
 } from "../../ledger/withdrawals/slot-outcomes.js";
-import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
+import { type LiveSlot, readSigningAges } from "../../ledger/withdrawals/slot-rows.js";
 import {
   acquireLease,
   createHotWallet,
@@ -98,6 +98,7 @@ export interface LaneLedger {
   withoutVerdict(ids: readonly WithdrawalId[]): Promise<ReadonlySet<string>>;
   recordVerdicts(answers: readonly ScreeningAnswer[]): Promise<void>;
   readLiveSlots(query: SlotQuery): Promise<LiveSlot[]>;
+  readSigningAges(slotIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
   storeAttempts(
     lease: WalletLease,
     attempts: readonly NewAttempt[],
@@ -175,6 +176,7 @@ export function createLaneLedger(
     withoutVerdict: (ids) => withoutVerdict(database, ids),
     recordVerdicts: (answers) => recordVerdicts(database, answers),
     readLiveSlots: (query) => readLiveSlots(database, query),
+    readSigningAges: (slotIds) => readSigningAges(database, slotIds),
     storeAttempts: (lease, attempts, rules) => storeAttempts(database, lease, attempts, rules),
     markBroadcast: (steps) => moveWithdrawals(database, "broadcast", steps, ["signed"]),
     endBeforeSlot: (lease, to, steps) => endBeforeSlot(database, lease, to, steps, shown.all),

@@ -13,6 +13,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { WorkerError } from "../errors.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { LaneContext, Round } from "./lane-context.js";
+import { judgeLost } from "../kept-blocks.js";
 import { verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { type ReceiptsAtHeight, untoldOf } from "./receipts.js";
 import type { SecondNode } from "./wallet-node.js";
@@ -47,6 +48,9 @@ export class Settler {
   #secondTrouble: string | undefined;
   /** Of the last look at all: recorded payments that cannot be booked for want of a receipt. */
   #lostReceipts = 0;
+  /** Of the last look: why payments wait for blocks that the node does not keep. */
+  #unkeptReason: string | undefined;
+  #isUnkeptTold = false;
   /** Where the next round begins to look: as many as a round looks at may wait for something. */
   #bookFrom = 0n;
 
@@ -101,6 +105,8 @@ export class Settler {
   async #recordMined(round: Round): Promise<boolean> {
     const { ledger, settings, signer } = this.#context;
     let fromNonce = 0n;
+    if (this.#unkeptReason === undefined) this.#isUnkeptTold = false;
+    this.#unkeptReason = undefined;
     for (;;) {
       const slots = await ledger.readLiveSlots({
         wallet: signer.address,
@@ -182,16 +188,31 @@ export class Settler {
     return reason === undefined;
   }
 
-  async #freezeLost({ lease }: Round, slots: readonly LiveSlot[]): Promise<void> {
+  async #freezeLost({ lease, signal }: Round, lost: readonly LiveSlot[]): Promise<void> {
+    const { ledger, node } = this.#context;
+    const ages = await ledger.readSigningAges(lost.map(({ slotId }) => slotId));
+    const kept = await node.keptBlocks({ signal });
+    const { denied: slots, reason: unkept } = judgeLost(lost, kept, ({ slotId }) =>
+      ages.get(slotId),
+    );
+    if (unkept !== undefined) this.#tellUnkept(unkept);
+    if (slots.length === 0) return;
     const nonces = slots.map(({ nonce }) => nonce.toString());
     const reason = `nonce ${nonces[0]} was consumed by a transaction that this kit did not sign`;
     const steps = slots.map(({ withdrawalId, nonce }) => ({
       id: withdrawalId,
       reason: `nonce ${nonce} is consumed on the chain, and none of its transactions is mined`,
     }));
-    await this.#context.ledger.freezeWithdrawals(lease, steps, reason);
+    await ledger.freezeWithdrawals(lease, steps, reason);
     for (const { slotId } of slots) this.#looks.missingSinceMs.delete(slotId);
     this.#context.log.error({ nonces }, "signing is frozen: a foreign transaction used our nonce");
+  }
+
+  #tellUnkept(reason: string): void {
+    this.#unkeptReason ??= reason;
+    if (this.#isUnkeptTold) return;
+    this.#isUnkeptTold = true;
+    this.#context.log.warn({ reason }, "used nonces of payments cannot be explained");
   }
 
   /** Re-reads the receipts of recorded inclusions and books those that are still what they were. */
@@ -345,7 +366,7 @@ export class Settler {
 
   /** Why mined payments are not settled; undefined while they are. */
   trouble(): string | undefined {
-    const untold = untoldReason("node", this.#looks);
+    const untold = untoldReason("node", this.#looks) ?? this.#unkeptReason;
     if (untold !== undefined) return untold;
     if (this.#secondTrouble !== undefined || this.#lostReceipts === 0) return this.#secondTrouble;
     return (

@@ -7,13 +7,14 @@ import type { Atoken } from "../../chain/units.js";
 import { calldataOf, type PaymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";
 import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
-import { badAnswer, NodeFault } from "../../rpc-client/errors.js";
+import { badAnswer, isMethodMissing, NodeFault } from "../../rpc-client/errors.js";
 import {
   balanceCall,
   createEvmClient,
   encodeEstimate,
   type NodeBlockHeader,
   parseHeader,
+  parseOldestReceipts,
   parseSyncing,
   type SendOutcome,
 } from "../../rpc-client/evm-client.js";
@@ -30,6 +31,7 @@ import { limitedSignal } from "../../runtime/process/task.js";
 import { WorkerError } from "../errors.js";
 import { askHaveCode, type CodeAnswer } from "./have-code.js";
 import { ReceiptReader, type ReceiptsAtHeight } from "./receipts.js";
+import type { KeptBlocks } from "../kept-blocks.js";
 import { type EstimateMeaning, meaningOfEstimate } from "../withdrawal-state.js";
 
 /** The wallet on the chain, all of one moment except the pool's nonce. */
@@ -98,6 +100,8 @@ export interface WalletNode {
     heights: readonly Height[],
     options: RpcOptions,
   ): Promise<(NodeBlockHeader | undefined)[]>;
+  /** How far back it has receipts. Asked behind a receipt that is missing. @throws WRONG_NODE */
+  keptBlocks(options: RpcOptions): Promise<KeptBlocks>;
   /** Refuses a node of another chain than the ledger's. @throws WRONG_NODE */
   assertChain(options: RpcOptions): Promise<void>;
 }
@@ -234,6 +238,7 @@ export function createWalletNode(
     send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
     receipts: (hashes, { signal }) => receipts.read(hashes, { signal }),
     headers: (heights, { signal }) => evm.getBlockHeaders(heights, { signal }),
+    keptBlocks: ({ signal }) => readKeptBlocks(rpc, identity, signal),
     async assertChain({ signal }) {
       const [chainId, genesis] = await rpc.batch(IDENTITY_CALLS, { signal });
       assertIdentity(identity, { chainId, genesis });
@@ -381,6 +386,30 @@ async function readView(
     suggestedPriceAtoken: readQuantity(resultOf(price), "gas price"),
     maxTransactionGas: readTransactionGas(header, capabilities),
   };
+}
+
+/** Each exchange names its chain: behind a balancer the next one may be another node's. */
+async function readKeptBlocks(
+  rpc: JsonRpcClient,
+  identity: ChainIdentity,
+  signal: AbortSignal,
+): Promise<KeptBlocks> {
+  const calls = [...IDENTITY_CALLS, headerCall("latest"), plain("eth_capabilities")];
+  const [chainId, genesis, head, capabilities] = await rpc.batch(calls, { signal });
+  assertIdentity(identity, { chainId, genesis });
+  const headSeconds = parseHeader(resultOf(head)).timestampSeconds;
+  const saysNothing = capabilities?.ok === false && isMethodMissing(capabilities.error);
+  const oldest = saysNothing ? 0 : parseOldestReceipts(resultOf(capabilities));
+  // There is no transaction in block 0.
+  if (oldest <= 1) return { oldestSeconds: -Infinity, headSeconds };
+  const [chain, first, block] = await rpc.batch([...IDENTITY_CALLS, headerCall(oldest)], {
+    signal,
+  });
+  assertIdentity(identity, { chainId: chain, genesis: first });
+  // It may have been deleted in between, or lie behind the balancer's other node.
+  const isShown = block?.ok === true && block.result !== null;
+  const oldestSeconds = isShown ? parseHeader(block.result).timestampSeconds : Infinity;
+  return { oldestSeconds, headSeconds };
 }
 
 /** A nonce below 2^63; EIP-2681 ends them at 2^64 - 1, and no wallet gets near. */

@@ -229,3 +229,9 @@ export async function storeAttempts(
   await storeSweepAttempts(database, attempts);
   failpoint(TREASURY_FAILPOINTS.afterAttempt);
 }
+
+/** Seconds since a sweep's first bytes were signed; undefined where none were. */
+export function signedSeconds({ attempts }: Pick<Sweep, "attempts">): number | undefined {
+  if (attempts.length === 0) return undefined;
+  return Math.ceil(Math.max(...attempts.map(({ ageMs }) => ageMs)) / 1_000);
+}

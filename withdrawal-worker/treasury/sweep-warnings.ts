@@ -1,6 +1,7 @@
 /** What the treasury's log says of sweeps and moves that wait: once, or when there are more. */
 import { LRUCache } from "lru-cache";
 import type { DueSweep } from "../../ledger/assets/sweep-due.js";
+import type { Sweep } from "../../ledger/treasury/sweeps.js";
 import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
 import { unlisted } from "../signers/signer-port.js";
 import { isUntaken, type SeenSweep } from "./sweep-attempts.js";
@@ -34,6 +35,8 @@ export class SweepWarnings {
   #isOtherSeedTold = false;
   /** Tokens of which it was told that they are not listed: as many as the ledger has at most. */
   readonly #unlistedTold = new Set<string>();
+  /** Sweeps of which it was told that nobody knows what used their nonces; of more they are told again. */
+  readonly #unexplained = new LRUCache<number, true>({ max: MAX_WAITING });
   readonly #waiting = new LRUCache<string, Waiting>({ max: MAX_WAITING });
   /** By asset and reason, as many as the assets times what a sweep can wait for: until when it is told. */
   readonly #told = new Map<string, number>();
@@ -62,6 +65,19 @@ export class SweepWarnings {
       this.#log.warn({ count: untaken.length, addresses }, what);
     }
     this.#untakenCount = untaken.length;
+  }
+
+  /** Of each once: why what used its nonce cannot be told. */
+  tellUnexplained(
+    reason: string | undefined,
+    sweeps: readonly Pick<Sweep, "id" | "address">[],
+  ): void {
+    const others = sweeps.filter(({ id }) => !this.#unexplained.has(id));
+    for (const { id } of others) this.#unexplained.set(id, true);
+    if (others.length === 0) return;
+    const addresses = others.slice(0, MAX_NAMED).map(({ address }) => address);
+    const what = "used nonces of sweeps cannot be explained";
+    this.#log.warn({ reason, count: others.length, addresses }, what);
   }
 
   /** Once: they are looked at for as long as anybody pays to them. */

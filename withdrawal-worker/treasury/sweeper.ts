@@ -25,13 +25,20 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
 import { untoldOf } from "../lane/receipts.js";
 import type { WalletView } from "../lane/wallet-node.js";
+import { judgeLost } from "../kept-blocks.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
 import { FollowedRules } from "./followed-rules.js";
 import { freeOf, sendVanished } from "./lost-sweeps.js";
 import { maySend, payableWallets } from "./may-send.js";
 import { remembered } from "./remembered.js";
-import { firstAttempt, nextAttempt, type SeenSweep, storeAttempts } from "./sweep-attempts.js";
+import {
+  firstAttempt,
+  nextAttempt,
+  type SeenSweep,
+  signedSeconds,
+  storeAttempts,
+} from "./sweep-attempts.js";
 import { attendGas, gasPlaces, giveMore, GIVEN_UP_DELAY_MS, PATIENCE_MS } from "./sweep-gas.js";
 import { readAddressStates } from "./sweep-node.js";
 import { decideSweep } from "./sweep-plan.js";
@@ -233,7 +240,7 @@ export class Sweeper {
   /** A used nonce without a receipt of ours is never signed over. */
   async #freezeUsed(seen: readonly SeenSweep[], round: Round): Promise<void> {
     const { view, rewinds, signal } = round;
-    const { database, node, clock, settings, log } = this.#context;
+    const { database, node, clock, settings } = this.#context;
     const used = seen.filter(
       ({ sweep: { gas, state }, state: { nonce } }) =>
         gas !== undefined && state !== "frozen" && nonce > gas.nonce,
@@ -248,8 +255,9 @@ export class Sweeper {
     if (booked.length > 0 && (await this.#isBooked(round))) {
       await endUnmoved(database, booked, rewinds);
     }
+    const lost: Sweep[] = [];
     for (const { sweep } of used) {
-      const { id, address, gas, attempts } = sweep;
+      const { id, attempts } = sweep;
       const hasReceipt = minedOf(sweep, receipts.byHash).length > 0;
       const untold = hasReceipt ? undefined : untoldOf(attempts, receipts);
       // It has what it has no room for.
@@ -266,7 +274,18 @@ export class Sweeper {
         missingMs: askedMs - (this.#missingSinceMs.get(id) ?? askedMs),
         patienceMs: settings.receiptPatienceMs,
       });
-      if (verdict !== "freeze") continue;
+      if (verdict === "freeze") lost.push(sweep);
+    }
+    if (lost.length > 0) await this.#freezeLost(lost, signal);
+  }
+
+  /** Of sweeps without receipts those that the node denies. */
+  async #freezeLost(lost: readonly Sweep[], signal: AbortSignal): Promise<void> {
+    const { database, node, log } = this.#context;
+    const kept = await node.keptBlocks({ signal });
+    const { denied, unkept, reason: unkeptReason } = judgeLost(lost, kept, signedSeconds);
+    this.#warnings.tellUnexplained(unkeptReason, unkept);
+    for (const { id, address, gas } of denied) {
       const reason = `nonce ${gas?.nonce} was used by a transaction that this kit did not sign`;
       if (await freezeSweep(database, id, reason)) {
         // Once a person lets it go on it is waited for anew.

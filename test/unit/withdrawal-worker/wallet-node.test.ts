@@ -235,3 +235,53 @@ it("tells the lowest height where receipts are more than one exchange holds", as
   const { height, byHash } = await node.receipts(hashes, { signal });
   expect([height, byHash.size, looks]).toEqual([95, 0, 2]);
 });
+
+it("tells from when on it has receipts, by blocks and never by states", async () => {
+  const HEAD_SECONDS = 1_790_000_000;
+  let capabilities: () => unknown = () => ({});
+  let shown: () => unknown = () => null;
+  let chainId = "0x1b1c";
+  const header = { number: "0x7", hash: HASH, parentHash: HASH };
+  chain = await startFakeNode({
+    eth_chainId: () => chainId,
+    eth_getBlockByNumber: ([at]) => {
+      if (at === "0x64") return shown();
+      return { ...header, timestamp: toQuantity(HEAD_SECONDS) };
+    },
+    eth_capabilities: () => capabilities(),
+  });
+  const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+  const kept = () => createWalletNode(rpc, IDENTITY).keptBlocks({ signal });
+  const from = (oldestBlock: string) => ({ disabled: false, oldestBlock });
+  const all = { oldestSeconds: -Infinity, headSeconds: HEAD_SECONDS };
+  const whole = [
+    () => ({}),
+    () => ({ state: from("0x64"), blocks: from("0x0") }),
+    () => ({ blocks: from("0x1"), receipts: from("0x1") }),
+    () => {
+      throw new RpcFault(-32_601, "the method eth_capabilities does not exist");
+    },
+  ];
+  for (const [index, answer] of whole.entries()) {
+    capabilities = answer;
+    expect([index, await kept()]).toEqual([index, all]);
+  }
+  shown = () => ({ ...header, timestamp: toQuantity(HEAD_SECONDS - 120) });
+  for (const kind of ["blocks", "receipts", "tx"]) {
+    capabilities = () => ({ state: from("0x0"), blocks: from("0x0"), [kind]: from("0x64") });
+    expect([kind, await kept()]).toEqual([
+      kind,
+      { oldestSeconds: HEAD_SECONDS - 120, headSeconds: HEAD_SECONDS },
+    ]);
+  }
+  // Deleted in between, or another node behind a balancer.
+  const pruned = () => {
+    throw new RpcFault(4444, "pruned history unavailable");
+  };
+  for (const answer of [() => null, pruned]) {
+    shown = answer;
+    expect(await kept()).toEqual({ oldestSeconds: Infinity, headSeconds: HEAD_SECONDS });
+  }
+  chainId = "0x1";
+  await expect(kept()).rejects.toMatchObject({ code: "WRONG_NODE" });
+});
