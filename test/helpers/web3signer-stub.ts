@@ -76,7 +76,7 @@ export class Web3SignerStub {
     }
     const result =
       method === "eth_sign"
-        ? await this.#wallet.signMessage(getBytes(params[1]))
+        ? await this.#keyOf().signMessage(getBytes(params[1]))
         : await this.#sign(params[0]);
     this.signed += 1;
     if (this.lie === "silent-after-signing") return;
@@ -85,10 +85,13 @@ export class Web3SignerStub {
     response.end(JSON.stringify({ jsonrpc: "2.0", id: answered, result: given }));
   }
 
+  #keyOf(): Wallet {
+    return this.lie === "other-key" ? new Wallet(`0x${"4d".repeat(32)}`) : this.#wallet;
+  }
+
   async #sign(asked: Record<string, string>): Promise<string> {
     const { lie } = this;
-    const wallet = lie === "other-key" ? new Wallet(`0x${"4d".repeat(32)}`) : this.#wallet;
-    const raw = await wallet.signTransaction({
+    const raw = await this.#keyOf().signTransaction({
       chainId: lie === "wrong-chain" ? this.#chainId + 1n : this.#chainId,
       nonce: Number(asked["nonce"]) + (lie === "other-nonce" ? 1 : 0),
       to: lie === "other-recipient" ? `0x${"77".repeat(20)}` : asked["to"],

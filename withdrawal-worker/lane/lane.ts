@@ -170,7 +170,7 @@ export class Lane {
     const wallet = await this.#openWallet(view);
     this.#walletStatus = wallet.status;
     this.#checkHeight(view, wallet);
-    const isKeyTold = wallet.isKeyUnsaid && (await this.#answers.maySayKey(view.nonce));
+    const isKeyTold = wallet.isKeyUnsaid && (await this.#answers.maySayKey(view.nonce, { signal }));
     if (isKeyTold) await ledger.sayKeyHeld(signer.address);
     this.#lease = await this.#holdLease(askedMs);
     this.#isOnOffer = false;

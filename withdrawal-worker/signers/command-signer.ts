@@ -15,6 +15,7 @@ import { SECP256K1_ORDER } from "../../chain/crypto.js";
 import { bytesToBigint, bytesToHex, hexToBytes, parseHash32 } from "../../chain/hex.js";
 import { completeSignature } from "../../chain/signing/completed-signature.js";
 import { buildSigned, buildSigningDigest } from "../../chain/signing/legacy-transaction.js";
+import { personalDigest } from "../../chain/signing/personal-message.js";
 import { withTimeout } from "../../runtime/process/task.js";
 import { WorkerError } from "../errors.js";
 import { differs } from "./check-signed.js";
@@ -44,28 +45,34 @@ export function createCommandSigner(options: {
     address,
     async signTransaction(intent, { signal }) {
       const digest = buildSigningDigest(intent);
-      const answer = await askInTime(program, { intent, digest, address, timeoutMs, signal });
-      if ("error" in answer) {
-        throw unreachable(cleanForeignText(answer.error, MAX_ERROR_CHARACTERS));
-      }
-      return assemble(intent, digest, answer, address);
+      const asked = { address, digest: bytesToHex(digest), transaction: textOf(intent) };
+      const answer = await askInTime(program, asked, { timeoutMs, signal }).catch((cause) => {
+        if (cause instanceof UnreadableLine) throw differs(["answer"], intent.nonce, cause);
+        throw cause;
+      });
+      return assemble(intent, digest, signedBy(answer), address);
+    },
+    async signText(text, { signal }) {
+      const asked = { address, digest: bytesToHex(personalDigest(text)), text };
+      const answer = await askInTime(program, asked, { timeoutMs, signal }).catch((cause) => {
+        if (cause instanceof UnreadableLine) throw unreachable(errorMessage(cause), cause);
+        throw cause;
+      });
+      const { r, s } = signedBy(answer);
+      return `${r}${s.replace(/^0x/, "")}`;
     },
     close: () => program.end(),
   };
 }
 
-async function askInTime(
-  program: SigningProgram,
-  asked: {
-    readonly intent: TransactionIntent;
-    readonly digest: Uint8Array;
-    readonly address: Address;
-    readonly timeoutMs: number;
-    readonly signal: AbortSignal;
-  },
-): Promise<Answer> {
-  const { intent, digest, address, timeoutMs, signal } = asked;
-  const transaction = {
+/** @throws SIGNER_UNREACHABLE */
+function signedBy(answer: Answer): Exclude<Answer, { readonly error: string }> {
+  if (!("error" in answer)) return answer;
+  throw unreachable(cleanForeignText(answer.error, MAX_ERROR_CHARACTERS));
+}
+
+function textOf(intent: TransactionIntent): Readonly<Record<string, string>> {
+  return {
     chainId: intent.chainId.toString(),
     nonce: intent.nonce.toString(),
     to: intent.to,
@@ -74,9 +81,16 @@ async function askInTime(
     gasLimit: intent.gasLimit.toString(),
     gasPriceAtoken: intent.gasPriceAtoken.toString(),
   };
-  const request = { method: "sign", address, digest: bytesToHex(digest), transaction };
+}
+
+/** @throws SIGNER_UNREACHABLE, UnreadableLine; the signal's reason */
+async function askInTime(
+  program: SigningProgram,
+  asked: object,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+): Promise<Answer> {
   try {
-    return await withTimeout((inner) => program.ask(request, inner), {
+    return await withTimeout((inner) => program.ask({ method: "sign", ...asked }, inner), {
       timeoutMs,
       signal,
       what: "the signer's program",
@@ -85,8 +99,7 @@ async function askInTime(
     // An answer that comes late must not be taken for the next one's, also behind a round that ended.
     await program.end();
     signal.throwIfAborted();
-    if (cause instanceof UnreadableLine) throw differs(["answer"], intent.nonce, cause);
-    throw unreachable(errorMessage(cause), cause);
+    throw cause instanceof UnreadableLine ? cause : unreachable(errorMessage(cause), cause);
   }
 }
 

@@ -7,6 +7,7 @@ import type { Address } from "../../chain/address.js";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
 import { decodeTransfer } from "../../chain/evm/erc20.js";
 import { bytesToHex } from "../../chain/hex.js";
+import { readPersonalSignature } from "../../chain/signing/personal-message.js";
 import { TOKEN_SYMBOL } from "../../chain/units.js";
 import { TREASURY } from "../../ledger/journal/accounts.js";
 import {
@@ -25,6 +26,7 @@ import {
   rulesOf,
 } from "../../ledger/policy/policy.js";
 import { breathe } from "../../runtime/process/main-thread.js";
+import { WorkerError } from "../errors.js";
 import { checkSigned } from "./check-signed.js";
 import { feeRefusal, type PaymentLimits } from "./fee-rule.js";
 import {
@@ -94,6 +96,18 @@ export class PolicySigner implements Signer {
 
   trouble(): string | undefined {
     return this.#trouble;
+  }
+
+  async provesKey(text: string, { signal }: { readonly signal: AbortSignal }): Promise<boolean> {
+    if (this.#holder.signText === undefined || "code" in this.#readRules()) return false;
+    try {
+      const signature = await this.#holder.signText(text, { signal });
+      return readPersonalSignature(text, signature, this.address) !== undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof WorkerError)) throw error;
+      return false;
+    }
   }
 
   review(payments: readonly ReviewedPayment[]): readonly (SigningRefusal | undefined)[] {

@@ -114,6 +114,13 @@ export interface Signer {
   review(payments: readonly ReviewedPayment[]): readonly (SigningRefusal | undefined)[];
   /** Why nothing is signed at present; undefined after a signature. */
   trouble(): string | undefined;
+  /**
+   * Whether whoever holds the key signs a text by EIP-191, which is no transaction and pays nobody. A list of
+   * keys would prove nothing: it names those whose hardware is gone. False while signing is stopped here, and
+   * for every other answer; absent where nobody is asked.
+   * @throws the signal's reason
+   */
+  provesKey?(text: string, options: { readonly signal: AbortSignal }): Promise<boolean>;
 }
 
 /** Holds a key, or asks who does. What it gives is believed by nobody before it is checked. */
@@ -130,6 +137,11 @@ export interface KeyHolder {
     intent: TransactionIntent,
     options: { readonly signal: AbortSignal },
   ): Promise<Uint8Array>;
+  /**
+   * A text's signature by EIP-191 as `readPersonalSignature` takes it; absent where nobody is asked for any.
+   * @throws SIGNER_UNREACHABLE; the signal's reason
+   */
+  signText?(text: string, options: { readonly signal: AbortSignal }): Promise<string>;
   /** Intents that it takes at once; 1 without it. */
   readonly parallel?: number;
   /** Ends connections and processes. */

@@ -1,8 +1,8 @@
 /**
- * Web3Signer over JSON-RPC: `eth_signTransaction` and nothing else. `eth_sendTransaction` would send
- * what nobody has stored, and its retries choose nonces by themselves. Web3Signer signs for the
- * chain of its own settings whatever is asked for: the caller's check of the chain id is what
- * notices (its issue 977).
+ * Web3Signer over JSON-RPC: `eth_signTransaction`, `eth_sign` to see whether it signs at all, and no other
+ * method. `eth_sendTransaction` would send what nobody has stored, and its retries choose nonces by
+ * themselves. Web3Signer signs for the chain of its own settings whatever is asked for: the caller's check of
+ * the chain id is what notices (its issue 977).
  */
 import type { Address } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
@@ -40,6 +40,19 @@ export function createWeb3Signer(options: {
       }
       return readRaw(answer, intent);
     },
+    async signText(text, { signal }) {
+      const message = bytesToHex(Buffer.from(text, "utf8"));
+      try {
+        const answer = await rpc.request("eth_sign", [address, message], { signal });
+        if (typeof answer === "string") return answer;
+      } catch (cause) {
+        if (cause instanceof NodeFault || cause instanceof RpcError) {
+          throw unreachable(errorMessage(cause), cause);
+        }
+        throw cause;
+      }
+      throw unreachable("its answer is no signature");
+    },
     close: async () => rpc.close(),
   };
 }
@@ -68,7 +81,7 @@ function meaningOf(cause: unknown, { nonce }: TransactionIntent): unknown {
   return cause instanceof RpcError ? unreachable(cause.nodeMessage, cause) : cause;
 }
 
-function unreachable(what: string, cause: unknown): WorkerError {
+function unreachable(what: string, cause?: unknown): WorkerError {
   const message = `the signer did not sign: ${what}`;
   return new WorkerError("SIGNER_UNREACHABLE", message, { retriable: true, cause });
 }

@@ -5,6 +5,7 @@
 import { type KillSwitchState, stops } from "../../../ledger/kill-switch/kill-switch-level.js";
 import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
+import type { Clock } from "../../../runtime/process/clock.js";
 import type { Signer, SigningOutcome } from "../../signers/signer-port.js";
 import type { LaneLedger } from "../lane-ledger.js";
 import { hasCancel, OPEN_STATUSES } from "./stalled-slot.js";
@@ -15,11 +16,15 @@ const UNSIGNED: readonly WithdrawalStatus[] = ["slotted", "cancelling"];
 /** Whose answers they are, where its slots are looked for, and what stops it. */
 interface Parts {
   readonly ledger: Pick<LaneLedger, "readLiveSlots" | "readFreeze">;
-  readonly signer: Pick<Signer, "address" | "holdsKey">;
+  readonly signer: Pick<Signer, "address" | "holdsKey" | "provesKey">;
   readonly hasKey: () => boolean;
   readonly killSwitch: { read(): Promise<Pick<KillSwitchState, "level">> };
   readonly settings: { readonly batchSize: number };
+  readonly clock: Clock;
 }
+
+/** Between two texts that a signer is asked for who leaves them unanswered: each may take its time-out. */
+const TEXT_INTERVAL_MS = 60_000;
 
 /** What one lane remembers of its signer; a lane that starts knows nothing. */
 export class SignerAnswers {
@@ -27,6 +32,8 @@ export class SignerAnswers {
   #isSilent = false;
   /** Whether the last that its holder was asked for was not answered; undefined before anything was. */
   #isKeyInDoubt: boolean | undefined;
+  /** When it was last asked for a text. */
+  #textMs: number | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -58,13 +65,14 @@ export class SignerAnswers {
    * Whether the lane may say that it has the key: coins go where somebody has it. Where the key lies in this
    * process it does. Whoever else holds it is believed until he leaves unanswered what he is asked for, and,
    * as he may have been silent before this process started, not before the first answer where it will ask
-   * for a first signature.
+   * for a first signature. In doubt, where nothing is open that would ask, he is asked for a text.
    * @param nonce the wallet's on the chain
    */
-  async maySayKey(nonce: bigint): Promise<boolean> {
+  async maySayKey(nonce: bigint, options: { readonly signal: AbortSignal }): Promise<boolean> {
     const { hasKey, signer } = this.#parts;
     if (!hasKey()) return false;
     if (signer.holdsKey) return true;
+    if (this.#isKeyInDoubt === true) await this.#askForText(nonce, options);
     if (this.#isKeyInDoubt !== undefined) return !this.#isKeyInDoubt;
     return !(await this.#isAnyUnsigned(nonce)) || (await this.#isStopped());
   }
@@ -75,10 +83,31 @@ export class SignerAnswers {
    * @param nonce the wallet's on the chain
    */
   async forgetUsed(nonce: bigint): Promise<void> {
-    if (!this.#isSilent) return;
+    if (this.#isSilent && !(await this.#isAnyOpen(nonce))) this.#isSilent = false;
+  }
+
+  /**
+   * A text's signature ends a doubt like a payment's: without coins for one nothing else would ever be asked
+   * for. Its time makes it another one each time, so that nobody answers by a former signature.
+   */
+  async #askForText(nonce: bigint, options: { readonly signal: AbortSignal }): Promise<void> {
+    const { signer, clock } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const isEarly = nowMs - (this.#textMs ?? Number.NEGATIVE_INFINITY) < TEXT_INTERVAL_MS;
+    if (signer.provesKey === undefined || isEarly) return;
+    if ((await this.#isAnyOpen(nonce)) || (await this.#isStopped())) return;
+    this.#textMs = nowMs;
+    const time = new Date(clock.nowMs()).toISOString();
+    const what = `Causeway asks whether the key of ${signer.address} is there, at ${time}.`;
+    if (!(await signer.provesKey(`${what} This pays nobody.`, options))) return;
+    this.#isSilent = false;
+    this.#isKeyInDoubt = false;
+  }
+
+  async #isAnyOpen(nonce: bigint): Promise<boolean> {
     const { ledger, signer } = this.#parts;
     const wanted = { wallet: signer.address, statuses: OPEN_STATUSES, fromNonce: nonce, limit: 1 };
-    if ((await ledger.readLiveSlots(wanted)).length === 0) this.#isSilent = false;
+    return (await ledger.readLiveSlots(wanted)).length > 0;
   }
 
   async #isAnyUnsigned(nonce: bigint): Promise<boolean> {

@@ -1,5 +1,5 @@
 /** Whose key a worker has stands in the wallet's row, for whoever sends coins there. */
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { resumeCrediting } from "../../../../ledger/incidents.js";
 import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
 import { setKillSwitch } from "../../../../ledger/kill-switch/kill-switch.js";
@@ -76,16 +76,21 @@ it("is said by one that stands by for another, and by none that lacks the key", 
 
 const UNANSWERED: SigningOutcome = { kind: "unanswered", reason: "nobody is there" };
 
-/** A lane whose signer says this about all that it is asked for; what the holder says for undefined. */
+/**
+ * A lane whose signer says this about all that it is asked for; what the holder says for undefined.
+ * @param provesKey what it says to a text; without it it signs none
+ */
 function laneThatHears(
   answer: () => SigningOutcome | undefined,
   given: Partial<LaneContext> = {},
+  provesKey?: Signer["provesKey"],
 ): Lane {
   const { signer } = desk.rulesOf(KEY);
   const answering: Signer = {
     address: signer.address,
     review: (payments) => signer.review(payments),
     trouble: () => signer.trouble(),
+    ...(provesKey !== undefined && { provesKey }),
     sign: async (intents, options) => {
       const outcome = answer();
       return outcome === undefined ? signer.sign(intents, options) : intents.map(() => outcome);
@@ -263,4 +268,74 @@ it("is said where rules refuse for now, as they do not ask who has the key", asy
   answer = refused;
   await rounds(lane, 2);
   expect(await heldFor()).toBeUndefined();
+});
+
+describe("a key in doubt behind which nothing is open", () => {
+  let answer: SigningOutcome | undefined;
+  let texts: string[];
+  let isThere: boolean;
+  let nowMs: number;
+  let killSwitch: KillSwitch;
+  const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
+  let lane: Lane;
+
+  /** A payment whose transfer of nothing nobody signs, mined by its own bytes. */
+  beforeEach(async () => {
+    [answer, texts, isThere, nowMs] = [undefined, [], false, Date.UTC(2026, 10, 30)];
+    killSwitch = { read: async () => SWITCH_UNTOUCHED };
+    const provesKey: Signer["provesKey"] = async (text) => {
+      texts.push(text);
+      return isThere;
+    };
+    const given = { clock, killSwitch: { read: () => killSwitch.read() } };
+    lane = laneThatHears(() => answer, given, provesKey);
+    const { id } = await desk.request(asked);
+    await rounds(lane, 2);
+    answer = UNANSWERED;
+    expect(await cancelWithdrawal(desk.database, id, "drill")).toBe("done");
+    await rounds(lane, 2);
+    expect([await heldFor(), texts]).toEqual([undefined, []]);
+    desk.chain.mine();
+    await rounds(lane, 2);
+    expect((await desk.read(id)).status).toBe("settled");
+  });
+
+  it("is asked for a text that pays nobody, once a minute, and held once that is signed", async () => {
+    expect(texts).toEqual([
+      `Causeway asks whether the key of ${WALLET} is there, at 2026-11-30T00:00:00.000Z. This pays nobody.`,
+    ]);
+    nowMs += 59_999;
+    await rounds(lane, 2);
+    expect([await heldFor(), texts.length]).toEqual([undefined, 1]);
+    nowMs += 1;
+    await rounds(lane, 2);
+    expect([await heldFor(), texts.length]).toEqual([undefined, 2]);
+    isThere = true;
+    nowMs += 60_000;
+    await rounds(lane, 2);
+    expect(await heldFor()).toBeGreaterThan(115);
+    expect(texts).toHaveLength(3);
+    expect(new Set(texts).size).toBe(3);
+  });
+
+  it("is asked for nothing while signing is stopped, and is in doubt still", async () => {
+    [isThere, nowMs] = [true, nowMs + 60_000];
+    killSwitch = { read: async () => ({ ...SWITCH_UNTOUCHED, level: "stop-sign" }) };
+    await rounds(lane, 2);
+    expect([await heldFor(), texts.length]).toEqual([undefined, 1]);
+  });
+
+  it("is asked for a payment alone while one waits for it", async () => {
+    [isThere, nowMs] = [true, nowMs + 60_000];
+    await desk.request({ ...asked, key: "k2", to: destination(2) });
+    await lane.runRound(desk.signal);
+    const count = texts.length;
+    isThere = false;
+    answer = UNANSWERED;
+    await desk.request({ ...asked, key: "k3", to: destination(3) });
+    await rounds(lane, 2);
+    nowMs += 120_000;
+    await rounds(lane, 2);
+    expect([await heldFor(), texts.length]).toEqual([undefined, count]);
+  });
 });

@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { Transaction } from "ethers";
 import { bytesToHex } from "../../../../chain/hex.js";
+import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
 import { createCommandSigner } from "../../../../withdrawal-worker/signers/command-signer.js";
 import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
 import type {
@@ -18,7 +19,7 @@ import type {
   SigningOutcome,
 } from "../../../../withdrawal-worker/signers/signer-port.js";
 import { createWeb3Signer } from "../../../../withdrawal-worker/signers/web3signer.js";
-import { signerOver } from "../../../helpers/signing.js";
+import { PERMISSIVE, signerOver } from "../../../helpers/signing.js";
 import { until } from "../../../helpers/until.js";
 import { type Lie, Web3SignerStub } from "../../../helpers/web3signer-stub.js";
 import { ADDRESS, cancelOn, KEY, LIMITS, paymentOn, signedByEthers, WALLET } from "./intents.js";
@@ -85,6 +86,13 @@ describe.each(Object.entries(SIGNERS))("the signer %s", (name, open) => {
       });
     }
     expect(signer.address).toBe(ADDRESS);
+    expect(signer.trouble()).toBeUndefined();
+  });
+
+  it("proves its key by a text that it signs, where it lies elsewhere", async () => {
+    const signer = open();
+    // Of a key in the process nobody asks for a proof.
+    expect(await signer.provesKey("is it there?", { signal })).toBe(name !== "keystore");
     expect(signer.trouble()).toBeUndefined();
   });
 
@@ -176,8 +184,31 @@ describe("a Web3Signer", () => {
     expect(repeats.at(-1)).toMatchObject({ raw: await signedByEthers(paymentOn(7n)) });
   });
 
+  it.each(["garbage", "not-hex", "wrong-id", "other-key", "too-many-requests", "refusal"] as const)(
+    "proves nothing by what is no signature of the text (%s)",
+    async (lie) => {
+      const signer = web3();
+      stub.lie = lie;
+      expect(await signer.provesKey("is it there?", { signal })).toBe(false);
+      expect(signer.trouble()).toBeUndefined();
+      stub.lie = undefined;
+      expect(await signer.provesKey("is it there?", { signal })).toBe(true);
+    },
+  );
+
+  it("is asked for no text while the home's switch stops signing", async () => {
+    const holder = createWeb3Signer({ url: stub.url, timeoutMs: PATIENCE_MS, address: ADDRESS });
+    holders.push(holder);
+    const killSwitch = { ...SWITCH_UNTOUCHED, level: "stop-sign" as const };
+    const rules = { chainId: 6940n, limits: LIMITS };
+    const signer = signerOver(holder, rules, { policy: PERMISSIVE, killSwitch });
+    const before = stub.methods.length;
+    expect(await signer.provesKey("is it there?", { signal })).toBe(false);
+    expect(stub.methods).toHaveLength(before);
+  });
+
   it("is asked to sign, and never to send", () => {
-    expect(new Set(stub.methods)).toEqual(new Set(["eth_signTransaction"]));
+    expect(new Set(stub.methods)).toEqual(new Set(["eth_signTransaction", "eth_sign"]));
   });
 });
 
@@ -202,6 +233,17 @@ describe("a signer's program", () => {
       reason: expect.stringContaining("100 ms"),
     });
   });
+
+  it.each(["garbage", "other-digest", "dies", "refuses"])(
+    "proves nothing by what is no signature of the text (%s)",
+    async (mode) => {
+      const signer = program(mode);
+      for (let attempt = 0; attempt < 2; attempt += 1) {
+        expect(await signer.provesKey("is it there?", { signal })).toBe(false);
+      }
+      expect(signer.trouble()).toBeUndefined();
+    },
+  );
 
   it("whose answer comes after the round that asked for it is not taken for a lie", async () => {
     const command = [process.execPath, PROGRAM, WALLET.privateKey, "slow"];

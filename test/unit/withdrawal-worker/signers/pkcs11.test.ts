@@ -47,6 +47,16 @@ withPython(`the PKCS#11 program${hasPython ? "" : " [SKIPPED: needs python3]"}`,
     expect(outcome?.kind).toBe("signed");
   });
 
+  it("proves that the key is there, and not where the token does not sign", async () => {
+    const signer = open();
+    // CKR_DEVICE_REMOVED
+    failOnce("0x32");
+    expect(await signer.provesKey("is it there?", { signal })).toBe(false);
+    // It may be met while it ends.
+    await signer.provesKey("is it there?", { signal });
+    expect(await signer.provesKey("is it there?", { signal })).toBe(true);
+  });
+
   it("passes over slots of which the module cannot tell the token", async () => {
     // CKR_TOKEN_NOT_RECOGNIZED
     writeFileSync(join(folder, "failure.slot"), "0xe1");
