@@ -202,14 +202,22 @@ export class Lane {
     } catch (error) {
       // Another worker's may be whole.
       if (isPolicyFault(error)) await this.#giveLeaseBack();
+      else if (!(error instanceof LeaseLostError)) await this.#leaveToOthers();
       throw error;
     }
     await this.#readStatus();
-    // Whoever has the key comes first: a lane without it only books, between the others' rounds. So does
-    // one whose signer is silent: another worker's may sign.
-    this.#isOnOffer = this.#context.hasKey() && this.#answers.isSilent;
-    if (this.#isOnOffer || !this.#context.hasKey()) await this.#giveLeaseBack();
+    await this.#leaveToOthers();
     return hasMore;
+  }
+
+  /**
+   * Behind each round, also a failed one. Whoever has the key comes first: a lane without it only books,
+   * between the others' rounds. So does one whose signer is silent: another worker's may sign.
+   */
+  async #leaveToOthers(): Promise<void> {
+    const hasKey = this.#context.hasKey();
+    this.#isOnOffer = hasKey && this.#answers.isSilent;
+    if (this.#isOnOffer || !hasKey) await this.#giveLeaseBack();
   }
 
   /** Whether what goes on with the wallet, or does not, is this lane's to tell. */
