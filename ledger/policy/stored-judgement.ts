@@ -1,6 +1,7 @@
 /** The policy about withdrawals that are stored: again when it changed, and when a nonce is taken. */
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { ageSecondsSql } from "../database-clock.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 import { endBeforeSlotInside } from "../requests/endings.js";
@@ -142,6 +143,25 @@ async function lastOutdated(sql: Sql, { hash }: HashedPolicy): Promise<number | 
   return row === undefined || row.last === null ? undefined : storedInteger(row.last);
 }
 
+/**
+ * Position of the last accepted one that was not judged, where limits count what came before and there are
+ * few enough to judge; undefined for none. Looked for only some time behind a change: what a former policy
+ * has accepted is written down by then, and afterwards all that waits would be looked through for nothing.
+ */
+async function lastUnjudged(sql: Sql, policy: HashedPolicy): Promise<number | undefined> {
+  if (!limitsRequests(policy)) return undefined;
+  const [row] = await sql.query<{ last: string | null; count: number }>(
+    `SELECT max(few.position)::text AS last, count(*)::integer AS count
+       FROM (SELECT w.position FROM withdrawal w
+              WHERE coalesce((SELECT ${ageSecondsSql("a.at")} FROM policy_activation a
+                               ORDER BY a.id DESC LIMIT 1) < $3::integer, true)
+                AND ${IS_UNJUDGED} LIMIT $2) AS few`,
+    [policy.hash, REJUDGED_AT_ONCE + 1, 2 * SETTLING_SECONDS],
+  );
+  if (row === undefined || row.last === null || row.count > REJUDGED_AT_ONCE) return undefined;
+  return storedInteger(row.last);
+}
+
 /** Whether limits count what came before, and what was accepted up to a position is few enough to judge. */
 async function judgesEarlier(sql: Sql, policy: HashedPolicy, last: number): Promise<boolean> {
   if (!limitsRequests(policy)) return false;
@@ -155,9 +175,10 @@ async function judgesEarlier(sql: Sql, policy: HashedPolicy, last: number): Prom
 /**
  * Judges what waits for persons under another policy than this one: other approvals, none, or
  * rejection. Where another one has come into force, it is that one's to judge. Where limits count what came
- * before, so is what was accepted before and not judged by it yet: what falls itself counts against nobody.
- * Of more of these than `REJUDGED_AT_ONCE` none is, as all of the worker waits for this: they are judged when
- * they are to get their nonces, and count until then.
+ * before, so is what is accepted and not judged by it yet: what falls itself counts against nobody, neither
+ * here nor when others get their nonces while it is put off. Of more of these than `REJUDGED_AT_ONCE` none
+ * is, as all of the worker waits for this, or those alone that came before what waits for persons: they are
+ * judged when they are to get their nonces, and count until then.
  * @param shown see `readBehind`
  * @throws RECOVERY
  */
@@ -166,9 +187,12 @@ export async function rejudgePending(
   policy: HashedPolicy,
   shown?: ReadonlyMap<Address, bigint>,
 ): Promise<void> {
-  const last = await lastOutdated(database, policy);
-  if (last === undefined) return;
-  const isEarlierJudged = await judgesEarlier(database, policy, last);
+  const lastPending = await lastOutdated(database, policy);
+  const lastAccepted = await lastUnjudged(database, policy);
+  const last = Math.max(lastPending ?? 0, lastAccepted ?? 0);
+  if (last === 0) return;
+  const isEarlierJudged =
+    lastAccepted !== undefined || (await judgesEarlier(database, policy, last));
   for (let after = 0; ; ) {
     const reached = await database.transaction(async (tx) => {
       if (await isReplaced(tx, policy)) return undefined;

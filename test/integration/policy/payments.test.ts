@@ -3,6 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import type { KillSwitchLevel } from "../../../ledger/kill-switch/kill-switch-level.js";
+import { activatePolicy } from "../../../ledger/policy/policy-store.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
@@ -78,6 +79,41 @@ describe("the service fee", () => {
     expect([await statusOf(before), await statusOf(onChain)]).toEqual(["failed", "failed"]);
     expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
     expect(await house.accountAtoken("revenue:withdrawal_fees")).toBe(-TOKEN);
+  });
+});
+
+describe("what a stricter policy forbids of accepted requests", () => {
+  const limitedTo = (units: bigint) =>
+    policyOf({
+      limits: [{ by: "customer", window: "day", maxUnits: units * TOKEN, maxCount: undefined }],
+    });
+
+  it("counts against none behind it, also while it is put off", async () => {
+    const ask = (tokens: bigint) => house.accept({ amountUnits: tokens * TOKEN });
+    const [large, small] = [await ask(60n), await ask(20n)];
+    await house.database.query(
+      `UPDATE withdrawal SET next_try_at = now() + interval '1 hour' WHERE id = $1`,
+      [large.id],
+    );
+    const stricter = limitedTo(50n);
+    house.files.policy = stricter;
+    await rejudgePending(house.database, stricter);
+    await house.pass(house.lane({ retryDelayMs: 3_600_000 }));
+    expect([await statusOf(large), await statusOf(small)]).toEqual(["rejected", "settled"]);
+    expect((await house.read(large.id)).reason).toContain("LIMIT_EXCEEDED");
+  });
+
+  it("is looked for behind a change alone: all that waits would be looked through each time", async () => {
+    await rejudgePending(house.database, limitedTo(90n));
+    const asked = await house.accept({ amountUnits: 60n * TOKEN });
+    const stricter = limitedTo(50n);
+    await activatePolicy(house.database, async () => stricter);
+    await overwrite(`UPDATE policy_activation SET at = now() - interval '121 s'`, []);
+    await rejudgePending(house.database, stricter);
+    expect(await statusOf(asked)).toBe("accepted");
+    await overwrite(`UPDATE policy_activation SET at = now() - interval '110 s'`, []);
+    await rejudgePending(house.database, stricter);
+    expect(await statusOf(asked)).toBe("rejected");
   });
 });
 
