@@ -128,3 +128,24 @@ it("freezes where nothing was signed for the nonce, whatever the node keeps", as
   await rounds(silent);
   expect(await statusOf(payment)).toBe("frozen");
 });
+
+it("freezes by a node with all blocks alone what has a transaction that was taken over from the chain", async () => {
+  const { chain } = house;
+  mine(40);
+  const payment = await house.acceptTo();
+  const lane = open();
+  await rounds(lane, 1);
+  await house.ledger.owner.query(
+    `INSERT INTO withdrawal_attempt (slot_id, n, adopted, hash, gas_limit, gas_price_atoken)
+     SELECT id, 1, true, $1, 21000, 1 FROM nonce_slot`,
+    [`0x${"ad".repeat(32)}`],
+  );
+  mine(1);
+  keepFrom(chain.head - 38);
+  await rounds(lane);
+  expect(await statusOf(payment)).toBe("broadcast");
+  expect(lane.status().blockedReason).toContain("ask a node that keeps all blocks");
+  keepFrom(0);
+  await rounds(lane);
+  expect(await statusOf(payment)).toBe("frozen");
+});
