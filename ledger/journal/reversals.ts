@@ -5,6 +5,10 @@ import type { AccountCode } from "./accounts.js";
 import { postJournal, type Posting } from "./journal.js";
 import { storedAtoken } from "../stored-values.js";
 
+/** SQL: of an entry `e`, whether no loss of blocks has taken it back. */
+export const IS_NOT_REVERSED = `
+  NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`;
+
 /** The same postings with the sides changed, at the same height: together they are nothing. */
 export async function reverseEntry(
   tx: Sql,

@@ -6,14 +6,11 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { REMINED_KEY } from "../deposits/undone-decisions.js";
 import { customerAccount, IN_TRANSIT, TREASURY } from "../journal/accounts.js";
 import { postJournals } from "../journal/journal.js";
+import { IS_NOT_REVERSED } from "../journal/reversals.js";
 import { storedAtoken } from "../stored-values.js";
 
 /** Before a move's number in the keys of entries about its arrival; a loss of blocks stands behind it. */
 export const TOP_UP_KEY = "top-up:";
-
-/** SQL: of an entry `e`, whether no loss of blocks has taken it back. */
-export const IS_NOT_REVERSED = `
-  NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`;
 
 /**
  * SQL: entries `e` about the arrival of a move's gas that no loss of blocks has reversed.

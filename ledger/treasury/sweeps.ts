@@ -8,6 +8,7 @@ import { type Hash32, type Height, type Hex, hexToBytes, parseHex } from "../../
 import { decodeTransaction } from "../../chain/transaction.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { IS_LOST, MINED_IN } from "../assets/lost-sweeps.js";
 import { standsStill } from "../assets/token-state.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
@@ -24,7 +25,6 @@ import {
 } from "../stored-values.js";
 import { lockPayable } from "../wallets/payable-wallets.js";
 import { arrivalsOf } from "../requests/lost-gas.js";
-import { IS_LOST, MINED_IN } from "./lost-sweeps.js";
 import {
   IS_LATE,
   MOVING_STATES,

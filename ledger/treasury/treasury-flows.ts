@@ -21,15 +21,13 @@ import { type JournalEntry, type Posting, postJournals } from "../journal/journa
 import type { Outflow, WalletInflow } from "../watch/flows.js";
 import { storedAddress, storedHash, storedInteger } from "../stored-values.js";
 import { TOP_UP_KEY } from "../requests/lost-gas.js";
+import { SWEEP_OUT_KEY } from "../assets/lost-sweeps.js";
 import { lookAgain } from "../assets/sweep-due.js";
 import { IS_IN_TRANSIT } from "./stranded-moves.js";
 import { readTopUps } from "./top-ups.js";
 
 /** Entries of `bookTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
 export const SWEEP_OUT = "sweep.out";
-
-/** Before hash and address in the keys of these entries; a loss of blocks stands behind them. */
-export const SWEEP_OUT_KEY = "sweep-out:";
 
 /** See `SWEEP_OUT`. */
 export const TOP_UP = "sweep.top-up";

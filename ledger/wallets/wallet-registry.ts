@@ -6,6 +6,7 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { IS_LOST } from "../assets/lost-sweeps.js";
 import type { TokenBalance } from "../assets/token-opening.js";
 import { walletAccount } from "../journal/accounts.js";
 import { lockCursor, watchedFromHeight } from "../watch/watch-cursor.js";
@@ -138,7 +139,7 @@ export function reactivateWallet(
 export interface WalletRest {
   /** Nonces that are taken and not booked. */
   readonly openSlots: number;
-  /** Sweeps that are not booked, of which some signed bytes would bring their coins here. */
+  /** Sweeps that are not booked, or whose block is lost, of which some signed bytes go here. */
   readonly openSweeps: number;
   readonly balanceAtoken: Atoken;
   /** Of the ledger's tokens what it has, greater than zero each. */
@@ -173,7 +174,7 @@ export function retireWallet(
         `SELECT (SELECT count(*) FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL)::text
                   AS slots,
                 (SELECT count(*) FROM sweep s
-                  WHERE s.state IN ('signed', 'sent', 'frozen')
+                  WHERE (s.state IN ('signed', 'sent', 'frozen') OR ${IS_LOST})
                     AND EXISTS (SELECT 1 FROM sweep_attempt t
                       WHERE t.sweep_id = s.id AND coalesce(t.wallet, s.wallet) = $1))::text
                   AS sweeps`,

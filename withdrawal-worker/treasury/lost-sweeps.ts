@@ -1,13 +1,15 @@
 /**
- * Sweeps that a chain has lost: their bytes are sent again as they are, and where deposits were lost with
- * them, so that none can be paid, others of the same nonce are signed for what there is.
+ * Sweeps that a chain has lost: their bytes are sent again as they are. Where none of them can be paid, since
+ * deposits were lost with them, or they go to a wallet that may be given nothing any more, others are signed
+ * on the same nonce.
  */
 import type { Address } from "../../chain/address.js";
+import type { Hex } from "../../chain/hex.js";
 import type { DueSweep } from "../../ledger/assets/sweep-due.js";
 import { readStoredPlaces, type StoredPlace } from "../../ledger/treasury/stored-places.js";
 import { readSweepsAt } from "../../ledger/treasury/sweeps.js";
 import { maySend, payableWallets } from "./may-send.js";
-import { shortAttempt, type SigningRound, storeAttempts } from "./sweep-attempts.js";
+import { lostAttempt, type SigningRound, storeAttempts } from "./sweep-attempts.js";
 import type { AddressState } from "./sweep-node.js";
 import type { TreasuryContext } from "./treasury-context.js";
 
@@ -27,8 +29,8 @@ interface Round extends SigningRound {
 
 /**
  * A nonce that was used and is free again: the chain came back without that sweep. Its stored bytes are
- * sent as they are, which a node that is only behind refuses; where none of them can be paid, one of less
- * coins is signed first.
+ * sent as they are, which a node that is only behind refuses; where none of them will do, others are signed
+ * first. Those go out also while the pool has the former ones.
  * @returns what is stored for the nonces that are free
  */
 export async function sendVanished(
@@ -37,37 +39,65 @@ export async function sendVanished(
   round: Round,
 ): Promise<readonly StoredPlace[]> {
   const { database, node, log } = context;
-  const free = looked.filter(
-    ({ nextNonce, state }) => state.nonce < nextNonce && state.pendingNonce === state.nonce,
-  );
-  if (free.length === 0) return [];
-  if (round.maySign) await signForLess(context, free, round);
-  const places = await readStoredPlaces(database, placesOf(free), await payableWallets(context));
+  const lost = looked.filter(({ nextNonce, state }) => state.nonce < nextNonce);
+  if (lost.length === 0) return [];
+  if (round.maySign) await signAnew(context, lost, round);
+  const wallets = await payableWallets(context);
+  const free = lost.filter(({ state }) => !isPooled(state));
+  const places = await readStoredPlaces(database, placesOf(free), wallets);
   tellStuck(context, places);
-  const raws = places.flatMap((place) => place.raws);
+  const again = places.flatMap((place) => place.raws);
+  const pooled = lost.filter(({ state }) => isPooled(state));
+  const raws = [...again, ...(await redirected(context, pooled, wallets))];
   if (raws.length === 0 || !(await maySend(context))) return places;
   await node.send(raws, { signal: round.signal });
-  log.warn({ sweeps: raws.length }, "sweeps that the chain has lost are sent again");
+  const what = "sweeps that the chain has lost are sent again";
+  if (again.length > 0) log.warn({ sweeps: again.length }, what);
   return places;
 }
 
 /** What was swept in blocks that are lost stays so by its row, and may be signed for as if it were open. */
-async function signForLess(
+async function signAnew(
   context: TreasuryContext,
-  free: readonly SeenAddress[],
+  lost: readonly SeenAddress[],
   round: Round,
 ): Promise<void> {
-  const { database } = context;
-  const states = new Map(free.map(({ address, state }) => [address, state]));
-  const attempts = (await readSweepsAt(database, placesOf(free))).flatMap((sweep) => {
+  const { database, log } = context;
+  const states = new Map(lost.map(({ address, state }) => [address, state]));
+  const attempts = (await readSweepsAt(database, placesOf(lost))).flatMap((sweep) => {
     const state = states.get(sweep.address);
-    return state === undefined ? [] : (shortAttempt(context, { sweep, state }, round) ?? []);
+    return state === undefined ? [] : (lostAttempt(context, { sweep, state }, round) ?? []);
   });
+  if (attempts.length === 0) return;
+  log.warn({ sweeps: attempts.length }, "sweeps that the chain has lost are signed anew");
   await storeAttempts(database, attempts);
 }
 
-function placesOf(free: readonly SeenAddress[]) {
-  return free.map(({ address, state: { nonce } }) => ({ address, nonce }));
+/**
+ * Of sweeps some of whose bytes go to a wallet that may be given nothing any more the newest that do not: the
+ * pool may have any of them.
+ */
+async function redirected(
+  { database }: TreasuryContext,
+  pooled: readonly SeenAddress[],
+  wallets: readonly Address[],
+): Promise<readonly Hex[]> {
+  if (pooled.length === 0) return [];
+  const sweeps = await readSweepsAt(database, placesOf(pooled));
+  return sweeps.flatMap(({ state, attempts }) => {
+    const payable = attempts.filter(({ wallet }) => wallets.includes(wallet));
+    // One that a node has not come to is no lost one.
+    if (state !== "sent" || payable.length === attempts.length) return [];
+    return payable.slice(-1).map(({ raw }) => raw);
+  });
+}
+
+function isPooled({ nonce, pendingNonce }: AddressState): boolean {
+  return pendingNonce !== nonce;
+}
+
+function placesOf(lost: readonly SeenAddress[]) {
+  return lost.map(({ address, state: { nonce } }) => ({ address, nonce }));
 }
 
 /** Free nonces of which nothing can be sent by itself. */

@@ -94,15 +94,20 @@ export function nextAttempt(
 }
 
 /**
- * Of coins what is there, where a chain has lost deposits and no bytes that are stored can be paid any more.
- * Either of them takes the nonce; what was lost and comes again is of another sweep then.
+ * Of one whose block is lost: to another wallet where its own may be given nothing any more, also while a
+ * pool has the former bytes; and of coins what is there, where the chain has lost deposits and no bytes that
+ * are stored can be paid any more. Any of them takes the nonce; what comes again is of another sweep then.
  */
-export function shortAttempt(
+export function lostAttempt(
   context: TreasuryContext,
   seen: SeenSweep,
   round: SigningRound,
 ): NewSweepAttempt | undefined {
-  const isDue = replaceableOf(seen) !== undefined && isShort(seen, round);
+  const last = replaceableOf(seen);
+  if (last === undefined) return undefined;
+  const { nonce, pendingNonce } = seen.state;
+  const isAstray = !round.wallets.includes(last.wallet);
+  const isDue = isAstray || (pendingNonce === nonce && isShort(seen, round));
   return isDue ? replacement(context, seen, round) : undefined;
 }
 
@@ -113,14 +118,15 @@ function replaceableOf({ sweep, state }: SeenSweep): SweepAttempt | undefined {
   return sweep.state === "signed" || sweep.state === "sent" ? attempts.at(-1) : undefined;
 }
 
-/** Whether an address has fewer coins than each stored attempt, and the sweep as it was meant, take. */
-function isShort({ sweep, state }: SeenSweep, { isAsBooked }: SigningRound): boolean {
+/** Whether an address has fewer coins than the sweep as meant, and each attempt that may go out, take. */
+function isShort({ sweep, state }: SeenSweep, { isAsBooked, wallets }: SigningRound): boolean {
   const { gas, gasLimit, contract, attempts } = sweep;
   if (!isAsBooked || contract !== undefined || gas === undefined) return false;
   const { balanceAtoken } = state;
   return (
     valueAt(sweep, gas.gasPriceAtoken, 0n) > balanceAtoken &&
-    attempts.every(({ raw, gasPriceAtoken }) => {
+    attempts.every(({ wallet, raw, gasPriceAtoken }) => {
+      if (!wallets.includes(wallet)) return true;
       const { valueAtoken } = decodeTransaction(hexToBytes(raw));
       return valueAtoken + feeOf({ gasLimit, gasPriceAtoken }) > balanceAtoken;
     })

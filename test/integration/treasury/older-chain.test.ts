@@ -7,6 +7,7 @@ import {
   SWITCH_UNTOUCHED,
 } from "../../../ledger/kill-switch/kill-switch-level.js";
 import { listSweeps, type Sweep } from "../../../ledger/treasury/sweeps.js";
+import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import {
   drainWallet,
   reactivateWallet,
@@ -57,6 +58,18 @@ function sweeps(): Promise<Sweep[]> {
   return listSweeps(desk.database, { afterId: 0, limit: 10 });
 }
 
+const word = { operator: "ann", reason: "its key is in doubt" };
+
+/** As where nothing is left at the first wallet. */
+function retire({ force }: { readonly force: boolean }): Promise<HotWallet> {
+  const empty = { balanceAtoken: 0n, tokens: [], height: desk.chain.head, dustAtoken: 0n };
+  return retireWallet(desk.database, WALLET, { ...word, ...empty, force });
+}
+
+async function registerSecond(): Promise<void> {
+  await registerWallets(desk.database, [{ address: SECOND, label: "second", ...word }]);
+}
+
 /** A sweep that was settled and that the chain has lost; the watcher has gone back. */
 async function vanishedSweep(): Promise<{ readonly address: Address; readonly made: Sweep }> {
   const { address } = await desk.register("alice");
@@ -75,39 +88,83 @@ async function vanishedSweep(): Promise<{ readonly address: Address; readonly ma
   return { address, made: present(made, "the sweep") };
 }
 
-it("makes no sweep again towards a wallet that was retired meanwhile, until it takes coins", async () => {
+it("makes a sweep again to another wallet where its own was retired meanwhile", async () => {
   const { address, made } = await vanishedSweep();
-  const word = { operator: "ann", reason: "its key is in doubt" };
   await drainWallet(desk.database, WALLET, word);
-  await retireWallet(desk.database, WALLET, {
-    ...word,
-    balanceAtoken: 0n,
-    tokens: [],
-    height: 0,
-    dustAtoken: 0n,
-    force: true,
-  });
-  // Another one takes coins, so that the treasury goes on; the stored bytes do not bring them there.
-  const found = { address: SECOND, label: "second", operator: "ann", reason: "for all the rest" };
-  await registerWallets(desk.database, [found]);
-  const other = await desk.register("bob");
-  desk.pay([other.address, TOKEN]);
-  desk.chain.mine();
-  await desk.watch();
-  const treasury = await sweeper([WALLET, SECOND]);
-  for (let round = 0; round < 2; round += 1) {
-    await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
-    await sweep(treasury);
-  }
-  const left = [address, other.address].map((each) => desk.chain.balances.get(each));
-  expect(left).toEqual([TOKEN, 0n]);
+  await retire({ force: true });
+  await registerSecond();
+  // Opened again, and nobody holds its key: as good as retired.
   await drainWallet(desk.database, WALLET, word);
   await reactivateWallet(desk.database, WALLET, word);
+  await desk.database.query(`UPDATE hot_wallet SET key_held_until = NULL`);
+  const parts = await treasuryOf(desk, { rpc, wallets: [WALLET, SECOND] });
+  const treasury = new SweeperOfHeldKeys(parts, () => holdKeys(desk.database, [SECOND]));
+  const before = desk.chain.balances.get(WALLET);
+  await sweep(treasury);
+  const [again] = await sweeps();
+  expect([again?.state, again?.wallet, again?.gas?.nonce]).toEqual(["settled", SECOND, 0n]);
+  expect(again?.minedHash).not.toBe(made.minedHash);
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  expect(desk.chain.balances.get(WALLET)).toBe(before);
+  // What comes to the address later is not held up.
+  desk.pay([address, 2n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
   await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
   await sweep(treasury);
-  const mined = desk.chain.blocks.at(-1)?.transactions.map(({ hash }) => hash);
-  expect([mined, desk.chain.balances.get(address)]).toEqual([[made.minedHash], 0n]);
+  expect(desk.chain.balances.get(address)).toBe(0n);
+  const { code, text } = await desk.causeway("reconcile");
+  expect({ code, text: code === 0 ? "" : text }).toEqual({ code: 0, text: "" });
+});
+
+it("signs one again to another wallet while a pool has what goes to the former", async () => {
+  const { address, made } = await vanishedSweep();
+  desk.chain.unmined.add(WALLET);
+  await (await sweeper()).round(desk.signal);
+  expect(desk.chain.poolSize).toBe(1);
+  await registerSecond();
+  await drainWallet(desk.database, WALLET, word);
+  // Nothing dearer gets to the node at first, as where the process ends between the commit and this.
+  let isMute = true;
+  const parts = await treasuryOf(desk, { rpc, wallets: [WALLET, SECOND] });
+  const node = {
+    ...parts.node,
+    send: async (...call: Parameters<typeof parts.node.send>) =>
+      isMute ? [] : parts.node.send(...call),
+  };
+  const treasury = new SweeperOfHeldKeys({ ...parts, node }, () =>
+    holdKeys(desk.database, [WALLET, SECOND]),
+  );
+  const look = async () => {
+    await desk.database.query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+    await treasury.round(desk.signal);
+  };
+  await look();
+  isMute = false;
+  await look();
+  await look();
+  const [signed] = await sweeps();
+  expect(signed?.attempts.map(({ wallet }) => wallet)).toEqual([WALLET, SECOND]);
+  desk.chain.unmined.clear();
+  desk.chain.mine();
+  await desk.watch();
+  const [again] = await sweeps();
+  expect([again?.state, again?.wallet]).toEqual(["settled", SECOND]);
+  expect(again?.minedHash).not.toBe(made.minedHash);
+  expect(desk.chain.balances.get(address)).toBe(0n);
   expect((await desk.causeway("reconcile")).code).toBe(0);
+});
+
+it("retires no wallet over a sweep to it that the chain has lost", async () => {
+  await vanishedSweep();
+  await drainWallet(desk.database, WALLET, word);
+  await expect(retire({ force: false })).rejects.toMatchObject({
+    code: "WALLET_NOT_EMPTY",
+    details: { openSweeps: 1 },
+  });
+  await registerSecond();
+  await sweep(await sweeper([WALLET, SECOND]));
+  expect(await retire({ force: false })).toMatchObject({ status: "retired" });
 });
 
 it("has those sweeps made again by their stored bytes, and strands no later deposit", async () => {

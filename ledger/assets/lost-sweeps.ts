@@ -2,8 +2,13 @@
  * In which block a sweep is mined. Its row says where it had ended first; a chain may have lost that block
  * since, and have mined the same bytes again, or dearer ones of the same nonce: the watcher's entries say so.
  */
-import { IS_NOT_REVERSED } from "../requests/lost-gas.js";
-import { SWEEP_OUT_KEY } from "./treasury-flows.js";
+import { IS_NOT_REVERSED } from "../journal/reversals.js";
+
+/**
+ * Before hash and address in the keys of the entries by which coins leave an address; a loss of blocks stands
+ * behind them.
+ */
+export const SWEEP_OUT_KEY = "sweep-out:";
 
 /**
  * SQL: of a sweep `s`, whether the watcher has gone back behind the block in which it had ended, since that.
@@ -34,5 +39,5 @@ export const MINED_IN = `
    ORDER BY height DESC NULLS LAST LIMIT 1`;
 
 /** SQL: of a sweep `s` that was mined, whether its block is lost, and nothing of it is mined since. */
-export const IS_LOST = `(s.state IN ('settled', 'failed')
+export const IS_LOST = `(s.state IN ('settled', 'failed') AND ${IS_DOUBTED}
   AND (SELECT mined.hash FROM (${MINED_IN}) AS mined) IS NULL)`;
