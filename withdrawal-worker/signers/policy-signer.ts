@@ -29,6 +29,7 @@ import { breathe } from "../../runtime/process/main-thread.js";
 import { WorkerError } from "../errors.js";
 import { checkSigned } from "./check-signed.js";
 import { feeRefusal, type PaymentLimits } from "./fee-rule.js";
+import { readSignedBefore } from "./signed-before.js";
 import {
   type KeyHolder,
   type PaymentTerms,
@@ -117,7 +118,7 @@ export class PolicySigner implements Signer {
     if (payments.some((payment) => isCounted(payment, rules))) totals.look();
     const room = new DayRoom(totals, rules);
     const approved = new UsedApprovals(totals);
-    return payments.map(({ nonce, fromNonce, ...payment }) => {
+    return payments.map(({ nonce, fromNonce, signedBefore, ...payment }) => {
       const refusal = this.#refusalOf(payment, rules);
       if (refusal !== undefined) return refusal;
       if (payment.customerId === TREASURY) return this.#strangerRefusal(payment, rules);
@@ -126,9 +127,9 @@ export class PolicySigner implements Signer {
         fromNonce !== undefined && isApproved(payment, rules)
           ? approved.refusalFrom({ wallet: this.address, fromNonce, withdrawalId })
           : undefined;
-      const counted =
-        nonce === undefined ? undefined : countedPayment(this.address, payment, nonce);
-      return used ?? room.take(payment, counted);
+      const isSigned = () =>
+        nonce !== undefined && this.#isSignedBefore({ ...payment, nonce, signedBefore });
+      return used ?? room.take(payment, isSigned);
     });
   }
 
@@ -240,13 +241,14 @@ export class PolicySigner implements Signer {
         this.#feeRefusal(intent);
       if (refusal !== undefined || !isPaid) return refusal;
       const payment = countedPayment(this.address, intent, intent.nonce);
+      const isSignedBefore = this.#isSignedBefore(intent);
       if (!isCounted(intent, rules)) {
-        noted.push(payment);
+        if (!isSignedBefore) noted.push(payment);
         return undefined;
       }
       const approvedId = isApproved(intent, rules) ? intent.withdrawalId : undefined;
-      const known = { ...payment, approvedId };
-      const full = approved.take(known) ?? takeRoom?.() ?? room.take(intent, payment);
+      const known = { ...payment, approvedId, isSignedBefore };
+      const full = approved.take(known) ?? takeRoom?.() ?? room.take(intent, () => isSignedBefore);
       if (full === undefined) counted.push(known);
       return full;
     });
@@ -318,8 +320,25 @@ export class PolicySigner implements Signer {
       : refuse("FORBIDDEN_DESTINATION", "gas is given to deposit addresses of this home only");
   }
 
+  /**
+   * Whether this very payment was signed for its nonce: the totals know it, or the wallet's bytes say so.
+   * What was signed is counted since then, and is paid once however dear it becomes.
+   */
+  #isSignedBefore(payment: PaymentTerms & Pick<SigningIntent, "nonce" | "signedBefore">): boolean {
+    const { nonce, signedBefore } = payment;
+    const { totals, chainId } = this.#rules;
+    if (totals.isKnown(countedPayment(this.address, payment, nonce))) return true;
+    const former = readSignedBefore(signedBefore, { chainId, nonce, signer: this.address });
+    if (former?.to === undefined) return false;
+    const { to, valueAtoken, data } = former;
+    return this.#meansWhatItSays({ ...payment, kind: "payment", chainId, to, valueAtoken, data });
+  }
+
   /** The transaction pays the destination the amount, and does nothing else. */
-  #meansWhatItSays(intent: SigningIntent): boolean {
+  #meansWhatItSays(
+    intent: Omit<PaymentTerms, "approvals"> &
+      Pick<SigningIntent, "kind" | "chainId" | "to" | "valueAtoken" | "data">,
+  ): boolean {
     const { kind, chainId, to, valueAtoken, data, asset, destination, amountUnits } = intent;
     if (chainId !== this.#rules.chainId) return false;
     if (kind === "cancel") return to === this.address && valueAtoken === 0n && data.length === 0;
@@ -382,12 +401,12 @@ class DayRoom {
     this.#policy = policy;
   }
 
-  /** @param counted set where the payment may have been counted before */
-  take(payment: PaymentTerms, counted?: CountedPayment): SigningRefusal | undefined {
+  /** @param isSigned asked of what the day bounds: whether it was signed, and so counted, before */
+  take(payment: PaymentTerms, isSigned: () => boolean): SigningRefusal | undefined {
     const { asset, amountUnits } = payment;
     const { signerDayMaxUnits: most } = rulesOf(this.#policy.policy, asset);
     if (most === undefined) return undefined;
-    if (counted !== undefined && this.#totals.isKnown(counted)) return undefined;
+    if (isSigned()) return undefined;
     // Behind it: a total that was lowered since takes back nothing that is signed already.
     if (isAboveDay(this.#policy.policy, payment)) return refuse("ABOVE_MAXIMUM", ABOVE_DAY);
     const usedUnits = (this.#used.get(asset) ?? this.#totals.signedUnits(asset)) + amountUnits;

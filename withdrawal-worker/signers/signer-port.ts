@@ -93,6 +93,8 @@ export interface ReviewedPayment extends PaymentTerms {
   readonly nonce?: bigint;
   /** Of one that has none: no lower one will be its. */
   readonly fromNonce?: bigint;
+  /** As of `SigningIntent`. */
+  readonly signedBefore?: Hex | undefined;
 }
 
 /** Signs for one wallet, within rules of its own. */

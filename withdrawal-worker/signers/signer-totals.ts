@@ -22,6 +22,8 @@ export interface CountedPayment {
   readonly meaning: string;
   /** The withdrawal, where persons have signed for it: they did so for one payment. */
   readonly approvedId?: string | undefined;
+  /** It is counted already, by whoever signed it first: only what persons have signed for is kept of it. */
+  readonly isSignedBefore?: boolean;
 }
 
 /**
@@ -44,8 +46,8 @@ const WINDOW_HOURS = 25;
 const MAX_HOURS = 200;
 
 /**
- * Payments that are known one by one, the latest: as many as can be open at once. What is signed
- * anew behind them counts again.
+ * Payments that are known one by one, the latest of all wallets: as many as one of them can have open at
+ * once. Of what is signed anew behind them the former bytes say that it was, or it counts again.
  */
 const MAX_KNOWN = 8_192;
 
@@ -202,7 +204,9 @@ export class SignerTotals {
    * `exclusively`. Throws the system's fault, with nothing counted.
    */
   async count(payments: readonly CountedPayment[]): Promise<void> {
-    const fresh = payments.filter((payment) => !this.isKnown(payment));
+    const fresh = payments.filter(
+      (payment) => payment.isSignedBefore !== true && !this.isKnown(payment),
+    );
     const approved = payments.flatMap(({ approvedId, slot }) =>
       approvedId === undefined || this.slotOf(approvedId) !== undefined
         ? []

@@ -349,7 +349,7 @@ function plan(
 }
 
 /** What was signed for a slot and costs the most, by its bytes; undefined where nothing was. */
-function dearestOf({ attempts }: LiveSlot): Attempt | undefined {
+export function dearestOf({ attempts }: LiveSlot): Attempt | undefined {
   return attempts
     .filter(({ raw }) => raw !== undefined)
     .reduce<Attempt | undefined>(

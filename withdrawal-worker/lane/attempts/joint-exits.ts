@@ -8,7 +8,7 @@ import { feeOf } from "../../../ledger/withdrawals/slot-choice.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { SigningRefusal } from "../../signers/signer-port.js";
 import type { LaneContext, Round } from "../lane-context.js";
-import { approvalsOf, firstGas, isOfStoppedToken, priceOf } from "./attempts.js";
+import { approvalsOf, dearestOf, firstGas, isOfStoppedToken, priceOf } from "./attempts.js";
 
 /** A slot that is to be given up, and why. */
 export interface Exit extends Omit<CancelIntent, "id"> {
@@ -50,7 +50,11 @@ export async function refusedExits(
     slots.map(({ withdrawalId }) => withdrawalId),
   );
   const refusals = context.signer.review(
-    slots.map((slot) => ({ ...slot, approvals: approvals.get(slot.withdrawalId) ?? [] })),
+    slots.map((slot) => ({
+      ...slot,
+      approvals: approvals.get(slot.withdrawalId) ?? [],
+      signedBefore: dearestOf(slot)?.raw,
+    })),
   );
   return slots.flatMap((slot, index) => {
     const refusal = refusals[index];

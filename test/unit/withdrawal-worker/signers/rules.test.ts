@@ -388,6 +388,48 @@ describe("the total of a day", () => {
     expect(await signed(signer, paymentOn(3n, 20n))).toEqual(["DAY_TOTAL"]);
   });
 
+  it("has what was signed before as its bytes prove, also behind all that it knows by name", async () => {
+    const { clock, file } = counted();
+    const totals = new SignerTotals(file, clock);
+    const signer = open({ policy }, { totals });
+    const payment = paymentOn(1n, 9n);
+    const before = async (fields: Partial<SigningIntent> = {}, key = KEY) => {
+      const intent = { ...payment, ...fields };
+      return bytesToHex(await createKeyHolder(key).signTransaction(intent, { signal }));
+    };
+    expect(await signed(signer, payment)).toEqual(["signed"]);
+    // Of another wallet of the home, more than are known one by one.
+    const others = Array.from({ length: 8_192 }, (_, nonce) => {
+      return { slot: `other ${nonce}`, asset: "PLAIN", amountUnits: 1n, meaning: "paid" };
+    });
+    await totals.count(others);
+    const dearer = { ...payment, gasPriceAtoken: 2n * payment.gasPriceAtoken };
+    const proven = { ...dearer, signedBefore: await before() };
+    expect(signer.review([proven, paymentOn(2n, 1n)])).toEqual([undefined, undefined]);
+    expect(await signed(signer, proven)).toEqual(["signed"]);
+    expect(totals.signedUnits("TOKEN")).toBe(9n);
+    const proofs = [
+      undefined,
+      await before({ nonce: 2n }),
+      await before({ chainId: 1n }),
+      await before({ to: ADDRESS }),
+      await before({ valueAtoken: 8n }),
+      await before({ data: new Uint8Array(1) }),
+      await before({}, keccak256(KEY)),
+      parseHex("0x01"),
+    ];
+    for (const [index, signedBefore] of proofs.entries()) {
+      const asked = { ...dearer, signedBefore };
+      const [look] = signer.review([asked]);
+      expect([index, look?.code]).toEqual([index, "DAY_TOTAL"]);
+      expect([index, ...(await signed(signer, asked))]).toEqual([index, "DAY_TOTAL"]);
+    }
+    // Nor is it counted where nothing bounds it.
+    const unbounded = open({}, { totals });
+    expect(await signed(unbounded, proven)).toEqual(["signed"]);
+    expect(totals.signedUnits("TOKEN")).toBe(9n);
+  });
+
   it("is one for all workers of a home, whoever signed first and took over since", async () => {
     const { start } = counted();
     // Both have started; the second one stands by.
