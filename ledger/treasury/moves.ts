@@ -26,7 +26,7 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
-import { ageSecondsSql } from "../database-clock.js";
+import { ageSecondsSql, readDatabaseClock } from "../database-clock.js";
 import { IS_IN_TRANSIT } from "./stranded-moves.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { acceptInside, type AcceptRefusal, type AcceptRules } from "../withdrawals/withdrawals.js";
@@ -36,8 +36,6 @@ export type NewMove = {
   readonly destination: Address;
   /** In the asset's smallest unit. */
   readonly amountUnits: bigint;
-  /** Not paid by then, milliseconds since 1970 UTC, it is cancelled. */
-  readonly expiresAtMs: number;
   /**
    * The newest move of the sweep, or of the asset to cold storage, that its amount was decided behind; 0 for
    * none.
@@ -53,6 +51,12 @@ export type NewMove = {
  * costs rows, and a fee where the chain was what refused.
  */
 const PAUSE_SECONDS = 600;
+
+/** What is not paid by then is given up. By the database's clock, which ends it: a host's may be another. */
+const DEADLINE_MS = 3_600_000;
+
+/** Rules of the withdrawal; the time is the database's. */
+export type MoveRules = Omit<AcceptRules, "nowMs">;
 
 /** Ends the transaction of a move that the rules of withdrawals refuse. */
 class RefusedMove extends Error {
@@ -71,7 +75,7 @@ class RefusedMove extends Error {
 export async function openMove(
   database: SqlDatabase,
   move: NewMove,
-  rules: AcceptRules,
+  rules: MoveRules,
 ): Promise<AcceptRefusal | undefined> {
   try {
     await database.transaction((tx) => openInside(tx, move, rules));
@@ -82,7 +86,7 @@ export async function openMove(
   }
 }
 
-async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<void> {
+async function openInside(tx: Sql, move: NewMove, rules: MoveRules): Promise<void> {
   const asset = move.kind === "cold" ? move.asset : NATIVE_ASSET;
   const sweepId = move.kind === "top-up" ? move.sweepId : null;
   const natural = sweepId === null ? `cold ${asset}` : `top-up ${sweepId}`;
@@ -97,7 +101,7 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
   if (known.length > 0) return;
   // Before customers' balances and events, as where the watcher ends sweeps.
   if (sweepId !== null && !(await lockWanting(tx, sweepId))) return;
-  const { destination, amountUnits, expiresAtMs } = move;
+  const { destination, amountUnits } = move;
   if (move.kind === "cold" && (await isDepositAddress(tx, destination))) {
     throw new RefusedMove("OWN_WALLET");
   }
@@ -109,6 +113,7 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
     effectiveHeight: null,
     postings: [{ asset, debit: IN_TRANSIT, credit: customerAccount(TREASURY), amountUnits }],
   });
+  const nowMs = await readDatabaseClock(tx);
   const request = {
     idempotencyKey,
     customerId: TREASURY,
@@ -116,9 +121,9 @@ async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<v
     destination,
     destinationText: destination,
     amountUnits,
-    expiresAtMs,
+    expiresAtMs: nowMs + DEADLINE_MS,
   };
-  const [outcome] = await acceptInside(tx, [request], rules);
+  const [outcome] = await acceptInside(tx, [request], { ...rules, nowMs });
   if (outcome === undefined) throw new Error("a move was not answered");
   if (outcome.outcome === "refused") throw new RefusedMove(outcome.refusal);
   await tx.query(

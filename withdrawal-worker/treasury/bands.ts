@@ -38,9 +38,6 @@ import { type BandDecision, decideBand, type Holding, type WaitingUnits } from "
 import { readAddressStates } from "./sweep-node.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
-/** A move to cold storage that is not paid by then is given up, and decided anew. */
-const COLD_DEADLINE_MS = 3_600_000;
-
 /** One that no wallet covers is given up by then: meanwhile none of less is begun. */
 const COLD_PATIENCE_SECONDS = 300;
 
@@ -317,7 +314,7 @@ async function carryOut(
     readonly afterId: number;
   },
 ): Promise<AcceptRefusal | undefined> {
-  const { database, clock, log } = context;
+  const { database, log } = context;
   const { asset, rules, decision, refill, policy, isStopped, seenHeight, afterId } = wanted;
   if (decision.kind === "refill") {
     await keepRefill(database, { asset, kind: "all" });
@@ -338,7 +335,6 @@ async function carryOut(
     log.info({ asset }, "no refill is needed any more");
   }
   if (decision.kind !== "cold" || rules.coldAddress === undefined || isStopped) return undefined;
-  const nowMs = clock.nowMs();
   const refusal = await openMove(
     database,
     {
@@ -347,9 +343,8 @@ async function carryOut(
       afterId,
       destination: rules.coldAddress,
       amountUnits: decision.amountUnits,
-      expiresAtMs: nowMs + COLD_DEADLINE_MS,
     },
-    { minimumAtoken: 0n, nowMs, policy, isStopped },
+    { minimumAtoken: 0n, policy, isStopped },
   );
   failpoint(TREASURY_FAILPOINTS.afterCold);
   return refusal;

@@ -14,9 +14,6 @@ import { isUntaken, type SeenSweep, type SigningRound } from "./sweep-attempts.j
 import { missingGas, topUpOf } from "./sweep-plan.js";
 import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
 
-/** Gas that is not paid by then is given up. */
-const TOP_UP_DEADLINE_MS = 3_600_000;
-
 /** A sweep that cannot go on, by its gas, the price or the policy, waits so long for them to change. */
 export const PATIENCE_MS = 600_000;
 
@@ -194,17 +191,15 @@ async function giveFirst(context: TreasuryContext, gift: Gift, round: GasRound) 
 }
 
 async function give(
-  { database, clock, log }: TreasuryContext,
+  { database, log }: TreasuryContext,
   { sweep, amountUnits }: Gift,
   { policy, isStopped }: GasRound,
 ) {
   const { id: sweepId, address: destination, topUpId: afterId } = sweep;
-  const nowMs = clock.nowMs();
-  const expiresAtMs = nowMs + TOP_UP_DEADLINE_MS;
   const refusal = await openMove(
     database,
-    { kind: "top-up", sweepId, destination, amountUnits, expiresAtMs, afterId },
-    { minimumAtoken: 0n, nowMs, policy, isStopped },
+    { kind: "top-up", sweepId, destination, amountUnits, afterId },
+    { minimumAtoken: 0n, policy, isStopped },
   );
   failpoint(TREASURY_FAILPOINTS.afterTopUp);
   if (refusal !== undefined) {

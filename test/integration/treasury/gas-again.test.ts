@@ -180,10 +180,9 @@ it("is not asked for by what was seen before other gas came, nor for a sweep tha
         sweepId,
         destination: address,
         amountUnits: 1n,
-        expiresAtMs: Date.now() + 3_600_000,
         afterId: seenId,
       },
-      { minimumAtoken: 0n, nowMs: Date.now(), policy: bench.files.policy, isStopped: false },
+      { minimumAtoken: 0n, policy: bench.files.policy, isStopped: false },
     );
   await bench.rounds(3, atPrice(2n * PRICE));
   expect(await ask(afterId)).toBeUndefined();
@@ -214,16 +213,20 @@ it("is not asked for again by a look at a block before the one in which it arriv
 it("is asked for while a block ends the sweep, and neither holds the other up", async () => {
   const address = await stuck();
   const { id: sweepId, topUpId: afterId } = await sweepOf(address);
-  const nowMs = Date.now();
-  const times = { expiresAtMs: nowMs + 3_600_000, afterId };
-  const rules = { minimumAtoken: 0n, nowMs, policy: bench.files.policy, isStopped: false };
+  const rules = { minimumAtoken: 0n, policy: bench.files.policy, isStopped: false };
   let asked: Promise<unknown> | undefined;
   const { owner } = bench.bench.ledger;
   // As the watcher does it: the sweep, then the events.
   await standing(owner, async (tx) => {
     await tx.query(`SELECT 1 FROM sweep WHERE id = $1 FOR UPDATE`, [sweepId]);
-    const move = { kind: "top-up", sweepId, destination: address, amountUnits: 1n } as const;
-    asked = openMove(bench.worker, { ...move, ...times }, rules);
+    const move = {
+      kind: "top-up",
+      sweepId,
+      destination: address,
+      amountUnits: 1n,
+      afterId,
+    } as const;
+    asked = openMove(bench.worker, move, rules);
     const waiting = `SELECT 1 FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`;
     await until(async () => (await owner.query(waiting)).length > 0, {

@@ -72,10 +72,9 @@ async function askForGas(customer: string): Promise<Move> {
      VALUES ($1, 'PLAIN', $2, 1, 21000, 'needs-gas') RETURNING id::text`,
     [address, WALLET],
   );
-  const nowMs = Date.now();
   const gas = { kind: "top-up", sweepId: Number(sweep?.id), destination: address } as const;
-  const rest = { amountUnits: GAS_ATOKEN, expiresAtMs: nowMs + 3_600_000, afterId: 0 };
-  const rules = { ...ANY_REQUEST, nowMs, policy: desk.files.policy };
+  const rest = { amountUnits: GAS_ATOKEN, afterId: 0 };
+  const rules = { ...ANY_REQUEST, policy: desk.files.policy };
   const refusal = await openMove(desk.workerDatabase, { ...gas, ...rest }, rules);
   expect(refusal).toBeUndefined();
   return present((await openMoves()).at(-1), "gas");

@@ -70,7 +70,6 @@ async function askForGas(address: Address): Promise<void> {
      VALUES ($1, 'TOKEN', $2, 1, 21000, 'needs-gas') RETURNING id::text`,
     [address, WALLET],
   );
-  const nowMs = Date.now();
   const refusal = await openMove(
     desk.workerDatabase,
     {
@@ -78,10 +77,9 @@ async function askForGas(address: Address): Promise<void> {
       sweepId: Number(sweep?.id),
       destination: address,
       amountUnits: GAS_ATOKEN,
-      expiresAtMs: nowMs + 3_600_000,
       afterId: 0,
     },
-    { minimumAtoken: 0n, nowMs, policy, isStopped: false },
+    { minimumAtoken: 0n, policy, isStopped: false },
   );
   expect(refusal).toBeUndefined();
 }

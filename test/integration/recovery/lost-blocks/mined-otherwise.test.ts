@@ -270,10 +270,9 @@ describe("a move to cold storage that was settled on a lost chain", () => {
   it("is borne by cold storage where it fails, as the list of open matters says", async () => {
     const kept = desk.chain.head;
     desk.files.policy = policy;
-    const nowMs = Date.now();
-    const to = { destination: COLD, amountUnits: TOKEN, expiresAtMs: nowMs + 3_600_000 };
+    const to = { destination: COLD, amountUnits: TOKEN };
     const move = { kind: "cold", asset: "TOKEN", afterId: 0, ...to } as const;
-    const rules = { minimumAtoken: 0n, nowMs, policy, isStopped: false };
+    const rules = { minimumAtoken: 0n, policy, isStopped: false };
     expect(await openMove(desk.workerDatabase, move, rules)).toBeUndefined();
     await desk.work();
     await desk.watch();
