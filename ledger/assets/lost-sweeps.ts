@@ -2,6 +2,7 @@
  * In which block a sweep is mined. Its row says where it had ended first; a chain may have lost that block
  * since, and have mined the same bytes again, or dearer ones of the same nonce: the watcher's entries say so.
  */
+import { LOSS_SUFFIXES } from "../journal/entry-keys.js";
 import { IS_NOT_REVERSED } from "../journal/reversals.js";
 
 /**
@@ -29,7 +30,7 @@ export const MINED_IN = `
     UNION ALL
     SELECT t.hash, e.effective_height, NULL, NULL
       FROM sweep_attempt t
-     CROSS JOIN (SELECT '' AS suffix UNION ALL SELECT '-r' || r.id FROM chain_rewind r) AS loss
+     CROSS JOIN ${LOSS_SUFFIXES} AS loss
       JOIN journal_entry e ON e.idem_key = '${SWEEP_OUT_KEY}' || t.hash || ':' || s.address || loss.suffix
      WHERE t.sweep_id = s.id AND ${IS_DOUBTED} AND ${IS_NOT_REVERSED}
     UNION ALL

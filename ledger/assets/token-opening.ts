@@ -10,6 +10,7 @@ import {
   SUSPENSE,
   walletAccount,
 } from "../journal/accounts.js";
+import { lossSuffix, lossSuffixOf } from "../journal/entry-keys.js";
 import { type JournalEntry, postJournals } from "../journal/journal.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { noteFound } from "./sweep-due.js";
@@ -92,7 +93,7 @@ export async function withoutOpened<Balance extends Pick<OpeningBalance, "asset"
        FROM unnest($1::text[]) AS place
       CROSS JOIN generate_series(0, $2::integer - 1) AS former (rewinds)
        JOIN journal_entry e
-         ON e.idem_key = place || CASE former.rewinds WHEN 0 THEN '' ELSE '-r' || former.rewinds END
+         ON e.idem_key = place || ${lossSuffixOf("former.rewinds")}
       WHERE NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`,
     [balances.map(openingPlace), rewinds],
   );
@@ -180,10 +181,9 @@ export function openingEntry(
   rewinds: number,
 ): JournalEntry {
   const { address, fromHeight, isHotWallet = false } = owner;
-  const suffix = rewinds === 0 ? "" : `-r${rewinds}`;
   return {
     kind: isHotWallet ? "wallet.opening" : TOKEN_OPENING,
-    idemKey: `${openingPlace({ asset, address })}${suffix}`,
+    idemKey: `${openingPlace({ asset, address })}${lossSuffix(rewinds)}`,
     effectiveHeight: fromHeight - 1,
     // The opening of a token is no transaction: only the address is named.
     memo: `before ${address}`,

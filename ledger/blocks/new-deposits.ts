@@ -9,6 +9,7 @@ import type { DepositStatus } from "../deposits/deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import type { CustomerId } from "../journal/accounts.js";
+import { lossSuffix } from "../journal/entry-keys.js";
 import type { WatchCursor } from "../watch/watch-cursor.js";
 
 /** One operation that raised the balance of a deposit address. */
@@ -36,9 +37,7 @@ export function depositId(key: {
   readonly opIndex: number;
   readonly rewind?: number;
 }): string {
-  const place = `${key.height}-${key.txIndex}-${key.opIndex}`;
-  const { rewind = 0 } = key;
-  return rewind === 0 ? place : `${place}-r${rewind}`;
+  return `${key.height}-${key.txIndex}-${key.opIndex}${lossSuffix(key.rewind ?? 0)}`;
 }
 
 /** Places of a chain that came back have keys of their own. */

@@ -4,6 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE, walletAccount } from "../journal/accounts.js";
+import { lossSuffix, walletInflowKey } from "../journal/entry-keys.js";
 import type { TokenBalance } from "../assets/token-opening.js";
 import { type JournalEntry, postJournal, postJournals } from "../journal/journal.js";
 import type { PaidTerms } from "../requests/payment-terms.js";
@@ -29,12 +30,11 @@ export async function bookWalletFlows(
     readonly rewinds: number;
   },
 ): Promise<Outflow[]> {
-  const suffix = flows.rewinds === 0 ? "" : `-r${flows.rewinds}`;
   await postJournals(
     tx,
     flows.walletInflows.map((inflow) => ({
       kind: inflow.height === 0 ? "wallet.opening" : "wallet.inflow",
-      idemKey: `wallet-inflow:${inflow.height}-${inflow.txIndex}-${inflow.opIndex}${suffix}`,
+      idemKey: walletInflowKey(inflow, flows.rewinds),
       effectiveHeight: inflow.height,
       memo: inflow.txHash,
       postings: [
@@ -95,7 +95,7 @@ export async function bookWalletPast(
 
 /**
  * The entry of what a wallet held after the block before its first one.
- * @param suffix of the key, where a chain has lost that block
+ * @param rewinds losses of blocks, with the one that undid the entry of before; 0 without such an entry
  */
 export function pastEntry(
   past: {
@@ -103,12 +103,12 @@ export function pastEntry(
     readonly height: Height;
     readonly held: readonly TokenBalance[];
   },
-  suffix = "",
+  rewinds = 0,
 ): JournalEntry {
   const { wallet, height, held } = past;
   return {
     kind: "wallet.past",
-    idemKey: `wallet-past:${wallet}${suffix}`,
+    idemKey: `wallet-past:${wallet}${lossSuffix(rewinds)}`,
     effectiveHeight: height,
     memo: `balance after block ${height}`,
     postings: held.map(({ asset, amountUnits }) => {

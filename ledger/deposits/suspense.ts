@@ -5,6 +5,7 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import { LedgerError } from "../errors.js";
 import { SUSPENSE } from "../journal/accounts.js";
+import { lossSuffix } from "../journal/entry-keys.js";
 
 /**
  * Key of the entry of what a token raised one of our addresses by in a block, beyond all that it said.
@@ -15,7 +16,7 @@ export function surplusKey(
   rewinds: number,
 ): string {
   const { height, asset, address } = place;
-  return `surplus:${height}:${asset}:${address}${rewinds === 0 ? "" : `-r${rewinds}`}`;
+  return `surplus:${height}:${asset}:${address}${lossSuffix(rewinds)}`;
 }
 
 /** SQL: units of an asset in suspense. @param asset an expression */

@@ -194,14 +194,13 @@ export async function reopen(
   for (const { idem_key: idemKey, memo, height: at } of rows) {
     await reverseEntry(tx, { idemKey, memo, height: storedHeight(at) });
   }
-  const suffix = `-r${rewinds}`;
   const pasts = new Map<Address, Held[]>();
   for (const one of held.filter((each) => each.as === "wallet-past")) {
     pasts.set(one.address, [...(pasts.get(one.address) ?? []), one]);
   }
   const openings = held.filter((one) => one.as === "token-opening");
   await postJournals(tx, [
-    ...[...pasts].map(([wallet, own]) => pastEntry({ wallet, height, held: own }, suffix)),
+    ...[...pasts].map(([wallet, own]) => pastEntry({ wallet, height, held: own }, rewinds)),
     ...openings.map((one) => openingEntry({ ...one, fromHeight: height + 1 }, one, rewinds)),
   ]);
 }

@@ -5,6 +5,7 @@
 import type { Sql } from "../../runtime/sql/sql.js";
 import { REMINED_KEY } from "../deposits/undone-decisions.js";
 import { customerAccount, IN_TRANSIT, TREASURY } from "../journal/accounts.js";
+import { LOSS_SUFFIXES } from "../journal/entry-keys.js";
 import { postJournals } from "../journal/journal.js";
 import { IS_NOT_REVERSED } from "../journal/reversals.js";
 import { storedAtoken } from "../stored-values.js";
@@ -17,7 +18,7 @@ export const TOP_UP_KEY = "top-up:";
  * @param move SQL of its number
  */
 export const arrivalsOf = (move: string) => `
-  (SELECT '' AS suffix UNION ALL SELECT '-r' || r.id FROM chain_rewind r) AS loss
+  ${LOSS_SUFFIXES} AS loss
   JOIN journal_entry e ON e.idem_key = '${TOP_UP_KEY}' || ${move} || loss.suffix
  WHERE ${IS_NOT_REVERSED}`;
 

@@ -17,6 +17,7 @@ import {
   SUSPENSE,
   walletAccount,
 } from "../journal/accounts.js";
+import { lossSuffix, walletInflowKey } from "../journal/entry-keys.js";
 import { type JournalEntry, type Posting, postJournals } from "../journal/journal.js";
 import type { Outflow, WalletInflow } from "../watch/flows.js";
 import { storedAddress, storedHash, storedInteger } from "../stored-values.js";
@@ -98,7 +99,7 @@ async function bookTopUps(
     tx,
     [...topUps].map(([{ address, amountUnits, height, txHash }, { id }]) => ({
       kind: TOP_UP,
-      idemKey: `${TOP_UP_KEY}${id}${suffixOf(rewinds)}`,
+      idemKey: `${TOP_UP_KEY}${id}${lossSuffix(rewinds)}`,
       effectiveHeight: height,
       memo: `${txHash} ${address}`,
       postings: [
@@ -244,7 +245,7 @@ function outEntry(
   ]);
   return {
     kind: SWEEP_OUT,
-    idemKey: `${SWEEP_OUT_KEY}${hash}:${address}${suffixOf(rewinds)}`,
+    idemKey: `${SWEEP_OUT_KEY}${hash}:${address}${lossSuffix(rewinds)}`,
     effectiveHeight: rows[0]?.height ?? null,
     memo: `${hash} ${address}`,
     postings: postings.filter(({ amountUnits }) => amountUnits > 0n),
@@ -268,15 +269,15 @@ function inEntry(inflow: WalletInflow, ours: bigint, rewinds: number): JournalEn
 }
 
 function inflowEntry(
-  { height, txIndex, opIndex, txHash }: WalletInflow,
+  inflow: WalletInflow,
   kind: string,
   rewinds: number,
 ): Omit<JournalEntry, "postings"> {
   return {
     kind,
-    idemKey: `wallet-inflow:${height}-${txIndex}-${opIndex}${suffixOf(rewinds)}`,
-    effectiveHeight: height,
-    memo: txHash,
+    idemKey: walletInflowKey(inflow, rewinds),
+    effectiveHeight: inflow.height,
+    memo: inflow.txHash,
   };
 }
 
@@ -293,7 +294,7 @@ function shortEntries(
       return [
         {
           kind: "sweep.short",
-          idemKey: `sweep-short:${hash}:${asset}${suffixOf(rewinds)}`,
+          idemKey: `sweep-short:${hash}:${asset}${lossSuffix(rewinds)}`,
           effectiveHeight: leaving[0]?.height ?? null,
           memo: hash,
           postings: inParts(amountUnits).map((part) => {
@@ -479,8 +480,4 @@ export async function forgetEnoughAbove(tx: Sql, height: Height): Promise<void> 
     `UPDATE refill_request SET enough_height = NULL WHERE state = 'open' AND enough_height > $1`,
     [height],
   );
-}
-
-function suffixOf(rewinds: number): string {
-  return rewinds === 0 ? "" : `-r${rewinds}`;
 }
