@@ -12,6 +12,7 @@ import {
 } from "../journal/accounts.js";
 import { lossSuffix, lossSuffixOf } from "../journal/entry-keys.js";
 import { type JournalEntry, postJournals } from "../journal/journal.js";
+import { IS_NOT_REVERSED } from "../journal/reversals.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { noteFound } from "./sweep-due.js";
 import type { TokenAsset } from "./asset-registry.js";
@@ -94,7 +95,7 @@ export async function withoutOpened<Balance extends Pick<OpeningBalance, "asset"
       CROSS JOIN generate_series(0, $2::integer - 1) AS former (rewinds)
        JOIN journal_entry e
          ON e.idem_key = place || ${lossSuffixOf("former.rewinds")}
-      WHERE NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`,
+      WHERE ${IS_NOT_REVERSED}`,
     [balances.map(openingPlace), rewinds],
   );
   const opened = new Set(rows.map(({ place }) => place));

@@ -23,6 +23,7 @@ import {
   WRITE_OFF,
 } from "../journal/accounts.js";
 import { type JournalEntry, type Posting, postJournal, postJournals } from "../journal/journal.js";
+import { IS_NOT_REVERSED } from "../journal/reversals.js";
 import { assertInSuspense } from "../deposits/suspense.js";
 import { fillShort } from "../deposits/deposit-credit.js";
 import { DECIDED, decisionKey, REMINED_KEY } from "../deposits/undone-decisions.js";
@@ -288,7 +289,7 @@ async function readRemined(
        LEFT JOIN withdrawal w ON w.id = coalesce(f.withdrawal_id, called.id)
        LEFT JOIN treasury_move m ON m.withdrawal_id = w.id
       WHERE e.kind = '${REMINED}' AND ${condition}
-        AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
+        AND ${IS_NOT_REVERSED}
       ORDER BY e.id, p.place LIMIT $1`,
     parameters,
   );

@@ -13,6 +13,7 @@ import {
   SUSPENSE,
 } from "../journal/accounts.js";
 import { type JournalEntry, postJournal, postJournals } from "../journal/journal.js";
+import { REVERSAL_KEY, reversalKey } from "../journal/reversals.js";
 import { lockSuspense } from "./suspense.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
@@ -191,7 +192,7 @@ async function fillDeposits(
        FROM withdrawal w
        JOIN deposit d ON d.customer_id = w.customer_id AND d.asset = w.asset
         AND d.status = 'reversed'
-       JOIN journal_entry e ON e.idem_key = 'reversal:deposit:' || d.id
+       JOIN journal_entry e ON e.idem_key = '${REVERSAL_KEY}deposit:' || d.id
         AND ${heldBefore("e", "w.id")}
       WHERE w.id = ANY ($1::text[])
         AND EXISTS (SELECT 1 FROM watch_cursor WHERE rewinds > 0)
@@ -297,7 +298,7 @@ function filledEntry(
   const debit = customerAccount(customerId);
   return {
     kind: "deposit.reversal",
-    idemKey: `reversal:deposit:${id}:${n}`,
+    idemKey: `${reversalKey(`deposit:${id}`)}:${n}`,
     effectiveHeight: by?.height ?? height,
     memo: by === undefined ? txHash : `${txHash} ${by.key}`,
     postings: [{ asset, debit, credit: BREAK, amountUnits }],

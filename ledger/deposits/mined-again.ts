@@ -5,6 +5,7 @@
  */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { BREAK } from "../journal/accounts.js";
+import { REVERSAL_KEY } from "../journal/reversals.js";
 import { storedAtoken } from "../stored-values.js";
 import { paymentKey, samePayments } from "./same-payment.js";
 import { takenByNames } from "./suspense.js";
@@ -100,7 +101,7 @@ export async function readShort(
 export const bookingKeys = (id: string) => numberedKeys(`'deposit:' || ${id}`);
 
 /** SQL: keys of the entries that undo a deposit. @param id an expression */
-export const reversalKeys = (id: string) => numberedKeys(`'reversal:deposit:' || ${id}`);
+export const reversalKeys = (id: string) => numberedKeys(`'${REVERSAL_KEY}deposit:' || ${id}`);
 
 /**
  * SQL: keys of the entries of a deposit: its booking, with what it gives since holds came back that it had

@@ -7,6 +7,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { type AccountCode, BREAK } from "../journal/accounts.js";
 import { type JournalEntry, postJournals } from "../journal/journal.js";
+import { REVERSAL_KEY, reversalKey } from "../journal/reversals.js";
 import { storedAtoken, storedHeight } from "../stored-values.js";
 
 /** Before the name in the keys of entries of payments that were mined with another outcome. */
@@ -56,7 +57,7 @@ const TAKEN_BACK = `
   SELECT (count(DISTINCT keys.key) - 1)::integer AS count,
          coalesce(sum(CASE WHEN t.credit = '${BREAK}' THEN t.amount_units ELSE -t.amount_units END), 0)
            AS units
-    FROM (${numberedKeys("'reversal:' || d.idem_key")}) AS keys
+    FROM (${numberedKeys(`'${REVERSAL_KEY}' || d.idem_key`)}) AS keys
     LEFT JOIN journal_entry r ON r.idem_key = keys.key
     LEFT JOIN posting t ON t.journal_id = r.id AND t.asset = p.asset
           AND '${BREAK}' IN (t.debit, t.credit)`;
@@ -85,7 +86,8 @@ export async function fillUndone(
         AND p.credit = 'liability:customer:' || w.customer_id
        JOIN journal_entry d ON d.id = p.journal_id AND d.kind = '${DECIDED}'
        JOIN journal_entry u
-         ON u.idem_key = 'reversal:${REMINED_KEY}' || substr(d.idem_key, ${DECISION_KEY.length + 1})
+         ON u.idem_key = '${REVERSAL_KEY}${REMINED_KEY}'
+                         || substr(d.idem_key, ${DECISION_KEY.length + 1})
         AND ${heldBefore("u", "w.id")}
       CROSS JOIN LATERAL (${TAKEN_BACK}) AS taken
       WHERE w.id = ANY ($1::text[]) AND p.amount_units > taken.units
@@ -108,7 +110,7 @@ export async function fillUndone(
     left.set(withdrawal, held - amountUnits);
     entries.push({
       kind: "wallet.reversal",
-      idemKey: `reversal:${key}:${known.count}`,
+      idemKey: `${reversalKey(key)}:${known.count}`,
       effectiveHeight: by?.height ?? storedHeight(height),
       memo: by === undefined ? memo : `${memo} ${by.key}`,
       postings: [{ asset, debit: account as AccountCode, credit: BREAK, amountUnits }],

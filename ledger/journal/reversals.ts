@@ -5,9 +5,17 @@ import type { AccountCode } from "./accounts.js";
 import { postJournal, type Posting } from "./journal.js";
 import { storedAtoken } from "../stored-values.js";
 
-/** SQL: of an entry `e`, whether no loss of blocks has taken it back. */
+/** Before an entry's key in that of the entry that reverses it. */
+export const REVERSAL_KEY = "reversal:";
+
+/** SQL: of an entry `e`, whether nothing has reversed it. */
 export const IS_NOT_REVERSED = `
-  NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)`;
+  NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = '${REVERSAL_KEY}' || e.idem_key)`;
+
+/** Key of the entry that reverses another one, as a whole or as far as there is something to take back. */
+export function reversalKey(idemKey: string): string {
+  return `${REVERSAL_KEY}${idemKey}`;
+}
 
 /** The same postings with the sides changed, at the same height: together they are nothing. */
 export async function reverseEntry(
@@ -16,7 +24,7 @@ export async function reverseEntry(
 ): Promise<void> {
   await postJournal(tx, {
     kind: "wallet.reversal",
-    idemKey: `reversal:${entry.idemKey}`,
+    idemKey: reversalKey(entry.idemKey),
     effectiveHeight: entry.height,
     memo: entry.memo,
     postings: await readReversed(tx, entry.idemKey),

@@ -17,7 +17,7 @@ import { WATCHED_FROM, WITH_LOSSES } from "../deposits/deposit-addresses.js";
 import { LedgerError } from "../errors.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { type HotWallet, listWallets } from "../wallets/wallet.js";
-import { reverseEntry } from "../journal/reversals.js";
+import { IS_NOT_REVERSED, reverseEntry } from "../journal/reversals.js";
 
 /** What the chain is asked. */
 export interface HoldingsChain {
@@ -187,7 +187,7 @@ export async function reopen(
     `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
       WHERE (e.kind = 'wallet.past' OR e.idem_key LIKE 'token-opening:%')
         AND e.effective_height > $1
-        AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
+        AND ${IS_NOT_REVERSED}
       ORDER BY e.id`,
     [height],
   );

@@ -10,6 +10,7 @@ import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { listWallets } from "../wallets/wallet.js";
 import { type HoldingsChain, type LostOpenings, readLostOpenings } from "./lost-openings.js";
+import { IS_NOT_REVERSED } from "../journal/reversals.js";
 import { REMINED } from "../blocks/remined-payments.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
@@ -422,7 +423,7 @@ export async function readInflows(
                        'sweep.in', 'sweep.top-up', 'sweep.short', 'treasury.return',
                        'treasury.late', '${REMINED}')
         AND e.effective_height > $1
-        AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
+        AND ${IS_NOT_REVERSED}
       ORDER BY e.id LIMIT $2`,
     [above, limit],
   );

@@ -24,7 +24,7 @@ import { lookAgainAbove } from "../assets/sweep-due.js";
 import { emptyRefills, forgetEnoughAbove } from "../treasury/treasury-flows.js";
 import { bringForward } from "../watch/lost-heights.js";
 import { reopen } from "./lost-openings.js";
-import { readReversed, reverseEntry } from "../journal/reversals.js";
+import { readReversed, reversalKey, reverseEntry } from "../journal/reversals.js";
 import { endBeforeSlotInside } from "../requests/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { WAITING_STATUSES } from "../requests/withdrawal-status.js";
@@ -276,7 +276,7 @@ async function reverseDeposit(
   }
   await postJournal(tx, {
     kind: "deposit.reversal",
-    idemKey: `reversal:deposit:${id}`,
+    idemKey: reversalKey(`deposit:${id}`),
     effectiveHeight: height,
     memo: txHash,
     postings: parts
@@ -433,7 +433,7 @@ async function undoDecision(
   const kind = "wallet.reversal";
   await postJournal(tx, {
     kind,
-    idemKey: `reversal:${decided}`,
+    idemKey: reversalKey(decided),
     effectiveHeight: height,
     memo,
     postings,
