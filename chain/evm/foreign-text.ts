@@ -21,6 +21,12 @@ export function cleanForeignText(text: string, maxCharacters: number): string {
   return shorten(start, maxCharacters).replace(UNSHOWABLE, REPLACEMENT);
 }
 
+/**
+ * How long the reason of what a person does may be, in characters. `api`: of calls, as in the API files and the
+ * checks of their tables. `record`: of decisions typed where the ledger is, which keeps them for ever.
+ */
+export const MAX_REASON_CHARACTERS = { api: 500, record: 1_000 } as const;
+
 /** Ends of lines and tabs, with the blanks around them. */
 const LINE_ENDS = / *[\t\n\v\f\r\u0085\u2028\u2029][\s\u0085]*/g;
 
@@ -30,6 +36,15 @@ const LINE_ENDS = / *[\t\n\v\f\r\u0085\u2028\u2029][\s\u0085]*/g;
  */
 export function oneLine(text: string, maxCharacters: number): string {
   return cleanForeignText(text.trim().replace(LINE_ENDS, " "), maxCharacters);
+}
+
+/**
+ * The same of a text that has to say something, and of which nothing may be cut off.
+ * @returns undefined for one that says nothing, or is longer with the blanks around it
+ */
+export function wholeLine(text: string, maxCharacters: number): string | undefined {
+  if (text.trim() === "" || shorten(text, maxCharacters) !== text) return undefined;
+  return oneLine(text, maxCharacters);
 }
 
 /** The first characters (code points) of a text; none is cut in two. */

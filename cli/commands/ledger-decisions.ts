@@ -4,6 +4,7 @@
  */
 import { userInfo } from "node:os";
 import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
+import { MAX_REASON_CHARACTERS } from "../../chain/evm/foreign-text.js";
 import type { Height } from "../../chain/hex.js";
 import { atokenToToken } from "../../chain/units.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
@@ -146,16 +147,13 @@ export async function runOpenMatters(command: LedgerCommand): Promise<number> {
   });
 }
 
-/** Longest reason that the ledger keeps. */
-const MAX_REASON_LENGTH = 1_000;
-
 /** Why, for the record, without white space around it. @throws USAGE */
 export function readReason(text: string): string {
   const reason = text.trim();
-  if (reason !== "" && reason.length <= MAX_REASON_LENGTH) return reason;
+  if (reason !== "" && reason.length <= MAX_REASON_CHARACTERS.record) return reason;
   throw new CliError(
     "USAGE",
-    `--reason must say why, in at most ${MAX_REASON_LENGTH} characters: it is kept for ever.`,
+    `--reason must say why, in at most ${MAX_REASON_CHARACTERS.record} characters: it is kept for ever.`,
   );
 }
 

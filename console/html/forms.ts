@@ -1,5 +1,6 @@
 /** Forms: every field with its label, every action with its reason. */
 import { randomUUID } from "node:crypto";
+import { MAX_REASON_CHARACTERS } from "../../chain/evm/foreign-text.js";
 import { type Content, el } from "../../web/html/element.js";
 
 /** One field of a form. */
@@ -64,9 +65,6 @@ export function choice(
   ];
 }
 
-/** What a reason may be at most, as the APIs have it. */
-export const MAX_REASON = 500;
-
 /** The reason that every action asks for. */
 export function reasonField(form: string, label: string): Content {
   return field(form, {
@@ -74,7 +72,7 @@ export function reasonField(form: string, label: string): Content {
     label,
     kind: "textarea",
     isRequired: true,
-    maxLength: MAX_REASON,
+    maxLength: MAX_REASON_CHARACTERS.api,
   });
 }
 

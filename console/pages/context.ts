@@ -1,4 +1,5 @@
 /** What pages are made from, and what many of them need. */
+import { MAX_REASON_CHARACTERS } from "../../chain/evm/foreign-text.js";
 import { errorCode } from "../../chain/errors.js";
 import { TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../chain/units.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -7,7 +8,7 @@ import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
 import { shortHex } from "../../web/html/format.js";
 import { note, pager } from "../../web/html/parts.js";
-import { choice, field, filterForm, MAX_REASON } from "../html/forms.js";
+import { choice, field, filterForm } from "../html/forms.js";
 import type { AssetDecimals } from "../html/amounts.js";
 import type { ConsolePost, ConsoleRequest } from "../server/route.js";
 import { assetList, policyAnswer, type PolicyView } from "../sources/answers.js";
@@ -160,7 +161,9 @@ export function cursorOf({ query }: ConsoleRequest): string | undefined {
 /** The reason of a form. @throws BAD_REQUEST */
 export function reasonOf({ form }: ConsolePost): string {
   const reason = (form.get("reason") ?? "").trim();
-  if (reason === "" || reason.length > MAX_REASON) throw badRequest("a reason is needed");
+  // Browsers count UTF-16 units where they hold a field to its length.
+  const isShort = reason.length <= MAX_REASON_CHARACTERS.api;
+  if (reason === "" || !isShort) throw badRequest("a reason is needed");
   return reason;
 }
 

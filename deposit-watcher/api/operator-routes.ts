@@ -11,7 +11,7 @@ import {
   type PastIncident,
   resumeCrediting,
 } from "../../ledger/incidents.js";
-import { oneLine } from "../../chain/evm/foreign-text.js";
+import { MAX_REASON_CHARACTERS, wholeLine } from "../../chain/evm/foreign-text.js";
 import { present } from "../../chain/errors.js";
 import { callerName } from "../../runtime/http/http-access.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
@@ -31,9 +31,6 @@ const DAY_MS = 86_400_000;
 
 /** Days of fees without `days`, as in the API file. */
 const DEFAULT_DAYS = 7;
-
-/** Longest reason, as in the API file. */
-const MAX_REASON_LENGTH = 500;
 
 /** Reconciliations that the figures show. */
 const FIGURE_RUNS = 200;
@@ -100,7 +97,10 @@ function page<Row extends { readonly id: number }>(
 async function resume(database: SqlDatabase, request: HttpRequest): Promise<HttpReply> {
   const caller = present(request.caller, "caller of a gated route");
   const reason: unknown = Reflect.get(Object(request.body), "reason");
-  if (typeof reason !== "string" || reason.trim() === "") {
+  const words =
+    typeof reason === "string" ? wholeLine(reason, MAX_REASON_CHARACTERS.api) : undefined;
+  // A longer one is refused by the API file before.
+  if (words === undefined) {
     throw new DepositError("INVALID_FIELD", "reason: it says nothing", {
       details: { field: "reason" },
     });
@@ -115,7 +115,6 @@ async function resume(database: SqlDatabase, request: HttpRequest): Promise<Http
     const what = open === undefined ? "none is" : `incident ${open.id} is`;
     throw new DepositError("OTHER_INCIDENT", `it is not open any more, ${what}: look again`);
   }
-  const words = oneLine(reason, MAX_REASON_LENGTH);
   const by = `${callerName(caller, request.headers)}: ${words}`;
   const resumed = open === undefined ? 0 : await resumeCrediting(database, by, open.id);
   return { body: { resumed: resumed > 0, incidentId: resumed > 0 ? (open?.id ?? null) : null } };

@@ -4,7 +4,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { oneLine, shorten } from "../../chain/evm/foreign-text.js";
+import { MAX_REASON_CHARACTERS, wholeLine } from "../../chain/evm/foreign-text.js";
 import { withTimeout } from "../process/task.js";
 import { HttpError, requestError } from "./http-errors.js";
 import {
@@ -113,9 +113,8 @@ export interface GatedRequest {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Longest name of an actor and longest reason, in characters (code points). */
-const MAX_ACTOR_LENGTH = 100;
-const MAX_REASON_LENGTH = 500;
+/** Longest name of an actor, in characters (code points). */
+const MAX_ACTOR_CHARACTERS = 100;
 
 /**
  * A text of a header: UTF-8, percent-encoded where it is not printable ASCII.
@@ -124,24 +123,24 @@ const MAX_REASON_LENGTH = 500;
 function recordedText(
   headers: IncomingHttpHeaders,
   name: string,
-  maxLength: number,
+  maxCharacters: number,
 ): string | undefined {
   const value = headers[name];
   if (value === undefined) return undefined;
   try {
     const text = typeof value === "string" ? decodeURIComponent(value).trim() : "";
-    const isWhole = shorten(text, maxLength) === text;
-    if (text !== "" && isWhole) return oneLine(text, maxLength);
+    const line = wholeLine(text, maxCharacters);
+    if (line !== undefined) return line;
   } catch {
     // No encoding: refused below.
   }
-  const message = `${name} must be 1 to ${maxLength} characters, percent-encoded`;
+  const message = `${name} must be 1 to ${maxCharacters} characters, percent-encoded`;
   throw requestError(400, message, { path: `/headers/${name}` });
 }
 
 /** Who called, for records of people: the key, and the person that it names. @throws requestError 400 */
 export function callerName({ keyId }: Caller, headers: IncomingHttpHeaders): string {
-  const actor = recordedText(headers, "causeway-actor", MAX_ACTOR_LENGTH);
+  const actor = recordedText(headers, "causeway-actor", MAX_ACTOR_CHARACTERS);
   return actor === undefined ? keyId : `${keyId} (${actor})`;
 }
 
@@ -242,8 +241,8 @@ export class HttpGate {
       idempotencyKey: typeof idempotencyKey === "string" ? idempotencyKey : undefined,
       bodySha256: createHash("sha256").update(request.rawBody).digest("hex"),
       signedDigest: caller.verifier === undefined ? undefined : signedDigest(caller.keyId, request),
-      actor: recordedText(headers, "causeway-actor", MAX_ACTOR_LENGTH),
-      reason: recordedText(headers, "causeway-reason", MAX_REASON_LENGTH),
+      actor: recordedText(headers, "causeway-actor", MAX_ACTOR_CHARACTERS),
+      reason: recordedText(headers, "causeway-reason", MAX_REASON_CHARACTERS.api),
     };
     const write = () => this.access.record(call);
     if (route.stopsOnly === true) return { call, write };

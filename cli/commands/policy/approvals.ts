@@ -2,6 +2,7 @@
 import { createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Address } from "../../../chain/address.js";
+import { MAX_REASON_CHARACTERS } from "../../../chain/evm/foreign-text.js";
 import { atokenToToken } from "../../../chain/units.js";
 import {
   type ApprovalDecision,
@@ -51,8 +52,11 @@ export async function runDecideWithdrawal(
   options: ApprovalOptions & { readonly id: string; readonly decision: ApprovalDecision },
 ): Promise<number> {
   const { decision, reason, signingKey } = options;
-  if (reason.trim() === "" || reason.length > 500) {
-    throw new CliError("USAGE", "--reason must say why, in at most 500 characters.");
+  if (reason.trim() === "" || reason.length > MAX_REASON_CHARACTERS.api) {
+    throw new CliError(
+      "USAGE",
+      `--reason must say why, in at most ${MAX_REASON_CHARACTERS.api} characters.`,
+    );
   }
   const id = toWithdrawalId(options.id);
   const keyId = `operator:${operatorName(options.operator)}`.slice(0, 100);

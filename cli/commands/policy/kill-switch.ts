@@ -4,6 +4,7 @@
  */
 import { toChecksumAddress } from "../../../chain/address.js";
 import { AppError, errorCode, errorMessage } from "../../../chain/errors.js";
+import { MAX_REASON_CHARACTERS } from "../../../chain/evm/foreign-text.js";
 import { laterMigrations } from "../../../ledger/database.js";
 import { LedgerError } from "../../../ledger/errors.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
@@ -36,8 +37,6 @@ export interface SetSwitchOptions {
   readonly reason: string;
   readonly operator?: string;
 }
-
-const MAX_REASON_LENGTH = 1_000;
 
 /** Whom the home's file stops by itself: a signer of 0.1.0 does not know it. */
 const OBEYED_BY =
@@ -179,10 +178,10 @@ function setMeanwhile(now: Place): string {
 }
 
 function newState(level: KillSwitchLevel, { reason, operator }: SetSwitchOptions): KillSwitchState {
-  if (reason.trim() === "" || reason.length > MAX_REASON_LENGTH) {
+  if (reason.trim() === "" || reason.length > MAX_REASON_CHARACTERS.record) {
     throw new CliError(
       "USAGE",
-      `--reason must say why, in at most ${MAX_REASON_LENGTH} characters.`,
+      `--reason must say why, in at most ${MAX_REASON_CHARACTERS.record} characters.`,
     );
   }
   return { level, reason, by: operatorName(operator), at: new Date().toISOString() };

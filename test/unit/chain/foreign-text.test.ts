@@ -5,6 +5,7 @@ import {
   escapeUnshowable,
   oneLine,
   shorten,
+  wholeLine,
 } from "../../../chain/evm/foreign-text.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 
@@ -44,6 +45,19 @@ describe("oneLine", () => {
     const text = " first \r\n\n second\tword\u2028\u0085third\u0000\u202e  end\n";
     expect(oneLine(text, 100)).toBe("first second word third\ufffd\ufffd  end");
     expect(oneLine("ab\ncd", 4)).toBe("ab c");
+  });
+});
+
+describe("wholeLine", () => {
+  it("is the text on one line where nothing of it is cut off", () => {
+    expect(wholeLine(" why\n\u{1F600} ", 7)).toBe("why \u{1F600}");
+    expect(wholeLine("\u{1F600}".repeat(3), 3)).toBe("\u{1F600}".repeat(3));
+  });
+
+  it("is nothing of a text that says nothing, or of which something would be missing", () => {
+    for (const text of ["", " \n\t", "\u{1F600}".repeat(4), "why "]) {
+      expect([text, wholeLine(text, 3)]).toEqual([text, undefined]);
+    }
   });
 });
 
