@@ -17,7 +17,7 @@ import type { Atoken } from "./units.js";
 /** Largest raw transaction: geth's limit, four slots of 32 KiB. */
 export const MAX_TRANSACTION_BYTES = 128 * 1024;
 
-/** Gas of a plain transfer. */
+/** Gas of a transfer to an account without code, without calldata: no transaction takes less. */
 export const TRANSFER_GAS = 21_000n;
 /** Extra gas of a creation. */
 const CREATE_GAS = 32_000n;

@@ -1,5 +1,6 @@
 /** Settings of the withdrawal worker: `<home>/config/worker.toml`. */
 import { DEFAULT_PORTS } from "../chain/networks.js";
+import { TRANSFER_GAS } from "../chain/transaction-rules.js";
 import { MAX_LEASE_MS } from "../ledger/lease.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 import { secondNodeFaults } from "../runtime/config/second-node.js";
@@ -69,7 +70,7 @@ const settings = defineConfigFile("worker", {
     }),
     "limit-max": field.bigint({
       default: 10_000_000n,
-      min: 21_000n,
+      min: TRANSFER_GAS,
       max: 600_000_000n,
       unit: "gas",
       help: "Most gas of one payment; a destination that needs more ends as failed.",

@@ -1,6 +1,6 @@
 /** Pure: gas limits and prices of payments, and how a refused attempt is corrected. */
 import { EMPTY_RECEIVER_GAS } from "../chain/evm/erc20.js";
-import { replacementPriceAtoken } from "../chain/transaction-rules.js";
+import { replacementPriceAtoken, TRANSFER_GAS } from "../chain/transaction-rules.js";
 import type { Atoken } from "../chain/units.js";
 import { feeOf } from "../ledger/withdrawals/slot-choice.js";
 
@@ -21,9 +21,6 @@ export interface GasSettings {
   /** Gas limits of payments to code that are on their way, summed; one alone may be above it. */
   readonly codeGasInFlight: bigint;
 }
-
-/** Gas of a transfer to an account without code, in every chain's rules. */
-export const TRANSFER_GAS = 21_000n;
 
 /**
  * Most gas that a transfer of nothing is given where a node wants more than a transfer needs: what is signed

@@ -1,9 +1,9 @@
 /** Pure: what each answer of a node means for a withdrawal, and what follows from it. */
 import type { Hash32 } from "../chain/hex.js";
+import { TRANSFER_GAS } from "../chain/transaction-rules.js";
 import type { Atoken } from "../chain/units.js";
 import type { RpcError } from "../rpc-client/errors.js";
 import type { SendOutcome } from "../rpc-client/evm-client.js";
-import { TRANSFER_GAS } from "./gas.js";
 import { type SubmitRefusal, submitRefusalOf } from "../rpc-client/submit-refusal.js";
 
 /**

@@ -1,4 +1,6 @@
 /** Settings of the node: config.toml (consensus side) and app.toml (chain and EVM side). */
+import { DEFAULT_GAS_PRICE_ATOKEN } from "../../chain/networks.js";
+import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
 import { minimumGasPriceAtoken, parseMinimumGasPrices, type Atoken } from "../../chain/units.js";
 import {
   type ConfigOf,
@@ -185,7 +187,7 @@ export const APP_FILE = defineConfigFile(
           "debug. Empty serves all. causeway_* and rpc_* always are, for the kit's own services.",
       }),
       "suggested-gas-price": field.bigint({
-        default: 25_000_000n,
+        default: DEFAULT_GAS_PRICE_ATOKEN,
         min: 1n,
         max: 10n ** 30n,
         unit: "atoken per gas",
@@ -193,7 +195,7 @@ export const APP_FILE = defineConfigFile(
       }),
       "gas-cap": field.bigint({
         default: 50_000_000n,
-        min: 21_000n,
+        min: TRANSFER_GAS,
         max: 10n ** 12n,
         unit: "gas",
         help: "Most gas that eth_call and traces may use.",

@@ -1,6 +1,7 @@
 /** Keeps what hot wallets hold within the policy's band: the rest to cold storage, or a request for more. */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
+import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
 import { NATIVE_ASSET, TREASURY } from "../../ledger/journal/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
@@ -32,7 +33,7 @@ import { isReserving } from "../../ledger/withdrawals/slot-rows.js";
 import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import { choosePrice, TRANSFER_GAS } from "../gas.js";
+import { choosePrice } from "../gas.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { type BandDecision, decideBand, type Holding, type WaitingUnits } from "./band-decision.js";
 import { readAddressStates } from "./sweep-node.js";

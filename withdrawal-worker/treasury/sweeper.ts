@@ -4,6 +4,7 @@
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
+import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
 import { readCursor, type WatchCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/kill-switch/kill-switch-level.js";
@@ -22,7 +23,7 @@ import {
 import { strandMoves } from "../../ledger/treasury/stranded-moves.js";
 import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import { choosePrice, TRANSFER_GAS, withTokenMargin } from "../gas.js";
+import { choosePrice, withTokenMargin } from "../gas.js";
 import { untoldOf } from "../lane/receipts.js";
 import type { WalletView } from "../lane/wallet-node.js";
 import { judgeLost } from "../kept-blocks.js";

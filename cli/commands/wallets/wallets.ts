@@ -9,6 +9,8 @@ import {
   encryptKeystore,
   keystoreAddress,
 } from "../../../chain/signing/keystore.js";
+import { DEFAULT_GAS_PRICE_ATOKEN } from "../../../chain/networks.js";
+import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
@@ -60,8 +62,8 @@ export interface RetireWalletOptions extends WalletWordOptions {
   readonly dustAtoken?: string;
 }
 
-/** Ten plain transfers at the price that nodes suggest: less is not worth fetching. */
-const DEFAULT_DUST_ATOKEN = 10n * 21_000n * 25_000_000n;
+/** Ten plain transfers at the price that nodes suggest by default: less is not worth fetching. */
+const DEFAULT_DUST_ATOKEN = 10n * TRANSFER_GAS * DEFAULT_GAS_PRICE_ATOKEN;
 
 /** `wallets list`: every wallet with what it holds. @returns 0 */
 export async function runListWallets(command: LedgerCommand): Promise<number> {

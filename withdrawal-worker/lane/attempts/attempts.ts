@@ -4,6 +4,7 @@
  */
 import { hexToBytes } from "../../../chain/hex.js";
 import type { Atoken } from "../../../chain/units.js";
+import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
 import type { ApprovalSignature } from "../../../ledger/policy/approval-digest.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type {
@@ -24,7 +25,6 @@ import {
   type GasSettings,
   isTooDear,
   lower,
-  TRANSFER_GAS,
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
 import type { PaymentEstimate } from "../wallet-node.js";

@@ -1,10 +1,11 @@
 /** Which of the waiting requests this lane's wallet pays, where there are several wallets. */
 import type { Address } from "../../../chain/address.js";
+import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";
 import { freezeIfBehind, refuseOlderHead } from "../behind-chain.js";
-import { choosePrice, TRANSFER_GAS } from "../../gas.js";
+import { choosePrice } from "../../gas.js";
 import type { LaneContext, Round } from "../lane-context.js";
 import { lastWordMs, overdueBehindMs, patienceMs } from "./other-payers.js";
 import { storeEach } from "./put-off.js";

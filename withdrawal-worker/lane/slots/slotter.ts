@@ -4,6 +4,7 @@
  */
 import { type Address, ZERO_ADDRESS } from "../../../chain/address.js";
 import { shorten } from "../../../chain/evm/foreign-text.js";
+import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
@@ -17,7 +18,6 @@ import {
   choosePrice,
   estimateCeiling,
   isTooDear,
-  TRANSFER_GAS,
   withMargin,
   withTokenMargin,
 } from "../../gas.js";
