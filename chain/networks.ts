@@ -73,6 +73,12 @@ export const DEFAULT_GAS_PRICE_ATOKEN = 25_000_000n;
 /** Blocks of 2 seconds in a year of 365 days (D13). */
 export const BLOCKS_PER_YEAR = 15_768_000n;
 
+/** Last height of the first inflation phase: 182.5 days of 2-second blocks (D13). */
+export const FIRST_PHASE_LAST_HEIGHT = 7_884_000;
+
+/** What is minted a year of what there is, in whole percent: up to that height, and behind it (D13). */
+export const INFLATION_PERCENT = { first: 12n, later: 8n } as const;
+
 /**
  * Accounts of the chain itself (D22). FeeCollector is a predeploy; nobody holds a key to the
  * others: their addresses are the first 20 bytes of SHA-256 of the names, as SDK modules have it.

@@ -1,18 +1,17 @@
 /** End of a block: fees are split (D3, D22), inflation is minted (D13). */
 import type { BalanceChange } from "../../chain/balance-change.js";
 import type { Height } from "../../chain/hex.js";
-import { BLOCKS_PER_YEAR } from "../../chain/networks.js";
+import {
+  BLOCKS_PER_YEAR,
+  FIRST_PHASE_LAST_HEIGHT,
+  INFLATION_PERCENT,
+} from "../../chain/networks.js";
 import type { Atoken } from "../../chain/units.js";
 import type { ChainParams } from "../settings/genesis.js";
 
-/** Last height of the first inflation phase: 182.5 days of 2-second blocks (D13). */
-export const FIRST_PHASE_LAST_HEIGHT = 7_884_000;
-const FIRST_RATE_PERCENT = 12n;
-const LATER_RATE_PERCENT = 8n;
-
 /** Inflation of a block, in whole percent a year. */
 export function inflationPercent(height: Height): bigint {
-  return height <= FIRST_PHASE_LAST_HEIGHT ? FIRST_RATE_PERCENT : LATER_RATE_PERCENT;
+  return height <= FIRST_PHASE_LAST_HEIGHT ? INFLATION_PERCENT.first : INFLATION_PERCENT.later;
 }
 
 /** Coins minted in a block: floor(parent supply x rate / blocks per year). */

@@ -7,7 +7,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import { signingKeyOf } from "../../chain/consensus/ed25519.js";
-import { endOfBlockChanges, FIRST_PHASE_LAST_HEIGHT } from "../../node/blocks/fees.js";
+import { FIRST_PHASE_LAST_HEIGHT } from "../../chain/networks.js";
+import { endOfBlockChanges } from "../../node/blocks/fees.js";
 import {
   communityPool,
   delegationRewards,

@@ -3,7 +3,7 @@
  * supply of the token.
  */
 import type { Height } from "../../../../chain/hex.js";
-import { BLOCKS_PER_YEAR } from "../../../../chain/networks.js";
+import { BLOCKS_PER_YEAR, INFLATION_PERCENT } from "../../../../chain/networks.js";
 import { BASE_DENOM, parseMinimumGasPrices } from "../../../../chain/units.js";
 import { cosmosOf } from "../../../view/cosmos-items.js";
 import type { QueryHandlers } from "../registry.js";
@@ -14,10 +14,6 @@ const FEE_MARKET = "/cosmos.evm.feemarket.v1.Query";
 
 /** 1 as a number with 18 decimals. */
 const ONE = 10n ** 18n;
-
-/** Inflation follows the height and nothing else (D13): the SDK's bounds are its two rates. */
-const FIRST_PERCENT = 12n;
-const LATER_PERCENT = 8n;
 
 /** The queries of these services. */
 export function economyQueries(sources: QuerySources): QueryHandlers {
@@ -30,8 +26,9 @@ export function economyQueries(sources: QuerySources): QueryHandlers {
       params: {
         mint_denom: BASE_DENOM,
         inflation_rate_change: 0n,
-        inflation_max: (FIRST_PERCENT * ONE) / 100n,
-        inflation_min: (LATER_PERCENT * ONE) / 100n,
+        // Inflation follows the height and nothing else: the SDK's bounds are its two rates.
+        inflation_max: (INFLATION_PERCENT.first * ONE) / 100n,
+        inflation_min: (INFLATION_PERCENT.later * ONE) / 100n,
         goal_bonded: 0n,
         blocks_per_year: BLOCKS_PER_YEAR,
       },
