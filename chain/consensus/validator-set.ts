@@ -35,7 +35,7 @@ const PRIORITY_WINDOW_FACTOR = 2n;
 const INT64_MAX = (1n << 63n) - 1n;
 const INT64_MIN = -(1n << 63n);
 
-/** Address of a validator's key. */
+/** Address of a validator's key: first 20 bytes of SHA-256; in hex, a node's id of its own key. */
 export function validatorAddress(publicKey: Uint8Array): Address {
   return bytesToAddress(sha256(publicKey).subarray(0, 20));
 }

@@ -1,8 +1,8 @@
 /** The public side of this node's keys, as CometBFT's files hold them. */
 import fs from "node:fs";
 import { z } from "zod";
-import { type Address, bytesToAddress } from "../../../chain/address.js";
-import { sha256 } from "../../../chain/hashes.js";
+import type { Address } from "../../../chain/address.js";
+import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { AppError, errorMessage } from "../../../chain/errors.js";
 
 /** Codes of faults in key files. */
@@ -54,10 +54,6 @@ function readText(file: string): string {
   }
 }
 
-function addressOf(publicKey: Uint8Array): Address {
-  return bytesToAddress(sha256(publicKey).subarray(0, 20));
-}
-
 /**
  * Identity from the text of a `priv_validator_key.json`.
  * @param file its path, for the message
@@ -72,7 +68,7 @@ export function parseValidatorIdentity(text: string, file: string): ValidatorIde
       `${file} is not an ed25519 key in CometBFT's shape (a public key has 32 bytes)`,
     );
   }
-  return { address: addressOf(bytes), publicKey };
+  return { address: validatorAddress(bytes), publicKey };
 }
 
 /** Identity from `priv_validator_key.json`. Throws KEY_FILE_INVALID. */
@@ -103,5 +99,5 @@ export function loadNodeId(file: string): string {
   if (bytes.length !== 64) {
     throw new KeyFileError("KEY_FILE_INVALID", `cannot use ${file}: the key is not 64 bytes`);
   }
-  return addressOf(bytes.subarray(32)).slice(2);
+  return validatorAddress(bytes.subarray(32)).slice(2);
 }
