@@ -1,6 +1,7 @@
 /** Faults of talking to a node: what the wire did, and what the node answered. */
 import { AppError } from "../chain/errors.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
+import { RPC_CODES } from "../chain/evm/rpc-codes.js";
 
 /**
  * Codes of transport faults. All but BAD_ANSWER and ANSWER_TOO_LARGE are retriable; none says
@@ -28,18 +29,6 @@ export interface RpcErrorDetails {
   readonly data?: unknown;
 }
 
-/** JSON-RPC number of most refusals; what they mean is in their text. */
-export const SERVER_ERROR = -32000;
-
-/** JSON-RPC's number for arguments that a server does not take. */
-const INVALID_PARAMS = -32602;
-
-/** JSON-RPC's number for a method that a server does not have. */
-const METHOD_NOT_FOUND = -32601;
-
-/** The node's number for what it has deleted: the method is there. */
-const PRUNED_RPC_CODE = 4444;
-
 /** Characters of a node's text that are kept: contracts choose what it quotes. */
 export const MAX_NODE_TEXT_CHARACTERS = 1_024;
 
@@ -60,17 +49,22 @@ export class RpcError extends AppError<"RPC_ERROR"> {
 
 /** Whether a node did not take the arguments of a call: of another version, it may know fewer. */
 export function areParamsInvalid(error: unknown): boolean {
-  return error instanceof RpcError && error.rpc.rpcCode === INVALID_PARAMS;
+  return error instanceof RpcError && error.rpc.rpcCode === RPC_CODES.invalidParams;
 }
 
 /** Whether a node refused because it does not have the method at all. */
 export function isMethodMissing(error: unknown): error is RpcError {
-  return error instanceof RpcError && error.rpc.rpcCode === METHOD_NOT_FOUND;
+  return error instanceof RpcError && error.rpc.rpcCode === RPC_CODES.methodNotFound;
+}
+
+/** Whether a node refused because its whole answer is larger than what it sends. */
+export function isAnswerTooLarge(error: unknown): boolean {
+  return error instanceof RpcError && error.rpc.rpcCode === RPC_CODES.answerTooLarge;
 }
 
 /** Whether a node refused because it has deleted what was asked for. */
 export function isPruned(error: unknown): error is RpcError {
-  return error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE;
+  return error instanceof RpcError && error.rpc.rpcCode === RPC_CODES.pruned;
 }
 
 /**
@@ -78,26 +72,23 @@ export function isPruned(error: unknown): error is RpcError {
  * looked at, too: a revert has another one, and its text is the contract's to choose.
  */
 export function isHeaderMissing(error: unknown): error is RpcError {
-  if (!(error instanceof RpcError) || error.rpc.rpcCode !== SERVER_ERROR) return false;
+  if (!(error instanceof RpcError) || error.rpc.rpcCode !== RPC_CODES.serverError) return false;
   return /header (for hash )?not found/i.test(error.nodeMessage);
 }
 
 /** Whether a message was not executed at all because its sender has too few coins that are free. */
 export function lacksFunds({ rpc, nodeMessage }: RpcError): boolean {
-  return rpc.rpcCode === SERVER_ERROR && /insufficient funds/i.test(nodeMessage);
+  return rpc.rpcCode === RPC_CODES.serverError && /insufficient funds/i.test(nodeMessage);
 }
 
-/** Number of this node for an answer that is larger than what it may be. */
-const RESPONSE_TOO_LARGE = -32003;
-
 /** Numbers that say so whatever the text: this node's, and that of providers who call a range invalid. */
-const TOO_MUCH: ReadonlySet<number> = new Set([INVALID_PARAMS, RESPONSE_TOO_LARGE]);
-
-/** Number with which a node refuses what it has no room for now (EIP-1474's limits). */
-const LIMIT_EXCEEDED = -32005;
+const TOO_MUCH: ReadonlySet<number> = new Set([RPC_CODES.invalidParams, RPC_CODES.answerTooLarge]);
 
 /** Numbers that say it with some texts only: of a busy node, and of any fault. */
-const MAYBE_TOO_MUCH: ReadonlySet<number> = new Set([LIMIT_EXCEEDED, SERVER_ERROR]);
+const MAYBE_TOO_MUCH: ReadonlySet<number> = new Set([
+  RPC_CODES.limitExceeded,
+  RPC_CODES.serverError,
+]);
 
 /**
  * Texts that say it: "query returned more than 10000 results", "block range greater than 2000 max". A busy
@@ -110,7 +101,7 @@ const TELLS_TOO_MUCH = /\b(results|range|size|response too large|too many logs)\
  * cannot be asked, or has no room for now, is better left alone.
  */
 export function isOfOneQuestion(error: unknown): boolean {
-  if (error instanceof RpcError) return error.rpc.rpcCode !== LIMIT_EXCEEDED;
+  if (error instanceof RpcError) return error.rpc.rpcCode !== RPC_CODES.limitExceeded;
   return error instanceof NodeFault && !error.retriable;
 }
 
@@ -126,7 +117,7 @@ export function isTooMuch(error: unknown): boolean {
 /** Whether a smaller question may be answered: a busy node still has room for small answers. */
 export function isTooMuchAtOnce(error: unknown): boolean {
   if (isTooMuch(error)) return true;
-  return error instanceof RpcError && error.rpc.rpcCode === LIMIT_EXCEEDED;
+  return error instanceof RpcError && error.rpc.rpcCode === RPC_CODES.limitExceeded;
 }
 
 /** The Data API refused a request; `details.rosettaCode` is its listed number. */

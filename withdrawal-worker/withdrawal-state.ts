@@ -2,6 +2,7 @@
 import type { Hash32 } from "../chain/hex.js";
 import { TRANSFER_GAS } from "../chain/transaction-rules.js";
 import type { Atoken } from "../chain/units.js";
+import { RPC_CODES } from "../chain/evm/rpc-codes.js";
 import type { RpcError } from "../rpc-client/errors.js";
 import type { SendOutcome } from "../rpc-client/evm-client.js";
 import { type SubmitRefusal, submitRefusalOf } from "../rpc-client/submit-refusal.js";
@@ -108,7 +109,8 @@ export function meaningOfEstimate(
       : { kind: "unknown", reason: "its estimate is below the gas of a transfer" };
   }
   const { nodeMessage, rpc } = outcome.error;
-  if (rpc.rpcCode === 3) return { kind: "refused-by-destination", reason: nodeMessage };
+  if (rpc.rpcCode === RPC_CODES.reverted)
+    return { kind: "refused-by-destination", reason: nodeMessage };
   if (/insufficient (funds|balance)/i.test(nodeMessage)) return { kind: "no-funds" };
   return EXECUTION_FAULTS.some((pattern) => pattern.test(nodeMessage))
     ? { kind: "refused-by-destination", reason: nodeMessage }

@@ -1,6 +1,6 @@
 /** Pages that say what went wrong, and what can be done about it. */
 import { AppError } from "../../chain/errors.js";
-import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { isPruned, NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { PageError, STATUS_OF } from "../../web/errors.js";
 import { el } from "../../web/html/element.js";
 import type { Page } from "../server/page.js";
@@ -20,9 +20,6 @@ export interface FaultPage {
 /** Pause after which a node that does not answer may be asked again. */
 const NODE_RETRY_SECONDS = 5;
 
-/** geth's number for data that was deleted (EIP-4444's "pruned history unavailable"). */
-const HISTORY_PRUNED = 4444;
-
 const WORDS: Readonly<Record<string, readonly [title: TextKey, text: TextKey]>> = {
   NOT_FOUND: ["notFoundTitle", "notFoundText"],
   BAD_REQUEST: ["badRequestTitle", "badRequestText"],
@@ -41,7 +38,7 @@ export function faultPage(error: unknown, t: Texts): FaultPage {
     const retry = typeof retryAfterSeconds === "number" ? { retryAfterSeconds } : {};
     return { ...fault, isOurs: false, ...retry };
   }
-  if (error instanceof RpcError && error.rpc.rpcCode === HISTORY_PRUNED) {
+  if (isPruned(error)) {
     return { ...faultOf(t, 404, "notFoundTitle", "prunedText"), isOurs: false };
   }
   const isTimeout = error instanceof Error && error.name === "TimeoutError";

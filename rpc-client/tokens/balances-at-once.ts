@@ -7,7 +7,7 @@ import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { type Hex, toQuantity } from "../../chain/hex.js";
 import { readHex } from "../answer-fields.js";
 import { encodeStateAt, type StateAt } from "../at.js";
-import { RpcError } from "../errors.js";
+import { areParamsInvalid, RpcError } from "../errors.js";
 import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
 
 /** What is asked together. */
@@ -56,9 +56,6 @@ const CODE = [
   "608080820390f3", // RETURN memory from 0x80 to o
 ].join("") as Hex;
 
-/** The same calls again and again are not tried at a node that knows no overrides. */
-const INVALID_PARAMS = -32602;
-
 /** Balances by few calls. */
 export class BalancesAtOnce {
   readonly #rpc: JsonRpcClient;
@@ -104,7 +101,8 @@ export class BalancesAtOnce {
       return readUnits(readHex(answer, "balances"), accounts.length);
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
-      this.#isRefused = error.rpc.rpcCode === INVALID_PARAMS;
+      // A node that knows no overrides is not asked in this way again.
+      this.#isRefused = areParamsInvalid(error);
       return undefined;
     }
   }

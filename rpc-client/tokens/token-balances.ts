@@ -6,7 +6,8 @@ import { toQuantity } from "../../chain/hex.js";
 import { readHex } from "../answer-fields.js";
 import { encodeStateAt, type StateAt } from "../at.js";
 import { BalancesAtOnce, type ManyBalances } from "./balances-at-once.js";
-import { type RpcError, SERVER_ERROR } from "../errors.js";
+import { RPC_CODES } from "../../chain/evm/rpc-codes.js";
+import { isAnswerTooLarge, type RpcError } from "../errors.js";
 import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "../json-rpc.js";
 
 /** One balance to read. */
@@ -68,12 +69,6 @@ const MIN_TOGETHER = MAX_QUERIES_AT_ONCE;
  */
 const MAX_LARGE_ANSWERS = 16;
 
-/** The node's number for what did not fit into its reply. */
-const RESPONSE_TOO_LARGE = -32003;
-
-/** Geth's number for a revert. */
-const EXECUTION_REVERTED = 3;
-
 /** The calls over a JSON-RPC client. */
 export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
   const ask = async (queries: readonly TokenBalanceQuery[], options: RpcOptions) => {
@@ -103,7 +98,7 @@ export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
         const part = queries.slice(start, start + MAX_QUERIES_AT_ONCE);
         answers.push(...(await ask(part, options)));
       }
-      const large = answers.filter(({ outcome }) => hasNumber(outcome, RESPONSE_TOO_LARGE));
+      const large = answers.filter(({ outcome }) => isTooLarge(outcome));
       for (let start = 0; start < large.length; start += MAX_LARGE_ANSWERS) {
         const part = large.slice(start, start + MAX_LARGE_ANSWERS);
         const again = await ask(
@@ -156,8 +151,8 @@ function parseBalance(outcome: Outcome): TokenBalanceAnswer {
   return { ok: true, units: decodeUnits(readHex(resultOf(outcome), "balanceOf")) };
 }
 
-function hasNumber(outcome: Outcome, rpcCode: number): boolean {
-  return outcome !== undefined && !outcome.ok && outcome.error.rpc.rpcCode === rpcCode;
+function isTooLarge(outcome: Outcome): boolean {
+  return outcome !== undefined && !outcome.ok && isAnswerTooLarge(outcome.error);
 }
 
 /**
@@ -165,6 +160,6 @@ function hasNumber(outcome: Outcome, rpcCode: number): boolean {
  * only the text tells, because that number also means faults of the node.
  */
 export function isExecutionFailure({ rpc, nodeMessage }: RpcError): boolean {
-  if (rpc.rpcCode === EXECUTION_REVERTED) return true;
-  return rpc.rpcCode === SERVER_ERROR && isEvmFailure(nodeMessage);
+  if (rpc.rpcCode === RPC_CODES.reverted) return true;
+  return rpc.rpcCode === RPC_CODES.serverError && isEvmFailure(nodeMessage);
 }

@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import { EMPTY_RECEIVER_GAS } from "../../chain/evm/erc20.js";
 import type { Network } from "../../chain/networks.js";
 import type { Atoken } from "../../chain/units.js";
+import { RPC_CODES } from "../../chain/evm/rpc-codes.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient, PoolRules } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
@@ -246,12 +247,9 @@ async function estimate(
   }
 }
 
-/** JSON-RPC number of a revert (geth). */
-const REVERT_CODE = 3;
-
 function estimateError(error: RpcError): SidecarError | RpcError {
   const reason = error.nodeMessage;
-  if (error.rpc.rpcCode === REVERT_CODE) {
+  if (error.rpc.rpcCode === RPC_CODES.reverted) {
     return new SidecarError("CALL_REVERTED", { reason, ...revertDetails(error.rpc.data) }, error);
   }
   if (/insufficient funds/i.test(reason)) {

@@ -1,6 +1,7 @@
 /** Sending a signed transaction: the same bytes may come as often as they like. */
 import { bytesToHex, type Hash32 } from "../../chain/hex.js";
 import type { SignedTransaction } from "../../chain/transaction.js";
+import { isBusyCode } from "../../chain/evm/rpc-codes.js";
 import type { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
@@ -69,9 +70,7 @@ const SUBMIT_ERRORS: Readonly<Record<SubmitRefusal, SidecarErrorCode>> = {
 };
 
 function submitError(error: RpcError): SidecarError {
-  const { rpcCode } = error.rpc;
   // A limit that was hit says nothing about the transaction.
-  const isBusy = rpcCode === -32005 || rpcCode === -32002;
-  const code = isBusy ? "NODE_BUSY" : SUBMIT_ERRORS[submitRefusalOf(error)];
+  const code = isBusyCode(error.rpc.rpcCode) ? "NODE_BUSY" : SUBMIT_ERRORS[submitRefusalOf(error)];
   return new SidecarError(code, { reason: error.nodeMessage }, error);
 }

@@ -6,8 +6,7 @@
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import type { AccountState, AccountStateQuery } from "../../rpc-client/account-states.js";
 import type { ClaimAnswer, ClaimQuery, NodeClaim } from "../../rpc-client/indexing/claims.js";
-import type { RpcError } from "../../rpc-client/errors.js";
-import { isHeaderMissing } from "../../rpc-client/errors.js";
+import { areParamsInvalid, isHeaderMissing, type RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type {
   TokenBalanceAnswer,
@@ -50,9 +49,6 @@ export interface BalanceReader {
 
 /** Claims kept: one with all delegations or entries of an account has up to 100 KB. */
 const MAX_KEPT_CLAIMS = 256;
-
-/** JSON-RPC's number for parameters that a node does not take. */
-const INVALID_PARAMS = -32602;
 
 /** Answers kept, some 200 bytes each: what is final may be answered again. */
 const MAX_KEPT = 65_536;
@@ -126,7 +122,7 @@ export function createBalanceReader(options: BalanceReaderOptions): BalanceReade
 
 /** Pools are sub-accounts of the chain's own accounts alone. */
 function claimRefusal(error: RpcError): RpcError | SidecarError {
-  if (error.rpc.rpcCode === INVALID_PARAMS) {
+  if (areParamsInvalid(error)) {
     return new SidecarError("SUB_ACCOUNT_NOT_SUPPORTED", { reason: error.nodeMessage }, error);
   }
   return error;

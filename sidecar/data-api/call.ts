@@ -5,7 +5,14 @@
 import { type Address, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import { isHeaderMissing, lacksFunds, NodeFault, RpcError } from "../../rpc-client/errors.js";
+import {
+  areParamsInvalid,
+  isAnswerTooLarge,
+  isHeaderMissing,
+  lacksFunds,
+  NodeFault,
+  RpcError,
+} from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/tokens/token-balances.js";
@@ -67,10 +74,6 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const CALLS_AT_ONCE = 24;
 const PROOFS_AT_ONCE = 8;
 const TRACES_AT_ONCE = 4;
-
-/** The node's numbers for parameters that it does not take, and for answers that are too large. */
-const INVALID_PARAMS = -32602;
-const RESPONSE_TOO_LARGE = -32003;
 
 /** Of a mined transaction of another kind, and of what a block does by itself. */
 const NO_RECEIPT = "mined, and no transaction of the EVM: it has no receipt and no trace";
@@ -217,10 +220,9 @@ function ownMethods({ registry, quarantines }: CallPorts): Record<OwnMethod, Cal
 function toCallError(error: unknown): unknown {
   if (error instanceof NodeFault && error.code === "ANSWER_TOO_LARGE") return tooLarge(error);
   if (!(error instanceof RpcError)) return error;
-  const { rpcCode } = error.rpc;
-  if (rpcCode === RESPONSE_TOO_LARGE) return tooLarge(error);
+  if (isAnswerTooLarge(error)) return tooLarge(error);
   const reason = error.nodeMessage;
-  if (rpcCode === INVALID_PARAMS) {
+  if (areParamsInvalid(error)) {
     return new SidecarError("CALL_PARAMETERS_INVALID", { reason }, error);
   }
   if (!isExecutionFailure(error) && !lacksFunds(error)) return error;

@@ -4,6 +4,7 @@
  * goes into `details`. A number is never used again for another meaning.
  */
 import { AppError, type ErrorDetails, errorCode } from "../../chain/errors.js";
+import { isBusyCode, RPC_CODES } from "../../chain/evm/rpc-codes.js";
 
 interface TableEntry {
   /** Rosetta `code`. */
@@ -213,8 +214,7 @@ function invalidRequest(error: AppError): SidecarError {
 
 function rpcRefusal(error: AppError): SidecarError {
   const rpcCode = error.details["rpcCode"];
-  // geth's number for pruned history, then those for a limit that was hit.
-  if (rpcCode === 4444) return new SidecarError("BLOCK_PRUNED", {}, error);
-  if (rpcCode === -32005 || rpcCode === -32002) return new SidecarError("NODE_BUSY", {}, error);
+  if (rpcCode === RPC_CODES.pruned) return new SidecarError("BLOCK_PRUNED", {}, error);
+  if (isBusyCode(rpcCode)) return new SidecarError("NODE_BUSY", {}, error);
   return new SidecarError("NODE_REFUSED", { rpcCode, reason: error.message }, error);
 }
