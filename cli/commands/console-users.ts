@@ -26,7 +26,7 @@ import { createApiKey, findRevokedKey, revokeApiKey } from "../../ledger/access/
 import { LedgerError } from "../../ledger/errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { cannotWrite, CliError, sentenceOf, systemCode } from "../errors.js";
-import { createNamedFile } from "../home/home-file.js";
+import { createNamedFile, SECRET_MODE } from "../home/home-file.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 
@@ -39,8 +39,6 @@ export interface ConsoleUserOptions {
   /** Cost of the password; tests make it cheap. */
   readonly cost?: PasswordCost;
 }
-
-const SECRET_MODE = 0o600;
 
 /** Name of the user that a new home gets. */
 const FIRST_USER = "admin";

@@ -16,7 +16,7 @@ import { KEY_LIFE_MS } from "../../ledger/access/key-ring.js";
 import { parseScopes } from "../../ledger/access/scopes.js";
 import type { RequestVerifier } from "../../runtime/http/signed-request.js";
 import { CliError } from "../errors.js";
-import { createNamedFile } from "../home/home-file.js";
+import { createNamedFile, SECRET_MODE } from "../home/home-file.js";
 import { lastIfFull, type PageOptions, readPage } from "../list-page.js";
 import { causewayCommand } from "../where-next.js";
 import { readWholeNumber } from "../whole-number.js";
@@ -53,8 +53,6 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 
 /** More than any API answers. */
 const MOST_CALLS_PER_SECOND = 1_000_000;
-
-const SECRET_MODE = 0o600;
 
 /** The line that begins a private key, locked with a passphrase or not. */
 const PRIVATE_PEM = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;

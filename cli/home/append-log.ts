@@ -2,6 +2,7 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { errorCode } from "../../chain/errors.js";
+import { SECRET_MODE } from "../../runtime/files/durable-file.js";
 
 /** Mode of the folder of logs: they name customers and addresses. */
 export const LOGS_MODE = 0o700;
@@ -13,7 +14,7 @@ export const LOGS_MODE = 0o700;
  */
 export function appendLog(path: string, data: string | Uint8Array): boolean {
   // Synchronous on purpose: order is kept and nothing piles up in memory behind a slow disk.
-  const append = (): void => appendFileSync(path, data, { mode: 0o600 });
+  const append = (): void => appendFileSync(path, data, { mode: SECRET_MODE });
   try {
     append();
     return false;

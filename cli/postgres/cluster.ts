@@ -21,6 +21,7 @@ import {
   EMBEDDED_POSTGRES_DATABASE,
   postgresPasswordPath,
 } from "../../runtime/config/service-urls.js";
+import { SECRET_MODE } from "../../runtime/files/durable-file.js";
 import { syncFolderSync } from "../../runtime/files/folder.js";
 import { canEnter } from "../../runtime/files/permissions.js";
 import { retry } from "../../runtime/process/task.js";
@@ -96,7 +97,7 @@ export async function createCluster(options: {
     await removeDrafts(place.folder, signal);
     mkdirSync(draft, { mode: 0o700 });
     const passwordFile = join(draft, "password");
-    writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+    writeFileSync(passwordFile, `${password}\n`, { mode: SECRET_MODE });
     if (place.account !== undefined) {
       giveTree(draft, place.account);
     }

@@ -2,7 +2,7 @@
 import { decodeMessage, encodeMessage } from "../../chain/protobuf/codec.js";
 import { MessageReader } from "../../chain/protobuf/values.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
-import { createNamedFile } from "../home/home-file.js";
+import { createNamedFile, SECRET_MODE } from "../home/home-file.js";
 import { print } from "../queries/run.js";
 import { readText } from "./commands/staking.js";
 import {
@@ -30,9 +30,6 @@ import { type Flags, flagText, usage } from "./values.js";
 const TX = "cosmos.tx.v1beta1.Tx";
 const RAW = "cosmos.tx.v1beta1.TxRaw";
 
-/** Mode of files with transactions: anybody may send one that is signed. */
-const FILE_MODE = 0o600;
-
 /** `tx sign FILE`: the transaction of a file with the signature of `--from`, as JSON. */
 export async function runSign(context: TxContext, file: string, flags: Flags): Promise<number> {
   const types = loadDescriptors();
@@ -49,7 +46,8 @@ export async function runSign(context: TxContext, file: string, flags: Flags): P
   const json = signedJson(types, bytes);
   const out = flagText(flags, "outputDocument");
   if (out === undefined) context.print(json);
-  else if (!(await createNamedFile(out, `${json}\n`, FILE_MODE))) {
+  // Anybody may send a transaction that is signed.
+  else if (!(await createNamedFile(out, `${json}\n`, SECRET_MODE))) {
     throw usage(`${out} is there already: choose another file for --output-document.`);
   }
   return 0;

@@ -23,7 +23,7 @@ import { parseTarget } from "../../runtime/http/outgoing/guarded-post.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
 import { CliError } from "../errors.js";
-import { createNamedFile } from "../home/home-file.js";
+import { createNamedFile, SECRET_MODE } from "../home/home-file.js";
 import { lastIfFull, type PageOptions, readPage } from "../list-page.js";
 import { causewayCommand } from "../where-next.js";
 import { readWholeNumber } from "../whole-number.js";
@@ -41,7 +41,6 @@ export interface ListDeliveriesOptions extends PageOptions {
   readonly status?: string;
 }
 
-const SECRET_MODE = 0o600;
 const MAX_DESCRIPTION = 200;
 
 /** `webhooks add URL`: the secret is shown once, or written to a file of mode 600. */

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { z } from "zod";
 import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
+import { SECRET_MODE } from "../../../runtime/files/durable-file.js";
 import type { CanonicalValue } from "../../../ledger/tamper/link-rules.js";
 import { LINK_KINDS } from "../../../ledger/tamper/link-rules.js";
 import { fileCause } from "../../errors.js";
@@ -20,9 +21,6 @@ export const EXPORT_FORMAT = "causeway-ledger-export/1";
  * plan holds (`ledger/recovery`), a hundred thousand of each kind, stay below.
  */
 const MAX_LINE_LENGTH = 64 * 1_048_576;
-
-/** Customers' names and sums are in it. */
-const FILE_MODE = 0o600;
 
 /** Lines that are gathered before they are written. */
 const WRITE_BYTES = 262_144;
@@ -124,7 +122,8 @@ export async function writeExport(
   path: string,
   lines: AsyncIterable<Exclude<ExportLine, { readonly type: "end" }>>,
 ): Promise<WrittenExport> {
-  const file = await open(path, "wx", FILE_MODE).catch((cause: unknown) => {
+  // Customers' names and sums are in it.
+  const file = await open(path, "wx", SECRET_MODE).catch((cause: unknown) => {
     throw new AuditError("BAD_OPTION", `Cannot make ${path}: ${fileCause(cause)}.`, { cause });
   });
   try {

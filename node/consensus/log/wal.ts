@@ -127,7 +127,7 @@ export class Wal {
     await this.guard(async () => {
       await replaceFile(this.file, mark, SECRET_MODE);
       await this.handle.close();
-      this.handle = await open(this.file, "a", 0o600);
+      this.handle = await open(this.file, "a", SECRET_MODE);
     });
     this.buffered = [];
     this.bufferedBytes = 0;
