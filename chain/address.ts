@@ -84,6 +84,16 @@ export function toBech32(address: Address, prefix: string = ACCOUNT_PREFIX): str
   return bech32.encode(prefix, bech32.toWords(addressToBytes(address)));
 }
 
+/** Bech32 of a validator's operator, for example `addrvaloper1…`. */
+export function operatorText(operator: Address): string {
+  return toBech32(operator, VALIDATOR_PREFIX);
+}
+
+/** Bech32 of the address of a key of consensus, for example `addrvalcons1…`. */
+export function consensusText(address: Address): string {
+  return toBech32(address, CONSENSUS_PREFIX);
+}
+
 /** Bech32 with any prefix. Throws INVALID_ADDRESS for a prefix that cannot be one. */
 export function bytesToBech32(address: Address, prefix: string): string {
   try {

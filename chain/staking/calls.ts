@@ -2,7 +2,7 @@
  * Calls of the chain's own contracts for stake, rewards and votes, as calldata. An account acts for
  * itself alone, so the account in the arguments is always the sender.
  */
-import { type Address, parseBech32, toBech32, VALIDATOR_PREFIX } from "../address.js";
+import { type Address, operatorText, parseBech32, VALIDATOR_PREFIX } from "../address.js";
 import { ChainError } from "../errors.js";
 import { abiParameter, signatureHash } from "../evm/abi/abi-types.js";
 import { AbiError, type AbiValue, decodeAbi, encodeAbi } from "../evm/abi/abi-values.js";
@@ -243,26 +243,30 @@ function encodedForm(form: CallForm) {
 }
 
 function valuesOf(sender: Address, call: StakingCall): Values {
-  const text = (operator: Address) => toBech32(operator, VALIDATOR_PREFIX);
   switch (call.kind) {
     case "redelegate": {
       const { source, destination, amountAtoken: amount } = call;
-      return { sender, source: text(source), destination: text(destination), amount };
+      return {
+        sender,
+        source: operatorText(source),
+        destination: operatorText(destination),
+        amount,
+      };
     }
     case "cancelUnbonding": {
       const { validator, amountAtoken: amount, creationHeight } = call;
-      return { sender, validator: text(validator), amount, creationHeight };
+      return { sender, validator: operatorText(validator), amount, creationHeight };
     }
     case "withdrawRewards":
-      return { sender, validator: text(call.validator) };
+      return { sender, validator: operatorText(call.validator) };
     case "withdrawCommission":
-      return { validator: text(sender) };
+      return { validator: operatorText(sender) };
     case "vote": {
       const option = BigInt(VOTE_NAMES.indexOf(call.option) + 1);
       return { sender, proposalId: call.proposalId, option, metadata: "" };
     }
     default:
-      return { sender, validator: text(call.validator), amount: call.amountAtoken };
+      return { sender, validator: operatorText(call.validator), amount: call.amountAtoken };
   }
 }
 

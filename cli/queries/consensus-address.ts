@@ -1,5 +1,5 @@
 /** A validator's consensus address, as the SDK's command line takes it. */
-import { CONSENSUS_PREFIX, toBech32 } from "../../chain/address.js";
+import { consensusText } from "../../chain/address.js";
 import { validatorAddress } from "../../chain/consensus/validator-set.js";
 import { consensusKeyBytes, consensusKeySchema, parseJson } from "../transactions/values.js";
 
@@ -10,5 +10,5 @@ import { consensusKeyBytes, consensusKeySchema, parseJson } from "../transaction
 export function consensusAddressIn(text: string): string {
   if (!text.startsWith("{")) return text;
   const key = consensusKeyBytes(parseJson(text, "The consensus key", consensusKeySchema));
-  return toBech32(validatorAddress(key), CONSENSUS_PREFIX);
+  return consensusText(validatorAddress(key));
 }

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import {
   type Address,
+  operatorText,
   parseAnyAddress,
   parseStrictAddress,
   VALIDATOR_PREFIX,
@@ -33,14 +34,17 @@ export function accountIn(text: string, what: string): Address {
 }
 
 /**
- * A validator's operator: bech32, or 0x hex of its account.
+ * A validator's operator as bech32, typed so or as 0x hex of its account.
  * @throws USAGE
  */
-export function operatorIn(text: string, what: string): Address {
+export function operatorIn(text: string): string {
   try {
-    return parseAnyAddress(text, { prefixes: [VALIDATOR_PREFIX], parseHex: parseStrictAddress });
+    const known = { prefixes: [VALIDATOR_PREFIX], parseHex: parseStrictAddress };
+    return operatorText(parseAnyAddress(text, known));
   } catch {
-    throw usage(`${what} must be a validator, ${VALIDATOR_PREFIX}1..., not "${shown(text)}".`);
+    throw usage(
+      `The validator must be a validator, ${VALIDATOR_PREFIX}1..., not "${shown(text)}".`,
+    );
   }
 }
 

@@ -4,9 +4,7 @@ import {
   CONSENSUS_PREFIX,
   parseBech32,
   parsePastedAddress,
-  toBech32,
   toChecksumAddress,
-  VALIDATOR_PREFIX,
 } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 
@@ -80,11 +78,6 @@ export function readIdentifier(text: string): Identifier | undefined {
 /** The address of a key of consensus as bech32; undefined for anything else. */
 export function readConsensusAddress(text: string): Address | undefined {
   return addressIn(() => parseBech32(text.trim(), CONSENSUS_PREFIX));
-}
-
-/** The operator's form of an account, for staking. */
-export function toOperator(address: Address): string {
-  return toBech32(address, VALIDATOR_PREFIX);
 }
 
 function addressIn(parse: () => Address): Address | undefined {

@@ -1,8 +1,8 @@
 /** An account in both of its forms: balance, activity, tokens, history; by hex or bech32. */
-import { type Address, toBech32, toChecksumAddress } from "../../chain/address.js";
+import { type Address, operatorText, toBech32, toChecksumAddress } from "../../chain/address.js";
 import { isPruned } from "../../rpc-client/errors.js";
 import type { AccountJournalEntry } from "../../rpc-client/journal-codec.js";
-import { readAddress, readHeight, toOperator } from "../decode/identifiers.js";
+import { readAddress, readHeight } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
 import { lineChart } from "../../web/html/chart.js";
 import { type Content, el } from "../../web/html/element.js";
@@ -130,7 +130,7 @@ function nameFacts(account: Address, t: Texts): readonly Fact[] {
   return [
     [t("evmAddress"), code(toChecksumAddress(account))],
     [t("bech32Address"), code(toBech32(account))],
-    [t("operatorAddress"), code(toOperator(account))],
+    [t("operatorAddress"), code(operatorText(account))],
     [t("chainAccount"), t.accountName(account)],
   ];
 }

@@ -2,7 +2,7 @@
  * /call: what the chain knows and Rosetta has no words for. Results are the node's own objects
  * (quantities stay hex); `idempotent` is true only where the answer can never change.
  */
-import { type Address, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
+import { type Address, operatorText, toBech32 } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
 import {
@@ -190,7 +190,7 @@ function ownMethods({ registry, quarantines }: CallPorts): Record<OwnMethod, Cal
       const forms = {
         address: accountIdentifier(address).address,
         bech32: toBech32(address),
-        bech32_validator: toBech32(address, VALIDATOR_PREFIX),
+        bech32_validator: operatorText(address),
       };
       return { result: forms, idempotent: true };
     },

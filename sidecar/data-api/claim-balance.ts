@@ -1,13 +1,8 @@
 /** Pure: a sub-account's balances as Rosetta has them, and what explains them. */
-import type { Address } from "../../chain/address.js";
+import { type Address, operatorText } from "../../chain/address.js";
 import type { NodeClaim } from "../../rpc-client/indexing/claims.js";
 import { SidecarError } from "../rosetta/errors.js";
-import {
-  type Amount,
-  currencyAmount,
-  parseCurrency,
-  validatorText,
-} from "../rosetta/identifiers.js";
+import { type Amount, currencyAmount, parseCurrency } from "../rosetta/identifiers.js";
 import { fault, inside, readItems, readMaybe } from "../rosetta/request-fields.js";
 import {
   CLAIM_CURRENCY,
@@ -65,7 +60,7 @@ export function explain(
     case "staked":
       return {
         delegations: claim.delegations.map((one) => ({
-          validator: validatorText(one.validator),
+          validator: operatorText(one.validator),
           shares: one.shares.toString(),
           amount: one.amountAtoken.toString(),
           rewards: one.rewardsAtoken.toString(),
@@ -74,7 +69,7 @@ export function explain(
     case "unbonding":
       return {
         entries: claim.entries.map((entry) => ({
-          validator: validatorText(entry.validator),
+          validator: operatorText(entry.validator),
           creation_height: entry.height.toString(),
           completion_time: new Date(entry.endMs).toISOString(),
           amount: entry.amountAtoken.toString(),

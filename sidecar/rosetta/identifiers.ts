@@ -2,9 +2,9 @@
 import {
   type Address,
   type ChecksumAddress,
+  operatorText,
   parseBech32,
   parseStrictAddress,
-  toBech32,
   toChecksumAddress,
   VALIDATOR_PREFIX,
 } from "../../chain/address.js";
@@ -195,18 +195,13 @@ export function parseCurrency(value: unknown, place: Place): CurrencyKey {
   };
 }
 
-/** Bech32 of a validator's operator: the form in which identities name it. */
-export function validatorText(operator: Address): string {
-  return toBech32(operator, VALIDATOR_PREFIX);
-}
-
 /** An operator in the form of identities: bech32 in lower case. Throws INVALID_ACCOUNT. */
 export function parseValidator(value: unknown, place: Place): Address {
   const text = readText(value, place);
   const expected = `${VALIDATOR_PREFIX}1... in lower case`;
   try {
     const operator = parseBech32(text, VALIDATOR_PREFIX);
-    if (validatorText(operator) === text) return operator;
+    if (operatorText(operator) === text) return operator;
   } catch (cause) {
     throw new SidecarError("INVALID_ACCOUNT", { field: place.at, expected }, cause);
   }

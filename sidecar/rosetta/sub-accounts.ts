@@ -2,7 +2,7 @@
  * Sub-accounts: claims on coins that the chain's own accounts hold. Coins are in TOKEN, once, on the
  * account that holds them; claims have currencies of their own, so that no sum counts a coin twice.
  */
-import type { Address, ChecksumAddress } from "../../chain/address.js";
+import { type Address, type ChecksumAddress, operatorText } from "../../chain/address.js";
 import { CLAIM_KINDS, type Claim, type ClaimKind } from "../../chain/staking/claims.js";
 import { TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../chain/units.js";
 import { SidecarError } from "./errors.js";
@@ -10,12 +10,11 @@ import {
   accountIdentifier,
   type Amount,
   type Currency,
-  type CurrencyKey,
   currencyAmount,
+  type CurrencyKey,
   parseAccount,
   parseValidator,
   tokenAmount,
-  validatorText,
 } from "./identifiers.js";
 import { inside, type Place, readFields, readMaybe, readText } from "./request-fields.js";
 
@@ -59,7 +58,7 @@ const SHARE_DECIMALS = 2 * TOKEN_DECIMALS;
 
 /** Shares of one validator's stake; those of another one are worth something else. */
 export function shareCurrency(validator: Address): Currency {
-  const metadata = { validator: validatorText(validator) };
+  const metadata = { validator: operatorText(validator) };
   return { symbol: SHARE_SYMBOL, decimals: SHARE_DECIMALS, metadata };
 }
 
@@ -68,7 +67,7 @@ export function claimAccount({ kind, account, validator }: Claim): AccountIdenti
   const owner = accountIdentifier(account);
   if (kind === "own") return owner;
   const isOfValidator = kind === "stake" && validator !== undefined;
-  const metadata = isOfValidator ? { validator: validatorText(validator) } : undefined;
+  const metadata = isOfValidator ? { validator: operatorText(validator) } : undefined;
   return {
     ...owner,
     sub_account: metadata === undefined ? { address: kind } : { address: kind, metadata },

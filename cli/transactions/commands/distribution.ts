@@ -1,5 +1,5 @@
 /** `causeway tx distribution` and `tx slashing`. */
-import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { operatorText, toBech32 } from "../../../chain/address.js";
 import type { MessageInput, TxCommand } from "../tx-command.js";
 import { accountIn, amountIn, coin, flagText, integerIn, operatorIn, usage } from "../values.js";
 import type { TxMessage } from "../document.js";
@@ -19,7 +19,7 @@ export const DISTRIBUTION_COMMANDS: readonly TxCommand[] = [
     args: ["<validator>"],
     options: [["--commission", "withdraw the validator's commission as well"]],
     messages({ args: [validator = ""], flags, signer }) {
-      const operator = operatorText(validator);
+      const operator = operatorIn(validator);
       const rewards = withdrawal(toBech32(signer), operator);
       return flags["commission"] === true ? [rewards, commission(operator)] : [rewards];
     },
@@ -28,7 +28,7 @@ export const DISTRIBUTION_COMMANDS: readonly TxCommand[] = [
     words: "distribution withdraw-validator-commission",
     description: "withdraw a validator's commission",
     args: ["<validator>"],
-    messages: ({ args: [validator = ""] }) => [commission(operatorText(validator))],
+    messages: ({ args: [validator = ""] }) => [commission(operatorIn(validator))],
   },
   {
     words: "distribution withdraw-all-rewards",
@@ -72,15 +72,11 @@ export const DISTRIBUTION_COMMANDS: readonly TxCommand[] = [
     messages: ({ signer }) => [
       {
         name: "cosmos.slashing.v1beta1.MsgUnjail",
-        fields: { validator_addr: toBech32(signer, VALIDATOR_PREFIX) },
+        fields: { validator_addr: operatorText(signer) },
       },
     ],
   },
 ];
-
-function operatorText(text: string): string {
-  return toBech32(operatorIn(text, "The validator"), VALIDATOR_PREFIX);
-}
 
 function withdrawal(delegator: string, operator: string): TxMessage {
   const fields = { delegator_address: delegator, validator_address: operator };

@@ -1,7 +1,7 @@
 /** `causeway tx staking`, and `tx validator register`, which is the same registration (D15). */
 import { existsSync, readFileSync } from "node:fs";
 import { z } from "zod";
-import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { operatorText, toBech32 } from "../../../chain/address.js";
 import { encodeMessage } from "../../../chain/protobuf/codec.js";
 import type { ProtoMessage } from "../../../chain/protobuf/values.js";
 import { parseValidatorIdentity } from "../../../node/consensus/signing/validator-key.js";
@@ -101,8 +101,8 @@ export const STAKING_COMMANDS: readonly TxCommand[] = [
         name: `${MODULE}.MsgBeginRedelegate`,
         fields: {
           delegator_address: toBech32(signer),
-          validator_src_address: operatorText(from),
-          validator_dst_address: operatorText(to),
+          validator_src_address: operatorIn(from),
+          validator_dst_address: operatorIn(to),
           amount: coin(amountIn(amount, "The amount")),
         },
       },
@@ -124,17 +124,13 @@ export const STAKING_COMMANDS: readonly TxCommand[] = [
   },
 ];
 
-function operatorText(text: string): string {
-  return toBech32(operatorIn(text, "The validator"), VALIDATOR_PREFIX);
-}
-
 function delegation({
   args: [validator = "", amount = ""],
   signer,
 }: Pick<MessageInput, "args" | "signer">): ProtoMessage {
   return {
     delegator_address: toBech32(signer),
-    validator_address: operatorText(validator),
+    validator_address: operatorIn(validator),
     amount: coin(amountIn(amount, "The amount")),
   };
 }
@@ -181,7 +177,7 @@ function register(input: MessageInput) {
     },
     min_self_delegation: atokenIn(terms["min-self-delegation"] ?? "1", "--min-self-delegation"),
     delegator_address: toBech32(signer),
-    validator_address: toBech32(signer, VALIDATOR_PREFIX),
+    validator_address: operatorText(signer),
     pubkey: consensusKey(terms, input.home),
     value: coin(amountIn(amount, "--amount")),
   };
@@ -234,7 +230,7 @@ function edit({ flags, signer }: MessageInput) {
       security_contact: text("securityContact"),
       details: text("details"),
     },
-    validator_address: toBech32(signer, VALIDATOR_PREFIX),
+    validator_address: operatorText(signer),
     ...(rate !== undefined && { commission_rate: fractionIn(rate, "--commission-rate") }),
     ...(least !== undefined && { min_self_delegation: atokenIn(least, "--min-self-delegation") }),
   };

@@ -1,16 +1,15 @@
 /** What pages write of a validator: its state, its commission, how it signs, a link to it. */
-import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { type Address, operatorText, toChecksumAddress } from "../../../chain/address.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { percent, shortHex } from "../../../web/html/format.js";
 import { badge } from "../../../web/html/parts.js";
-import { toOperator } from "../../decode/identifiers.js";
 import { ONE } from "../../sources/modules/rest-fields.js";
 import type { SigningRecord, StakedValidator } from "../../sources/modules/staking-source.js";
 import type { Texts } from "../../text/catalogue.js";
 
 /** Link to a validator by its operator's address. */
 export function validatorLink(operator: Address): Content {
-  const text = toOperator(operator);
+  const text = operatorText(operator);
   const href = `/validator/${toChecksumAddress(operator)}`;
   return el("a", { href }, el("code", { title: text }, shortHex(text)));
 }

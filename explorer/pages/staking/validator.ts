@@ -1,18 +1,22 @@
 /** One validator: who runs it, its stake, commission, signing, and who delegated to it. */
-import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import {
+  type Address,
+  consensusText,
+  operatorText,
+  toChecksumAddress,
+} from "../../../chain/address.js";
 import { badRequest, notFound } from "../../../web/errors.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignName, foreignText, percent, tokenAmount } from "../../../web/html/format.js";
 import { code, facts, pager, section, table, time } from "../../../web/html/parts.js";
-import { readAddress, readConsensusAddress, toOperator } from "../../decode/identifiers.js";
+import { readAddress, readConsensusAddress } from "../../decode/identifiers.js";
 import { addressLink } from "../../html/chain-links.js";
 import type { PageAnswer, PageRequest, PageRoute } from "../../server/page.js";
 import type { RestPage } from "../../sources/modules/rest-fields.js";
-import {
-  consensusText,
-  type Delegation,
-  type StakedValidator,
-  type UnbondingEntry,
+import type {
+  Delegation,
+  StakedValidator,
+  UnbondingEntry,
 } from "../../sources/modules/staking-source.js";
 import type { Texts } from "../../text/catalogue.js";
 import type { PageContext } from "../context.js";
@@ -74,7 +78,7 @@ async function pageParts(
   return [
     facts([
       [t("validatorName"), ownWords(foreignName(found.moniker))],
-      [t("operatorAddress"), code(toOperator(operator))],
+      [t("operatorAddress"), code(operatorText(operator))],
       [t("account"), addressLink(operator, t, false)],
       [t("status"), stateBadges(found, record, t)],
       [t("jailedUntil"), found.isJailed && until !== undefined ? time(until) : undefined],

@@ -1,6 +1,6 @@
 /** All validators with their stake, and who decided the newest block and how reliably each signed lately. */
 import { LRUCache } from "lru-cache";
-import { toChecksumAddress } from "../../../chain/address.js";
+import { consensusText, toChecksumAddress } from "../../../chain/address.js";
 import type { Atoken } from "../../../chain/units.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignName, percent, tokenAmount } from "../../../web/html/format.js";
@@ -9,11 +9,7 @@ import { blockLink } from "../../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../../server/page.js";
 import type { CommitView, ValidatorView } from "../../sources/consensus-source.js";
 import type { RestPage } from "../../sources/modules/rest-fields.js";
-import {
-  consensusText,
-  type SigningRecord,
-  type StakedValidator,
-} from "../../sources/modules/staking-source.js";
+import type { SigningRecord, StakedValidator } from "../../sources/modules/staking-source.js";
 import type { Texts } from "../../text/catalogue.js";
 import type { PageContext } from "../context.js";
 import { askModules, isNoAnswer, noAnswerNote, placeIn } from "../modules-asked.js";

@@ -1,10 +1,5 @@
 /** What pages ask about stake: validators, who delegated, what is on its way out, rewards, schedules. */
-import {
-  type Address,
-  CONSENSUS_PREFIX,
-  toBech32,
-  VALIDATOR_PREFIX,
-} from "../../../chain/address.js";
+import { type Address, consensusText, operatorText, toBech32 } from "../../../chain/address.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import type { Atoken } from "../../../chain/units.js";
 import {
@@ -153,7 +148,8 @@ export class StakingSource {
 
   /** The validator of an operator. */
   async validator(operator: Address, signal: AbortSignal): Promise<StakedValidator | undefined> {
-    const found = await this.rest.get(`${STAKING}/validators/${text(operator)}`, {}, signal);
+    const path = `${STAKING}/validators/${operatorText(operator)}`;
+    const found = await this.rest.get(path, {}, signal);
     return found === undefined
       ? undefined
       : validatorOf(readObject(found["validator"], "validator"));
@@ -223,7 +219,7 @@ export class StakingSource {
     place: string | undefined,
     signal: AbortSignal,
   ): Promise<RestPage<Delegation>> {
-    const path = `${STAKING}/validators/${text(operator)}/delegations`;
+    const path = `${STAKING}/validators/${operatorText(operator)}/delegations`;
     const answer = await this.ask(path, pageQuery(ENTRIES, place), signal);
     return readPage(answer, "delegation_responses", delegationOf);
   }
@@ -234,7 +230,8 @@ export class StakingSource {
     delegator: Address,
     signal: AbortSignal,
   ): Promise<Delegation | undefined> {
-    const path = `${STAKING}/validators/${text(operator)}/delegations/${toBech32(delegator)}`;
+    const validator = operatorText(operator);
+    const path = `${STAKING}/validators/${validator}/delegations/${toBech32(delegator)}`;
     const found = await this.rest.get(path, {}, signal);
     return found === undefined
       ? undefined
@@ -260,7 +257,7 @@ export class StakingSource {
 
   /** Stake at a validator that is on its way out. */
   async unbondingFrom(operator: Address, signal: AbortSignal): Promise<RestPage<UnbondingEntry>> {
-    const path = `${STAKING}/validators/${text(operator)}/unbonding_delegations`;
+    const path = `${STAKING}/validators/${operatorText(operator)}/unbonding_delegations`;
     return unbondingPage(await this.ask(path, pageQuery(ENTRIES, undefined), signal));
   }
 
@@ -298,7 +295,7 @@ export class StakingSource {
 
   /** What a validator earned. */
   async earnings(operator: Address, signal: AbortSignal): Promise<ValidatorEarnings> {
-    const base = `${DISTRIBUTION}/validators/${text(operator)}`;
+    const base = `${DISTRIBUTION}/validators/${operatorText(operator)}`;
     const [outstanding, commission, slashes] = await Promise.all([
       this.ask(`${base}/outstanding_rewards`, {}, signal),
       this.ask(`${base}/commission`, {}, signal),
@@ -330,15 +327,6 @@ export class StakingSource {
   private async ask(...question: Parameters<RestClient["get"]>): Promise<AnswerObject> {
     return (await this.rest.get(...question)) ?? {};
   }
-}
-
-/** An address of consensus as the SDK writes it. */
-export function consensusText(address: Address): string {
-  return toBech32(address, CONSENSUS_PREFIX);
-}
-
-function text(operator: Address): string {
-  return toBech32(operator, VALIDATOR_PREFIX);
 }
 
 const STATUSES: ReadonlyMap<unknown, BondStatus> = new Map([

@@ -1,5 +1,5 @@
 /** 0x801: rewards, commission, the community pool. */
-import type { Address } from "../../../chain/address.js";
+import { type Address, operatorText } from "../../../chain/address.js";
 import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
@@ -20,7 +20,6 @@ import { addressOf, messageFailure } from "../../modules/message-fields.js";
 import { moduleParam } from "../../modules/module-params.js";
 import { validatorOf } from "../../modules/staking/delegating.js";
 import { Delegations } from "../../modules/staking/delegation-record.js";
-import { operatorText } from "../../modules/staking/staking-texts.js";
 import { Validators } from "../../modules/staking/validator-record.js";
 import { listOf } from "../../modules/system-storage.js";
 import type { JournaledState } from "../../state/journaled-state.js";

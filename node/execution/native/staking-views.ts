@@ -1,5 +1,10 @@
 /** What 0x800 answers about validators and delegations, without changing anything. */
-import { type Address, toChecksumAddress, ZERO_ADDRESS } from "../../../chain/address.js";
+import {
+  type Address,
+  operatorText,
+  toChecksumAddress,
+  ZERO_ADDRESS,
+} from "../../../chain/address.js";
 import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
@@ -11,7 +16,6 @@ import {
   ENTRY_KIND,
   type QueueEntry,
 } from "../../modules/staking/delegation-record.js";
-import { operatorText } from "../../modules/staking/staking-texts.js";
 import {
   BOND_STATUS,
   type ValidatorRecord,

@@ -15,9 +15,8 @@
  *
  * A slash takes tokens and leaves shares, so that a sum by share needs no record of slashes.
  */
-import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
-import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { type Address, operatorText } from "../../../chain/address.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { ONE } from "../../settings/module-params.js";
@@ -146,7 +145,7 @@ export function payRewards(
   payFromPool(context, withdrawAddress(state, delegator), amountAtoken);
   context.emit("withdraw_rewards", {
     delegator: accountText(delegator),
-    validator: toBech32(operator, VALIDATOR_PREFIX),
+    validator: operatorText(operator),
     amount: amountText(amountAtoken),
   });
   return amountAtoken;
@@ -203,7 +202,7 @@ export function payCommission(context: ModuleContext, validator: ValidatorRecord
   payFromPool(context, withdrawAddress(state, validator.operator), amountAtoken);
   context.emit("withdraw_commission", {
     amount: amountText(amountAtoken),
-    validator: toBech32(validator.operator, VALIDATOR_PREFIX),
+    validator: operatorText(validator.operator),
   });
   return amountAtoken;
 }

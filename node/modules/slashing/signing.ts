@@ -9,7 +9,7 @@
  *  1 mapping consensus address -> mapping number of a word -> 256 blocks, 1 for a missed one; the
  *    place of a height is its remainder by the window
  */
-import { type Address, CONSENSUS_PREFIX, toBech32 } from "../../../chain/address.js";
+import { type Address, consensusText, operatorText } from "../../../chain/address.js";
 import { amountText } from "../../../chain/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
@@ -19,7 +19,6 @@ import { MessageFailure, type ModuleContext, moduleFailure } from "../module-con
 import { moduleParam } from "../module-params.js";
 import { slashValidator } from "../staking/delegating.js";
 import { Delegations } from "../staking/delegation-record.js";
-import { operatorText } from "../staking/staking-texts.js";
 import {
   ATOKEN_PER_POWER,
   BOND_STATUS,
@@ -163,7 +162,7 @@ function noteVote(
     record.setWord(0, BigInt(height));
   }
   const missed = record.note(BigInt(height) % window, !isSigned);
-  const address = toBech32(consensusAddress, CONSENSUS_PREFIX);
+  const address = consensusText(consensusAddress);
   if (!isSigned) {
     const missed_blocks = missed.toString();
     context.emit("liveness", { address, missed_blocks, height: height.toString() });
@@ -203,7 +202,7 @@ export function punish(context: ModuleContext, misbehavior: readonly Misbehavior
     };
     const fraction = moduleParam(state, "slashing", "slash_fraction_double_sign");
     const burned = slashValidator(context, validator, fault, fraction);
-    const address = toBech32(consensusAddress, CONSENSUS_PREFIX);
+    const address = consensusText(consensusAddress);
     context.emit("slash", {
       address,
       power: power.toString(),

@@ -5,7 +5,7 @@
  * unbonding time is over: an entry of the queue bears the slashes that came meanwhile when it is
  * touched or ends, so that a slash itself touches no entries.
  */
-import type { Address } from "../../../chain/address.js";
+import { type Address, operatorText } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
 import { MAX_TOTAL_POWER } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
@@ -26,7 +26,7 @@ import {
   tokensOf,
 } from "./shares.js";
 import { noEntryFailure, stakingFailure, uncountableFailure } from "./staking-failure.js";
-import { operatorText, sharesText, timeText } from "./staking-texts.js";
+import { sharesText, timeText } from "./staking-texts.js";
 import {
   ATOKEN_PER_POWER,
   BOND_STATUS,

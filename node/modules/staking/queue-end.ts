@@ -2,13 +2,13 @@
  * The end of what is on its way out: coins go back, a redelegation answers for nothing any more, a
  * validator is unbonded. Oldest first, as much as a block may.
  */
+import { operatorText } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { ModuleContext } from "../module-context.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { bearSlashes, bearSlashesOf } from "./delegating.js";
 import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
-import { operatorText } from "./staking-texts.js";
 import { BOND_STATUS, Validators } from "./validator-record.js";
 import { removeIfEmpty } from "./shares.js";
 

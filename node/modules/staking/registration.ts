@@ -1,5 +1,5 @@
 /** Validators register and change what they say of themselves (x/staking `keeper/msg_server.go`). */
-import type { Address } from "../../../chain/address.js";
+import { type Address, operatorText } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
 import { isAnybodysKey } from "../../../chain/consensus/ed25519.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
@@ -13,7 +13,6 @@ import { moduleParam } from "../module-params.js";
 import { delegate } from "./delegating.js";
 import { Delegations } from "./delegation-record.js";
 import { noLeastStakeFailure, stakingFailure } from "./staking-failure.js";
-import { operatorText } from "./staking-texts.js";
 import {
   type Commission,
   type Description,

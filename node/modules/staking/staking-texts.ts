@@ -1,11 +1,5 @@
-/** Operators, shares and times as events of staking have them. */
-import { type Address, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+/** Shares and times as events of staking have them. */
 import { SHARES_PER_ATOKEN } from "./validator-record.js";
-
-/** Bech32 of a validator's operator. */
-export function operatorText(operator: Address): string {
-  return toBech32(operator, VALIDATOR_PREFIX);
-}
 
 /** Shares as the SDK writes them: 18 decimals. */
 export function sharesText(shares: bigint): string {

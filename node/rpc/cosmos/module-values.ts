@@ -4,7 +4,6 @@ import {
   type Address,
   CONSENSUS_PREFIX,
   parseAnyAddress,
-  toBech32,
   VALIDATOR_PREFIX,
 } from "../../../chain/address.js";
 import type { MessageReader, ProtoMessage } from "../../../chain/protobuf/values.js";
@@ -37,16 +36,6 @@ export function secondsOf(timeMs: number): ProtoMessage {
     seconds: BigInt(seconds),
     nanos: (timeMs - seconds * MS_PER_SECOND) * NS_PER_MS,
   };
-}
-
-/** Bech32 of a validator's operator. */
-export function operatorText(operator: Address): string {
-  return toBech32(operator, VALIDATOR_PREFIX);
-}
-
-/** Bech32 of a consensus key's address. */
-export function consensusText(address: Address): string {
-  return toBech32(address, CONSENSUS_PREFIX);
 }
 
 /**

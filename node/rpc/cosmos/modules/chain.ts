@@ -2,6 +2,7 @@
  * What the node says of itself and of consensus: `cosmos.base.tendermint.v1beta1`,
  * `cosmos.base.node.v1beta1` and `cosmos.consensus.v1`.
  */
+import { consensusText } from "../../../../chain/address.js";
 import { encodeConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
 import type { Validator } from "../../../../chain/consensus/validator-set.js";
 import { type Height, hexToBytes } from "../../../../chain/hex.js";
@@ -13,7 +14,6 @@ import { COMET_VERSION } from "../../comet/routes/status.js";
 import { INVALID_REQUEST, nestedAnswer, queryFailure } from "../abci-answer.js";
 import { decidedBlock, decidedOutline, needHeight } from "../decided-block.js";
 import { notFound } from "../errors.js";
-import { consensusText } from "../module-values.js";
 import { orderKey, pageOf, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers, QueryRegistry } from "../registry.js";
 import { anyOf, type QuerySources } from "../sources.js";

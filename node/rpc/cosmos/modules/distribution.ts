@@ -1,5 +1,5 @@
 /** `cosmos.distribution.v1beta1.Query`: rewards, commission, slashes, the community pool. */
-import { type Address, toBech32 } from "../../../../chain/address.js";
+import { type Address, operatorText, toBech32 } from "../../../../chain/address.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
 import {
   allRewardsOf,
@@ -11,7 +11,7 @@ import {
 } from "../../../modules/reads/distribution-reads.js";
 import { operatorsOf, readDelegation, readSlashes } from "../../../modules/reads/staking-reads.js";
 import { invalidArgument, notFound } from "../errors.js";
-import { decCoinsOf, delegatorIn, operatorIn, operatorText } from "../module-values.js";
+import { decCoinsOf, delegatorIn, operatorIn } from "../module-values.js";
 import { orderKey, pageOf, pageRequest } from "../paging.js";
 import type { QueryHandlers, ReadContext } from "../registry.js";
 import type { ModuleSources } from "../sources.js";

@@ -1,5 +1,5 @@
 /** `cosmos.evm.vm.v1.Query`: the EVM's accounts, code and storage, calls and estimates. */
-import { toBech32 } from "../../../../chain/address.js";
+import { consensusText, toBech32 } from "../../../../chain/address.js";
 import { bigintToWord, bytesToHex, EMPTY_CODE_HASH, type Height } from "../../../../chain/hex.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
 import {
@@ -14,7 +14,7 @@ import type { CallResult } from "../../../execution/calls/call-port.js";
 import { listValidators } from "../../../modules/reads/staking-reads.js";
 import { notFound } from "../errors.js";
 import { callOf, jsonOf, readParam } from "../evm-arguments.js";
-import { consensusAddressIn, consensusText } from "../module-values.js";
+import { consensusAddressIn } from "../module-values.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
 import { accountOf, type QuerySources } from "../sources.js";
 

@@ -2,7 +2,7 @@
  * `cosmos.slashing.v1beta1.Query` and `cosmos.evidence.v1beta1.Query`: who misses blocks, and who
  * signed two.
  */
-import { type Address, addressToBytes } from "../../../../chain/address.js";
+import { type Address, addressToBytes, consensusText } from "../../../../chain/address.js";
 import { type DuplicateVoteEvidence, hashEvidence } from "../../../../chain/consensus/evidence.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import type { Height } from "../../../../chain/hex.js";
@@ -16,7 +16,7 @@ import {
 } from "../../../modules/reads/slashing-reads.js";
 import { listValidators, readSlashes } from "../../../modules/reads/staking-reads.js";
 import { invalidArgument, notFound, QueryFault } from "../errors.js";
-import { consensusAddressIn, consensusText, secondsOf } from "../module-values.js";
+import { consensusAddressIn, secondsOf } from "../module-values.js";
 import { pageOf, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
 import type { ModuleSources } from "../sources.js";

@@ -1,6 +1,6 @@
 /** `cosmos.staking.v1beta1.Query`: validators, delegations, what is on its way out. */
 import { encodeConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
-import { type Address, addressToBytes, toBech32 } from "../../../../chain/address.js";
+import { type Address, addressToBytes, operatorText, toBech32 } from "../../../../chain/address.js";
 import { EncodedMessage, type ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { BASE_DENOM } from "../../../../chain/units.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
@@ -22,7 +22,7 @@ import {
 } from "../../../modules/reads/staking-reads.js";
 import { decidedOutline } from "../decided-block.js";
 import { invalidArgument, notFound } from "../errors.js";
-import { coinOf, delegatorIn, operatorIn, operatorText, secondsOf } from "../module-values.js";
+import { coinOf, delegatorIn, operatorIn, secondsOf } from "../module-values.js";
 import { leavingPage } from "../leaving-page.js";
 import { pageOf, pageRequest, partPage, partRequest } from "../paging.js";
 import type { QueryHandlers, ReadContext } from "../registry.js";
