@@ -12,7 +12,7 @@ import {
   type ProtoMessage,
   type ProtoValue,
 } from "./values.js";
-import { malformed, WIRE, type WireField, WireReader } from "./wire-reader.js";
+import { malformed, UINT64_MAX, WIRE, type WireField, WireReader } from "./wire-reader.js";
 
 /** Messages inside messages, at most: a bound for bytes from outside. */
 const MAX_DEPTH = 64;
@@ -24,7 +24,6 @@ const MAX_DEPTH = 64;
  */
 const MAX_REQUEST_FIELDS = 70_000;
 
-const UINT64_MASK = (1n << 64n) - 1n;
 const WHOLE_NUMBER = /^-?[0-9]{1,100}$/;
 
 /** Bytes of a message. Throws RangeError where a value is not of its field's kind: a fault of ours. */
@@ -133,9 +132,9 @@ function numberBytes(field: FieldType, value: ProtoValue): Buffer {
     return encodeVarint(integer < 0n ? -2n * integer - 1n : 2n * integer);
   }
   const wire = wireOf(kind);
-  if (wire === WIRE.varint) return encodeVarint(integer & UINT64_MASK);
+  if (wire === WIRE.varint) return encodeVarint(integer & UINT64_MAX);
   const bytes = Buffer.alloc(wire === WIRE.fixed64 ? 8 : 4);
-  if (wire === WIRE.fixed64) bytes.writeBigUInt64LE(integer & UINT64_MASK);
+  if (wire === WIRE.fixed64) bytes.writeBigUInt64LE(integer & UINT64_MAX);
   else bytes.writeUInt32LE(Number(BigInt.asUintN(32, integer)));
   return bytes;
 }

@@ -8,7 +8,9 @@ import { ChainError } from "../errors.js";
 export const WIRE = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
 const MAX_FIELD_NUMBER = 0x1f_ff_ff_ff;
-const UINT64_MASK = (1n << 64n) - 1n;
+
+/** Largest integer of 64 bits; as a mask, two's complement of an int64 as the wire has it. */
+export const UINT64_MAX = (1n << 64n) - 1n;
 
 /** One field: `integer` of the three numeric wire types, else `bytes`. */
 export interface WireField {
@@ -32,6 +34,19 @@ export class WireReader {
   private at = 0;
 
   constructor(private readonly bytes: Uint8Array) {}
+
+  /** Reads a message that has its length in front, and nothing behind it. Throws INVALID_MESSAGE. */
+  static delimited(bytes: Uint8Array): WireReader {
+    const reader = new WireReader(bytes);
+    const length = reader.varint();
+    if (length !== BigInt(bytes.length - reader.at)) throw malformed("its length is another one");
+    return reader;
+  }
+
+  /** Where the next field begins, in bytes. */
+  get offset(): number {
+    return this.at;
+  }
 
   /** The next field; undefined at the end. Throws INVALID_MESSAGE. */
   next(): WireField | undefined {
@@ -80,7 +95,7 @@ export class WireReader {
       if (byte === undefined) break;
       value |= BigInt(byte & 0x7f) << shift;
       if (byte >= 0x80) continue;
-      if (value > UINT64_MASK) throw malformed("an integer has more than 64 bits");
+      if (value > UINT64_MAX) throw malformed("an integer has more than 64 bits");
       return value;
     }
     throw malformed("an integer does not end");

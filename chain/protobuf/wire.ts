@@ -4,16 +4,13 @@
  * anything malformed.
  */
 import { ChainError } from "../errors.js";
+import { UINT64_MAX, WIRE } from "./wire-reader.js";
 
-const VARINT = 0;
-const FIXED64 = 1;
-const BYTES = 2;
-
-const UINT64_MASK = (1n << 64n) - 1n;
+const { varint: VARINT, fixed64: FIXED64, bytes: BYTES } = WIRE;
 
 /** Two's complement of an int64 as the wire has it. */
 function toUint64(value: bigint): bigint {
-  return value & UINT64_MASK;
+  return value & UINT64_MAX;
 }
 
 /** Base-128 varint of an unsigned integer below 2^64. */
@@ -249,8 +246,8 @@ export function eachField(
 }
 
 /** The error for bytes that are not the message they should be. */
-export function invalidMessage(reason: string): ChainError {
-  return new ChainError("INVALID_MESSAGE", `malformed consensus message: ${reason}`);
+export function invalidMessage(reason: string, cause?: unknown): ChainError {
+  return new ChainError("INVALID_MESSAGE", `malformed consensus message: ${reason}`, { cause });
 }
 
 class Cursor {
@@ -281,7 +278,7 @@ class Cursor {
       if (byte === undefined) break;
       value |= BigInt(byte & 0x7f) << shift;
       if (byte < 0x80) {
-        if (value > UINT64_MASK) throw invalidMessage("an integer has more than 64 bits");
+        if (value > UINT64_MAX) throw invalidMessage("an integer has more than 64 bits");
         return value;
       }
     }

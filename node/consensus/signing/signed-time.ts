@@ -1,10 +1,7 @@
 /** Takes the time out of sign bytes, so that two of them can be compared without it. */
 import { decodeTime } from "../../../chain/consensus/block-id.js";
+import { WIRE, WireReader } from "../../../chain/protobuf/wire-reader.js";
 import { invalidMessage } from "../../../chain/protobuf/wire.js";
-
-const VARINT = 0;
-const FIXED64 = 1;
-const BYTES = 2;
 
 /**
  * Splits canonical sign bytes (length in front) into the time in field `timeField` and the rest.
@@ -16,40 +13,35 @@ export function takeSignedTime(
 ): { readonly timeNs: bigint; readonly rest: Buffer } {
   const others: Buffer[] = [];
   let timeNs = 0n;
-  let at = varintAt(signBytes, 0).end;
-  while (at < signBytes.length) {
-    const tag = varintAt(signBytes, at);
-    const content = contentAt(signBytes, tag.end, tag.value & 7);
-    const isTime = tag.value >> 3 === timeField;
-    if (isTime) timeNs = decodeTime(signBytes.subarray(content.start, content.end));
-    else others.push(signBytes.subarray(at, content.end));
-    at = content.end;
+  for (const { number, time, whole } of fieldsOf(signBytes)) {
+    if (number === timeField && time !== undefined) timeNs = decodeTime(time);
+    else others.push(whole);
   }
   return { timeNs, rest: Buffer.concat(others) };
 }
 
-function contentAt(bytes: Buffer, at: number, wireType: number): { start: number; end: number } {
-  switch (wireType) {
-    case VARINT:
-      return { start: at, end: varintAt(bytes, at).end };
-    case FIXED64:
-      return { start: at, end: at + 8 };
-    case BYTES: {
-      const length = varintAt(bytes, at);
-      return { start: length.end, end: length.end + length.value };
-    }
-    default:
-      throw invalidMessage("sign bytes are damaged");
-  }
+/** A field of sign bytes as it stands there. */
+interface SignedField {
+  readonly number: number;
+  /** Its content where it may be a time: a message, no number. */
+  readonly time: Uint8Array | undefined;
+  /** With its tag and length. */
+  readonly whole: Buffer;
 }
 
-/** A varint; values above 2^32 lose their upper bits, only their ends are of interest. */
-function varintAt(bytes: Buffer, start: number): { value: number; end: number } {
-  let value = 0;
-  for (let at = start; at < Math.min(bytes.length, start + 10); at++) {
-    const byte = bytes[at] ?? 0;
-    value += (byte & 0x7f) * 2 ** (7 * (at - start));
-    if (byte < 0x80) return { value, end: at + 1 };
+function fieldsOf(signBytes: Buffer): SignedField[] {
+  const fields: SignedField[] = [];
+  try {
+    const reader = WireReader.delimited(signBytes);
+    let start = reader.offset;
+    for (let field = reader.next(); field !== undefined; field = reader.next()) {
+      const { number, wire, bytes } = field;
+      const time = wire === WIRE.bytes ? bytes : undefined;
+      fields.push({ number, time, whole: signBytes.subarray(start, reader.offset) });
+      start = reader.offset;
+    }
+  } catch (cause) {
+    throw invalidMessage("sign bytes are damaged", cause);
   }
-  throw invalidMessage("sign bytes are damaged");
+  return fields;
 }
