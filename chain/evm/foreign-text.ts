@@ -22,8 +22,8 @@ export function cleanForeignText(text: string, maxCharacters: number): string {
 }
 
 /**
- * How long the reason of what a person does may be, in characters. `api`: of calls, as in the API files and the
- * checks of their tables. `record`: of decisions typed where the ledger is, which keeps them for ever.
+ * How long the reason of what a person does may be, in characters. `api`: of calls, as in the API files and
+ * the checks of their tables. `record`: of decisions typed where the ledger is, which keeps them for ever.
  */
 export const MAX_REASON_CHARACTERS = { api: 500, record: 1_000 } as const;
 

@@ -16,12 +16,12 @@ export function lossSuffix(rewinds: number): string {
 export const lossSuffixOf = (rewinds: string) =>
   `CASE ${rewinds} WHEN 0 THEN '' ELSE '-r' || ${rewinds} END`;
 
-/** SQL: a derived table with every `suffix` that keys have by now; losses are numbered as they are counted. */
+/** SQL: a table of every `suffix` that keys have by now; losses are numbered as they are counted. */
 export const LOSS_SUFFIXES = `(SELECT '' AS suffix UNION ALL SELECT '-r' || r.id FROM chain_rewind r)`;
 
 /**
- * Key of the entry of what arrived at a hot wallet. Whoever books it, as a sweep or as coins of unknown origin,
- * takes this one: under two keys one inflow would be booked twice.
+ * Key of the entry of what arrived at a hot wallet. Whoever books it, as a sweep or as coins of unknown
+ * origin, takes this one: under two keys one inflow would be booked twice.
  */
 export function walletInflowKey(
   inflow: { readonly height: Height; readonly txIndex: number; readonly opIndex: number },
