@@ -4,6 +4,7 @@
  * proto JSON (what REST shows). Sources: protobuf encoding (proto3), ADR-027, the SDK's
  * `x/tx/signing/aminojson`.
  */
+import { withPoint } from "../decimal.js";
 import { ChainError } from "../errors.js";
 import { eachField, invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 import { nearestTime, timeText } from "../protobuf/json-texts.js";
@@ -416,7 +417,7 @@ export function protoJsonOfAny({ typeUrl, schema, message }: AnyMessage): JsonVa
 function protoJsonOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
   if (value === undefined) return null;
   if (field.kind === "enum") return field.names?.[Number(value)] ?? Number(value);
-  if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
+  if (field.kind === "decimal") return shownDecimal(typeof value === "string" ? value : "");
   if (field.kind === "timestamp") return timestampText(value as ProtoMessage);
   if (field.kind === "duration") return durationText(value as ProtoMessage);
   if (isAny(value)) return protoJsonOfAny(value);
@@ -431,11 +432,8 @@ function base64(value: ProtoValue): string {
 }
 
 /** "500000000000000000" -> "0.500000000000000000"; what is no integer stays as it is. */
-function decimalText(units: string): string {
-  if (!/^-?[0-9]{1,100}$/.test(units)) return units;
-  const isNegative = units.startsWith("-");
-  const digits = (isNegative ? units.slice(1) : units).padStart(19, "0");
-  return `${isNegative ? "-" : ""}${digits.slice(0, -18)}.${digits.slice(-18)}`;
+function shownDecimal(units: string): string {
+  return /^-?[0-9]{1,100}$/.test(units) ? withPoint(units) : units;
 }
 
 const NS_PER_SECOND = 1_000_000_000n;
@@ -467,7 +465,7 @@ function nanosText(nanos: number): string {
  * which is no decimal of a message, is what it shows for half of one.
  */
 function exactDecimal(units: string): string {
-  if (units === "" || /^(0|-?[1-9][0-9]{0,99})$/.test(units)) return decimalText(units);
+  if (units === "" || /^(0|-?[1-9][0-9]{0,99})$/.test(units)) return shownDecimal(units);
   throw invalidMessage("a decimal is no whole number of 10^-18");
 }
 

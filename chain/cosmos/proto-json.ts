@@ -2,6 +2,7 @@
  * Proto JSON to messages of this chain, as files of proposals have it: names of the proto file, `@type`
  * in every Any, 64-bit numbers as texts, bytes in base64. What is unknown is refused.
  */
+import { parseUnsigned } from "../decimal.js";
 import { invalidMessage } from "../protobuf/wire.js";
 import { parseDuration, parseTime } from "../protobuf/json-texts.js";
 import {
@@ -116,9 +117,9 @@ function readText(field: FieldSchema, value: unknown): string {
 function readDecimal(field: FieldSchema, value: unknown): string {
   const text = readText(field, value);
   if (text === "") return "";
-  const [, whole = "", part = ""] = /^([0-9]{1,60})(?:\.([0-9]{1,18}))?$/.exec(text) ?? [];
-  if (whole === "") throw wrong(field, "a decimal with at most 18 digits behind the point");
-  return BigInt(whole + part.padEnd(18, "0")).toString();
+  const units = parseUnsigned(text);
+  if (units === undefined) throw wrong(field, "a decimal with at most 18 digits behind the point");
+  return units.toString();
 }
 
 function readBytes(field: FieldSchema, value: unknown): Uint8Array {

@@ -1,9 +1,10 @@
 /** JSON and URL parameters to messages, by their descriptors: the counterpart of `json.ts`. */
+import { parseDecimal } from "../decimal.js";
 import { isOfCalendar } from "../encoding/calendar.js";
 import { encodeMessage } from "./codec.js";
 import type { Descriptors } from "./descriptors.js";
 import type { FieldType, MessageType } from "./descriptor-file.js";
-import { parseDecimal, parseDuration, parseTime } from "./json-texts.js";
+import { parseDuration, parseTime } from "./json-texts.js";
 import type { ProtoMessage, ProtoValue } from "./values.js";
 import { malformed } from "./wire-reader.js";
 

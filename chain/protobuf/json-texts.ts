@@ -1,4 +1,4 @@
-/** Times, durations and decimals as protobuf's JSON writes and reads them. */
+/** Times and durations as protobuf's JSON writes and reads them. */
 import { ChainError } from "../errors.js";
 
 const NANOS_PER_SECOND = 1_000_000_000n;
@@ -14,12 +14,8 @@ export function isTime(seconds: bigint, nanos: number): boolean {
   return seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= MAX_NANOS;
 }
 
-/** Decimals of the SDK's `LegacyDec`. */
-const DECIMALS = 18;
-const ONE = 10n ** BigInt(DECIMALS);
-
 /** No fraction, or one of 3, 6 or 9 digits. */
-function fractionText(nanos: number): string {
+function nanosText(nanos: number): string {
   if (nanos === 0) return "";
   return `.${nanos
     .toString()
@@ -36,7 +32,7 @@ export function timeText(seconds: bigint, nanos: number): string {
     throw new ChainError("INVALID_MESSAGE", "a time is out of range");
   }
   const whole = new Date(Number(seconds) * 1_000).toISOString();
-  return `${whole.slice(0, -".000Z".length)}${fractionText(nanos)}Z`;
+  return `${whole.slice(0, -".000Z".length)}${nanosText(nanos)}Z`;
 }
 
 /** The time itself, or the nearest one from year 1 to 9999: what `timeText` can say. */
@@ -50,22 +46,7 @@ export function nearestTime(seconds: bigint, nanos: number): readonly [bigint, n
 export function durationText(seconds: bigint, nanos: number): string {
   const sign = seconds < 0n || nanos < 0 ? "-" : "";
   const whole = seconds < 0n ? -seconds : seconds;
-  return `${sign}${whole}${fractionText(Math.abs(nanos))}s`;
-}
-
-/** A number multiplied by 10^18 with all its decimals, as the SDK writes `LegacyDec`. */
-export function decimalText(scaled: bigint): string {
-  const digits = (scaled < 0n ? -scaled : scaled).toString().padStart(DECIMALS + 1, "0");
-  const sign = scaled < 0n ? "-" : "";
-  return `${sign}${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS)}`;
-}
-
-/** A decimal number multiplied by 10^18; undefined where the text is none. */
-export function parseDecimal(text: string): bigint | undefined {
-  const match = /^(-?)([0-9]{1,60})(?:\.([0-9]{1,18}))?$/.exec(text);
-  if (match === null) return undefined;
-  const scaled = BigInt(match[2] ?? "0") * ONE + BigInt((match[3] ?? "").padEnd(DECIMALS, "0"));
-  return match[1] === "-" ? -scaled : scaled;
+  return `${sign}${whole}${nanosText(Math.abs(nanos))}s`;
 }
 
 /** Date and time, fraction, zone. */

@@ -7,9 +7,9 @@ import {
   parseStrictAddress,
   VALIDATOR_PREFIX,
 } from "../../chain/address.js";
+import { DECIMAL_ONE, parseDecimal } from "../../chain/decimal.js";
 import { ChainError } from "../../chain/errors.js";
 import type { ProtoMessage } from "../../chain/protobuf/values.js";
-import { parseDecimal } from "../../chain/protobuf/json-texts.js";
 import { BASE_DENOM, MAX_ATOKEN, type Atoken } from "../../chain/units.js";
 import { CliError } from "../errors.js";
 
@@ -78,7 +78,7 @@ export function atokenIn(text: string, what: string): Atoken {
  */
 export function fractionIn(text: string, what: string): bigint {
   const value = parseDecimal(text);
-  if (value !== undefined && value >= 0n && value <= 10n ** 18n) return value;
+  if (value !== undefined && value >= 0n && value <= DECIMAL_ONE) return value;
   throw usage(`${what} must be a number from 0 to 1, such as 0.1, not "${shown(text)}".`);
 }
 

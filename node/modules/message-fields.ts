@@ -1,6 +1,7 @@
 /** Fields of messages as modules take them; what is not one is refused in the SDK's words. */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import { coinsText } from "../../chain/cosmos/ante.js";
+import { parseUnsigned } from "../../chain/decimal.js";
 import { ProtoWriter } from "../../chain/protobuf/wire.js";
 import { amountOf, type Coin, coinsOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";
@@ -91,8 +92,8 @@ export function nested(value: ProtoValue): ProtoMessage {
  * @param what named in the `MessageFailure` that is thrown for any other text
  */
 export function fractionOfText(text: string, what: string): bigint {
-  const [, whole, part = ""] = /^([0-9]{1,20})(?:\.([0-9]{1,18}))?$/.exec(text) ?? [];
-  if (whole !== undefined) return BigInt(whole + part.padEnd(18, "0"));
+  const fraction = parseUnsigned(text, 20);
+  if (fraction !== undefined) return fraction;
   throw messageFailure(SDK_CODE.invalidRequest, `${what} is no decimal: ${text.slice(0, 60)}`);
 }
 

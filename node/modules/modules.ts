@@ -1,9 +1,9 @@
 /** The modules as a block sees them: how their state begins, and what they do at each block's end. */
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
+import { DECIMAL_ONE } from "../../chain/decimal.js";
 import type { Atoken } from "../../chain/units.js";
 import { FIRST_APP_VERSION } from "../settings/app-version.js";
 import type { Genesis } from "../settings/genesis.js";
-import { ONE } from "../settings/module-params.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { allocateRewards } from "./distribution/rewards.js";
 import { endProposals } from "./gov/settling.js";
@@ -28,7 +28,11 @@ export interface BlockFacts {
 }
 
 /** Commission of the validators of block 0: 10 %, at most 20 %, changed by 1 % a day. */
-const GENESIS_COMMISSION = { rate: ONE / 10n, maxRate: ONE / 5n, maxChangeRate: ONE / 100n };
+const GENESIS_COMMISSION = {
+  rate: DECIMAL_ONE / 10n,
+  maxRate: DECIMAL_ONE / 5n,
+  maxChangeRate: DECIMAL_ONE / 100n,
+};
 
 /** Makes the modules' state of block 0: accounts, parameters, validators with their stake. */
 export function beginModules(context: ModuleContext, genesis: Genesis): void {

@@ -1,12 +1,12 @@
 /** Messages of staking, distribution and slashing, each by the function that does it. */
 import { validatorAddress } from "../../chain/consensus/validator-set.js";
+import { DECIMAL_ONE } from "../../chain/decimal.js";
 import { ProtoWriter } from "../../chain/protobuf/wire.js";
 import { textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { BASE_DENOM, type Atoken } from "../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../settings/app-version.js";
-import { ONE } from "../settings/module-params.js";
 import {
   fundCommunityPool,
   noCommission,
@@ -196,7 +196,7 @@ function edit(message: ProtoMessage, context: MessageContext): Uint8Array {
 
 /** A rate that a validator changes to, before anybody looks who it is. */
 function assertRate(text: string): void {
-  if (!text.startsWith("-") && (!/^[0-9]{1,70}$/.test(text) || BigInt(text) <= ONE)) return;
+  if (!text.startsWith("-") && (!/^[0-9]{1,70}$/.test(text) || BigInt(text) <= DECIMAL_ONE)) return;
   const words = "commission rate must be between 0 and 1 (inclusive)";
   throw messageFailure(SDK_CODE.invalidRequest, words);
 }

@@ -2,6 +2,7 @@
  * Parameters of the modules: names, kinds, bounds and first values, as genesis and
  * `--param <module>.<name>=<value>` take them. They lie in the state of their module.
  */
+import { DECIMAL_ONE, decimalText, parseUnsigned } from "../../chain/decimal.js";
 import { AppError } from "../../chain/errors.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 
@@ -21,8 +22,6 @@ interface ParamRule {
   readonly most: bigint;
 }
 
-/** 1 as a fraction. */
-export const ONE = 10n ** 18n;
 const SECOND = 1_000n;
 const DAY = 86_400n * SECOND;
 const YEAR = 365n * DAY;
@@ -34,7 +33,7 @@ const count = (first: bigint, least: bigint, most: bigint): ParamRule => {
   return { kind: "count", first, least, most };
 };
 const fraction = (first: bigint, least = 0n): ParamRule => {
-  return { kind: "fraction", first, least, most: ONE };
+  return { kind: "fraction", first, least, most: DECIMAL_ONE };
 };
 const amount = (first: bigint): ParamRule => {
   return { kind: "amount", first, least: 0n, most: 10n ** 30n };
@@ -68,10 +67,10 @@ export const MODULE_PARAM_RULES = {
      * for it. The SDK's 100 would be ten seconds of blocks every 200 ms.
      */
     signed_blocks_window: count(10_000n, 1n, 100_000n),
-    min_signed_per_window: fraction(ONE / 2n),
+    min_signed_per_window: fraction(DECIMAL_ONE / 2n),
     downtime_jail_duration: duration(600n * SECOND),
-    slash_fraction_double_sign: fraction(ONE / 20n),
-    slash_fraction_downtime: fraction(ONE / 100n),
+    slash_fraction_double_sign: fraction(DECIMAL_ONE / 20n),
+    slash_fraction_downtime: fraction(DECIMAL_ONE / 100n),
   },
   /** As in the SDK (x/gov `types/params.go`); TOKEN in place of a million units. */
   gov: {
@@ -79,24 +78,24 @@ export const MODULE_PARAM_RULES = {
     max_deposit_period: duration(2n * DAY),
     voting_period: duration(2n * DAY),
     /** Of the bonded stake that has to vote. */
-    quorum: fraction((ONE * 334n) / 1_000n),
+    quorum: fraction((DECIMAL_ONE * 334n) / 1_000n),
     /** Yes, of all but abstentions. */
-    threshold: fraction(ONE / 2n),
+    threshold: fraction(DECIMAL_ONE / 2n),
     /** Vetoes, of all votes. */
-    veto_threshold: fraction((ONE * 334n) / 1_000n),
+    veto_threshold: fraction((DECIMAL_ONE * 334n) / 1_000n),
     min_initial_deposit_ratio: fraction(0n),
     /** Share of the deposits that a cancelled proposal costs. */
-    proposal_cancel_ratio: fraction(ONE / 2n),
+    proposal_cancel_ratio: fraction(DECIMAL_ONE / 2n),
     /** Who gets that share; 0x0: it is burned. */
     proposal_cancel_dest: { kind: "account", first: 0n, least: 0n, most: (1n << 160n) - 1n },
     expedited_voting_period: duration(DAY),
-    expedited_threshold: fraction((ONE * 667n) / 1_000n),
+    expedited_threshold: fraction((DECIMAL_ONE * 667n) / 1_000n),
     expedited_min_deposit: amount(50n * ATOKEN_PER_TOKEN),
     burn_vote_quorum: flag(false),
     burn_proposal_deposit_prevote: flag(false),
     burn_vote_veto: flag(true),
     /** Of the least deposit, that a single deposit must have: it bounds how many there are. */
-    min_deposit_ratio: fraction(ONE / 100n, ONE / 1_000n),
+    min_deposit_ratio: fraction(DECIMAL_ONE / 100n, DECIMAL_ONE / 1_000n),
   },
 } as const satisfies Record<string, Record<string, ParamRule>>;
 
@@ -191,10 +190,7 @@ const PARSERS: Readonly<Record<ParamKind, (text: string) => bigint | undefined>>
   amount: wholeNumber,
   flag: (text) => (text === "true" ? 1n : text === "false" ? 0n : undefined),
   account: (text) => (/^0x[0-9a-fA-F]{40}$/.test(text) ? BigInt(text) : undefined),
-  fraction(text) {
-    const [, whole, part = ""] = /^([0-9]{1,3})(?:\.([0-9]{1,18}))?$/.exec(text) ?? [];
-    return whole === undefined ? undefined : BigInt(whole) * ONE + BigInt(part.padEnd(18, "0"));
-  },
+  fraction: (text) => parseUnsigned(text, 3),
 };
 
 function wholeNumber(text: string): bigint | undefined {
@@ -206,7 +202,7 @@ function textOf(kind: ParamKind, value: bigint): string {
   if (kind === "duration") return value % SECOND === 0n ? `${value / SECOND}s` : `${value}ms`;
   if (kind === "flag") return value === 1n ? "true" : "false";
   if (kind === "account") return `0x${value.toString(16).padStart(40, "0")}`;
-  return kind === "fraction" ? fractionText(value) : value.toString();
+  return kind === "fraction" ? decimalText(value) : value.toString();
 }
 
 /** Why a parameter cannot have a value; undefined for one that keeps to its rule. */
@@ -221,11 +217,6 @@ export function moduleParamFault(
   const { kind, least, most } = rule;
   if (value >= least && value <= most) return undefined;
   return `${module}.${name} is out of range: take ${textOf(kind, least)} to ${textOf(kind, most)}`;
-}
-
-/** A fraction as the SDK writes it: 18 decimals. */
-export function fractionText(value: bigint): string {
-  return `${value / ONE}.${(value % ONE).toString().padStart(18, "0")}`;
 }
 
 function invalid(message: string): ModuleParamError {

@@ -1,6 +1,7 @@
 /** `causeway tx gov` and `tx upgrade`. */
 import { z } from "zod";
 import { toBech32 } from "../../../chain/address.js";
+import { DECIMAL_ONE, decimalText } from "../../../chain/decimal.js";
 import { ChainError, errorMessage } from "../../../chain/errors.js";
 import { JsonReader } from "../../../chain/protobuf/json-reader.js";
 import type { ProtoMessage } from "../../../chain/protobuf/values.js";
@@ -236,9 +237,6 @@ function weightedOptions(text: string): ProtoMessage[] {
     weight: fractionIn(weight, "A weight"),
   }));
   const sum = weights.reduce((total, { weight }) => total + weight, 0n);
-  if (sum !== 10n ** 18n) throw usage("The weights of a vote must add up to 1.");
-  return weights.map(({ option, weight }) => {
-    const [whole, part] = [weight / 10n ** 18n, weight % 10n ** 18n];
-    return { option, weight: `${whole}.${part.toString().padStart(18, "0")}` };
-  });
+  if (sum !== DECIMAL_ONE) throw usage("The weights of a vote must add up to 1.");
+  return weights.map(({ option, weight }) => ({ option, weight: decimalText(weight) }));
 }

@@ -1,11 +1,11 @@
 /** Parameters of the modules as the chain has them, and the upgrade that is planned. */
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignText, percent, tokenAmount } from "../../../web/html/format.js";
 import { code, facts, section, table } from "../../../web/html/parts.js";
 import type { PageAnswer, PageRequest, PageRoute } from "../../server/page.js";
 import type { ModuleParameters } from "../../sources/modules/governance-source.js";
-import { ONE } from "../../sources/modules/rest-fields.js";
 import type { Texts } from "../../text/catalogue.js";
 import type { PageContext } from "../context.js";
 import { askModules, isNoAnswer, noAnswerPage } from "../modules-asked.js";
@@ -83,7 +83,9 @@ function moduleSection({ module, values }: ModuleParameters, t: Texts): Content 
 function valueText(value: unknown): string {
   if (typeof value === "string") {
     const [, whole = "", digits = ""] = /^([01])\.(\d{18})$/.exec(value) ?? [];
-    return whole === "" ? foreignText(value) || "—" : percent(BigInt(`${whole}${digits}`), ONE);
+    return whole === ""
+      ? foreignText(value) || "—"
+      : percent(BigInt(`${whole}${digits}`), DECIMAL_ONE);
   }
   const [coin, ...others] = Array.isArray(value) ? (value as readonly unknown[]) : [];
   if (others.length === 0 && typeof coin === "object" && coin !== null) {

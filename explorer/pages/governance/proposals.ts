@@ -1,4 +1,5 @@
 /** Proposals, newest first, and one of them: what it does, who stood in and voted, how it ended. */
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignName, foreignText, percent, tokenAmount } from "../../../web/html/format.js";
 import { badge, type Fact, facts, pager, section, table, time } from "../../../web/html/parts.js";
@@ -15,7 +16,7 @@ import type {
   VoteOption,
   VotingRules,
 } from "../../sources/modules/governance-source.js";
-import { ONE, type RestPage } from "../../sources/modules/rest-fields.js";
+import type { RestPage } from "../../sources/modules/rest-fields.js";
 import type { Texts } from "../../text/catalogue.js";
 import type { PageContext } from "../context.js";
 import { askModules, isNoAnswer, noAnswerPage, placeIn, proposalId } from "../modules-asked.js";
@@ -210,12 +211,12 @@ function tallySection(
         t("turnout"),
         bonded === undefined ? undefined : `${percent(sum, bonded)} · ${tokenAmount(sum)}`,
       ],
-      [t("quorum"), percent(rules.quorum, ONE)],
+      [t("quorum"), percent(rules.quorum, DECIMAL_ONE)],
       [
         t("threshold"),
-        percent(found.isExpedited ? rules.expeditedThreshold : rules.threshold, ONE),
+        percent(found.isExpedited ? rules.expeditedThreshold : rules.threshold, DECIMAL_ONE),
       ],
-      [t("vetoThreshold"), percent(rules.vetoThreshold, ONE)],
+      [t("vetoThreshold"), percent(rules.vetoThreshold, DECIMAL_ONE)],
     ]),
     el("p", {}, t("rulesNow")),
   );
@@ -231,9 +232,9 @@ function votesContent(id: bigint, { items, next }: RestPage<Vote>, t: Texts): Co
         addressLink(voter, t),
         options
           .map(({ option, weight }) =>
-            weight === ONE
+            weight === DECIMAL_ONE
               ? optionName(option, t)
-              : `${optionName(option, t)} ${percent(weight, ONE)}`,
+              : `${optionName(option, t)} ${percent(weight, DECIMAL_ONE)}`,
           )
           .join(", "),
       ]),

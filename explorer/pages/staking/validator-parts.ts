@@ -1,9 +1,9 @@
 /** What pages write of a validator: its state, its commission, how it signs, a link to it. */
 import { type Address, operatorText, toChecksumAddress } from "../../../chain/address.js";
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { percent, shortHex } from "../../../web/html/format.js";
 import { badge } from "../../../web/html/parts.js";
-import { ONE } from "../../sources/modules/rest-fields.js";
 import type { SigningRecord, StakedValidator } from "../../sources/modules/staking-source.js";
 import type { Texts } from "../../text/catalogue.js";
 
@@ -32,7 +32,7 @@ export function stateBadges(
 
 /** A fraction with 18 decimals in per cent. */
 export function commissionText(rate: bigint): string {
-  return percent(rate, ONE);
+  return percent(rate, DECIMAL_ONE);
 }
 
 /** Blocks missed of those that are counted, and the share that was signed. */

@@ -1,5 +1,6 @@
 /** Readers of values in the SDK's JSON: coins, fractions, times, addresses, pages. All throw BAD_ANSWER. */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { DECIMAL_ONE, parseUnsigned } from "../../../chain/decimal.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import {
   type AnswerObject,
@@ -11,9 +12,6 @@ import {
 import { badAnswer } from "../../../rpc-client/errors.js";
 import { badRequest } from "../../../web/errors.js";
 import type { RestQuery } from "./rest-client.js";
-
-/** 1 as a fraction with 18 decimals. */
-export const ONE = 10n ** 18n;
 
 /** A page of a list. */
 export interface RestPage<Item> {
@@ -64,16 +62,15 @@ export function decCoinsAtoken(value: unknown): Atoken {
   return readList(value ?? [], "coins").reduce<bigint>((sum, one) => {
     const coin = readObject(one, "coin");
     if (coin["denom"] !== BASE_DENOM) return sum;
-    return sum + readFraction(coin["amount"], "amount") / ONE;
+    return sum + readFraction(coin["amount"], "amount") / DECIMAL_ONE;
   }, 0n);
 }
 
 /** "0.050000000000000000" as a whole number with 18 decimals. */
 export function readFraction(value: unknown, name: string): bigint {
-  const [, whole = "", digits = ""] =
-    /^(\d{1,80})(?:\.(\d{1,18}))?$/.exec(readString(value, name)) ?? [];
-  if (whole === "") throw badAnswer(`${name} is no fraction`);
-  return BigInt(whole) * ONE + BigInt(digits.padEnd(18, "0"));
+  const fraction = parseUnsigned(readString(value, name), 80);
+  if (fraction === undefined) throw badAnswer(`${name} is no fraction`);
+  return fraction;
 }
 
 /** RFC 3339 to Unix seconds; undefined for none, and for Go's and protobuf's zero. */

@@ -2,6 +2,7 @@
 import { type Address, ZERO_ADDRESS } from "../../../chain/address.js";
 import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { decimalText } from "../../../chain/decimal.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import { govParams } from "../../modules/gov/gov-params.js";
@@ -16,7 +17,6 @@ import {
 import { proposalOf } from "../../modules/gov/proposing.js";
 import { currentTally } from "../../modules/gov/tally.js";
 import { messageFailure } from "../../modules/message-fields.js";
-import { fractionText } from "../../settings/module-params.js";
 import { type NativeFunction, refusal } from "./abi-native.js";
 import { pageOf } from "./pages.js";
 
@@ -99,19 +99,19 @@ export const GOV_VIEWS: Readonly<Record<string, NativeFunction>> = {
         votingPeriod: durationOf(params.votingPeriodMs),
         minDeposit: coinsOf(params.minDepositAtoken),
         maxDepositPeriod: durationOf(params.maxDepositPeriodMs),
-        quorum: fractionText(params.quorum),
-        threshold: fractionText(params.threshold),
-        vetoThreshold: fractionText(params.vetoThreshold),
-        minInitialDepositRatio: fractionText(params.minInitialDepositRatio),
-        proposalCancelRatio: fractionText(params.proposalCancelRatio),
+        quorum: decimalText(params.quorum),
+        threshold: decimalText(params.threshold),
+        vetoThreshold: decimalText(params.vetoThreshold),
+        minInitialDepositRatio: decimalText(params.minInitialDepositRatio),
+        proposalCancelRatio: decimalText(params.proposalCancelRatio),
         proposalCancelDest: proposalCancelDest === undefined ? "" : accountText(proposalCancelDest),
         expeditedVotingPeriod: durationOf(params.expeditedVotingPeriodMs),
-        expeditedThreshold: fractionText(params.expeditedThreshold),
+        expeditedThreshold: decimalText(params.expeditedThreshold),
         expeditedMinDeposit: coinsOf(params.expeditedMinDepositAtoken),
         burnVoteQuorum: params.burnVoteQuorum,
         burnProposalDepositPrevote: params.burnProposalDepositPrevote,
         burnVoteVeto: params.burnVoteVeto,
-        minDepositRatio: fractionText(params.minDepositRatio),
+        minDepositRatio: decimalText(params.minDepositRatio),
       },
     ];
   },
@@ -124,9 +124,7 @@ function notFound(text: string) {
 
 function voteValue({ id }: ProposalRecord, { voter, weights, metadata }: Vote): AbiValue {
   const options = VOTE_OPTIONS.flatMap((name, index) =>
-    weights[name] === 0n
-      ? []
-      : [{ option: BigInt(index + 1), weight: fractionText(weights[name]) }],
+    weights[name] === 0n ? [] : [{ option: BigInt(index + 1), weight: decimalText(weights[name]) }],
   );
   return { proposalId: id, voter, options, metadata };
 }

@@ -17,9 +17,9 @@
  */
 import { accountText, amountText } from "../../../chain/abci-event.js";
 import { type Address, operatorText } from "../../../chain/address.js";
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
-import { ONE } from "../../settings/module-params.js";
 import { Delegations } from "../staking/delegation-record.js";
 import { stakingFailure } from "../staking/staking-failure.js";
 import { type ValidatorRecord, Validators } from "../staking/validator-record.js";
@@ -48,7 +48,7 @@ export interface ValidatorRewards {
 export function allocateRewards(state: JournaledState, amountAtoken: Atoken): void {
   const storage = new SystemStorage(state, "distribution");
   const tax = moduleParam(state, "distribution", "community_tax");
-  const taxAtoken = (amountAtoken * tax) / ONE;
+  const taxAtoken = (amountAtoken * tax) / DECIMAL_ONE;
   const bonded = new Validators(state).bondedTokens;
   if (bonded === 0n) {
     addCommunityPool(storage, amountAtoken);
@@ -106,7 +106,7 @@ function due(state: JournaledState, validator: ValidatorRecord) {
   const { storage, base } = rewardsOf(state, validator.operator);
   if (!validator.isBonded) return { delegators: 0n, commission: 0n };
   const earnedAtoken = (validator.tokens * (storage.word(SUM) - storage.word(base))) / SCALE;
-  const commission = (earnedAtoken * validator.commission.rate) / ONE;
+  const commission = (earnedAtoken * validator.commission.rate) / DECIMAL_ONE;
   return { delegators: earnedAtoken - commission, commission };
 }
 
@@ -181,7 +181,7 @@ export function depositRewards(
   context.moveCoins("CALL", from, context.validatorsPool, amountAtoken);
   bookRewards(state, validator);
   const { storage, base } = rewardsOf(state, operator);
-  const commission = (amountAtoken * validator.commission.rate) / ONE;
+  const commission = (amountAtoken * validator.commission.rate) / DECIMAL_ONE;
   const delegators = amountAtoken - commission;
   storage.setWord(base + 1n, storage.word(base + 1n) + perShare(delegators, shares));
   storage.setWord(base + 2n, storage.word(base + 2n) + delegators);

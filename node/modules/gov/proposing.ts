@@ -7,8 +7,8 @@ import { accountText, amountText } from "../../../chain/abci-event.js";
 import { type AnyMessage, isAny } from "../../../chain/cosmos/field-schema.js";
 import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.js";
 import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
-import { ONE } from "../../settings/module-params.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { Atoken } from "../../../chain/units.js";
 import { messageFailure } from "../message-fields.js";
@@ -133,7 +133,7 @@ export function cancelProposal(context: ModuleContext, id: bigint, proposer: Add
   const { proposalCancelRatio, proposalCancelDest } = govParams(state);
   let priceAtoken = 0n;
   for (const { depositor, amountAtoken } of takeDeposits(context, proposal)) {
-    const costAtoken = (amountAtoken * proposalCancelRatio) / ONE;
+    const costAtoken = (amountAtoken * proposalCancelRatio) / DECIMAL_ONE;
     priceAtoken += costAtoken;
     refund(context, depositor, amountAtoken - costAtoken);
   }
@@ -224,7 +224,7 @@ function pay(
   const { state, timeMs } = context;
   const params = govParams(state);
   const needed = leastDeposit(params, proposal.isExpedited);
-  const least = (needed * params.minDepositRatio) / ONE;
+  const least = (needed * params.minDepositRatio) / DECIMAL_ONE;
   if (amountAtoken < least) {
     const needs = `but need at least one of the following: ${amountText(least)}`;
     const text = `received ${amountText(amountAtoken)} ${needs}`;
@@ -274,7 +274,7 @@ function paramsForDeposit(
   { initialDepositAtoken, isExpedited }: Submission,
 ): GovParams {
   const params = govParams(state);
-  const least = (leastDeposit(params, isExpedited) * params.minInitialDepositRatio) / ONE;
+  const least = (leastDeposit(params, isExpedited) * params.minInitialDepositRatio) / DECIMAL_ONE;
   if (initialDepositAtoken >= least) return params;
   const was = `was (${amountText(initialDepositAtoken)}), need (${amountText(least)})`;
   throw govFailure("depositTooSmall", was);

@@ -4,7 +4,7 @@
  * take several blocks: what one block may look at is bounded.
  */
 import type { Address } from "../../../chain/address.js";
-import { ONE } from "../../settings/module-params.js";
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { Delegations } from "../staking/delegation-record.js";
 import { type ValidatorRecord, Validators } from "../staking/validator-record.js";
@@ -94,7 +94,7 @@ export class TallyCount {
 
   private add(weights: ByOption, power: bigint): void {
     for (const option of VOTE_OPTIONS) {
-      if (weights[option] > 0n) this.sums[option] += (power * weights[option]) / ONE;
+      if (weights[option] > 0n) this.sums[option] += (power * weights[option]) / DECIMAL_ONE;
     }
     this.total += power;
   }
@@ -122,17 +122,17 @@ export class TallyCount {
       // Less than nothing only where delegators left while counting went on.
       if (rest > 0n) this.add(vote.weights, powerOf(validator, rest));
     }
-    const all = [...bonded.values()].reduce((sum, { tokens }) => sum + tokens, 0n) * ONE;
+    const all = [...bonded.values()].reduce((sum, { tokens }) => sum + tokens, 0n) * DECIMAL_ONE;
     const threshold = proposal.isExpedited ? params.expeditedThreshold : params.threshold;
     const judged = judge({ sums, total: this.total, bonded: all }, { ...params, threshold });
-    const entries = VOTE_OPTIONS.map((option) => [option, sums[option] / ONE] as const);
+    const entries = VOTE_OPTIONS.map((option) => [option, sums[option] / DECIMAL_ONE] as const);
     return { ...judged, result: Object.fromEntries(entries) as Sums };
   }
 }
 
 /** Stake of shares, 10^-18 atoken, rounded down. */
 function powerOf({ tokens, shares: all }: ValidatorRecord, shares: bigint): bigint {
-  return all === 0n ? 0n : (shares * tokens * ONE) / all;
+  return all === 0n ? 0n : (shares * tokens * DECIMAL_ONE) / all;
 }
 
 /** What was voted, in one unit. */
@@ -154,14 +154,14 @@ function judge(
 ): Pick<Outcome, "isPassed" | "burnsDeposits"> {
   const lost = { isPassed: false, burnsDeposits: false };
   if (bonded === 0n) return lost;
-  if (total * ONE < params.quorum * bonded)
+  if (total * DECIMAL_ONE < params.quorum * bonded)
     return { ...lost, burnsDeposits: params.burnVoteQuorum };
   const decided = total - sums.abstain;
   if (decided <= 0n) return lost;
-  if (sums.veto * ONE > params.vetoThreshold * total) {
+  if (sums.veto * DECIMAL_ONE > params.vetoThreshold * total) {
     return { ...lost, burnsDeposits: params.burnVoteVeto };
   }
-  return { ...lost, isPassed: sums.yes * ONE > params.threshold * decided };
+  return { ...lost, isPassed: sums.yes * DECIMAL_ONE > params.threshold * decided };
 }
 
 /** Delegations that a contract's view looks at, at most: a rule of the chain, paid by gas. */

@@ -2,8 +2,8 @@
 import type { Address } from "../../../chain/address.js";
 import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { DECIMAL_ONE, decimalText } from "../../../chain/decimal.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
-import { fractionText, ONE } from "../../settings/module-params.js";
 import { messageFailure } from "../message-fields.js";
 import type { ModuleContext } from "../module-context.js";
 import { govFailure } from "./gov-failure.js";
@@ -28,7 +28,7 @@ export interface Ballot {
 
 /** A vote that is not split. */
 export function plainVote(option: number): readonly WeightedOption[] {
-  return [{ option, weight: ONE }];
+  return [{ option, weight: DECIMAL_ONE }];
 }
 
 /** Votes, in place of what the account has voted before. Throws `MessageFailure`. */
@@ -46,7 +46,7 @@ export function voteOn(context: ModuleContext, id: bigint, ballot: Ballot): void
     voter: accountText(voter),
     proposal_id: id.toString(),
     option: JSON.stringify(
-      options.map(({ option, weight }) => ({ option, weight: fractionText(weight) })),
+      options.map(({ option, weight }) => ({ option, weight: decimalText(weight) })),
     ),
   });
 }
@@ -60,14 +60,14 @@ function weightsOf(options: readonly WeightedOption[]): ByOption {
   let sum = 0n;
   for (const { option, weight } of options) {
     const name = VOTE_OPTIONS[option - 1];
-    if (name === undefined || weight <= 0n || weight > ONE) {
-      throw govFailure("invalidVote", `option ${option} with weight ${fractionText(weight)}`);
+    if (name === undefined || weight <= 0n || weight > DECIMAL_ONE) {
+      throw govFailure("invalidVote", `option ${option} with weight ${decimalText(weight)}`);
     }
     if (weights[name] > 0n) throw govFailure("invalidVote", "duplicated vote option");
     weights[name] = weight;
     sum += weight;
   }
-  if (sum > ONE) throw govFailure("invalidVote", "total weight overflow 1.00");
-  if (sum < ONE) throw govFailure("invalidVote", "total weight lower than 1.00");
+  if (sum > DECIMAL_ONE) throw govFailure("invalidVote", "total weight overflow 1.00");
+  if (sum < DECIMAL_ONE) throw govFailure("invalidVote", "total weight lower than 1.00");
   return weights;
 }

@@ -12,8 +12,8 @@
 import { type Address, consensusText, operatorText } from "../../../chain/address.js";
 import { amountText } from "../../../chain/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
-import { ONE } from "../../settings/module-params.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { MessageFailure, type ModuleContext, moduleFailure } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
@@ -143,7 +143,7 @@ export function watchAnew(
 export function noteVotes(context: ModuleContext, votes: readonly CommitVote[]): void {
   const window = moduleParam(context.state, "slashing", "signed_blocks_window");
   const least = moduleParam(context.state, "slashing", "min_signed_per_window");
-  const mostMissed = window - (window * least) / ONE;
+  const mostMissed = window - (window * least) / DECIMAL_ONE;
   for (const vote of votes) noteVote(context, vote, { window, mostMissed });
 }
 

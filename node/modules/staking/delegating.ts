@@ -9,9 +9,9 @@ import { type Address, operatorText } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
 import { MAX_TOTAL_POWER } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { DECIMAL_ONE, decimalText } from "../../../chain/decimal.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
-import { ONE } from "../../settings/module-params.js";
 import { bookRewards } from "../distribution/rewards.js";
 import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
@@ -26,7 +26,7 @@ import {
   tokensOf,
 } from "./shares.js";
 import { noEntryFailure, stakingFailure, uncountableFailure } from "./staking-failure.js";
-import { sharesText, timeText } from "./staking-texts.js";
+import { timeText } from "./staking-texts.js";
 import {
   ATOKEN_PER_POWER,
   BOND_STATUS,
@@ -71,7 +71,7 @@ export function delegate(
     delegator: accountText(delegator),
     validator: operatorText(validator.operator),
     amount: amountText(amountAtoken),
-    new_shares: sharesText(shares),
+    new_shares: decimalText(shares),
   });
   return shares;
 }
@@ -315,7 +315,7 @@ function slashPart(
   leftAtoken: Atoken,
   { fraction }: Pick<SlashEvent, "fraction">,
 ): bigint {
-  return least((initialAtoken * fraction) / ONE, leftAtoken);
+  return least((initialAtoken * fraction) / DECIMAL_ONE, leftAtoken);
 }
 
 function least(one: bigint, other: bigint): bigint {
@@ -337,7 +337,7 @@ function burn(context: ModuleContext, burnAtoken: Atoken): bigint {
 function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: bigint): bigint {
   const { destination, delegator, destinationShares } = entry;
   const owned = new Delegations(context.state).shares(destination, delegator);
-  const due = (destinationShares * fraction) / ONE;
+  const due = (destinationShares * fraction) / DECIMAL_ONE;
   const taken = due < owned ? due : owned;
   if (taken > 0n) {
     const validator = new Validators(context.state).of(destination);
@@ -346,7 +346,7 @@ function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: b
     removeIfEmpty(context, validator);
   }
   if (due === taken) return 0n;
-  const dueAtoken = (entry.initialAtoken * fraction) / ONE;
+  const dueAtoken = (entry.initialAtoken * fraction) / DECIMAL_ONE;
   return (dueAtoken * (due - taken)) / due;
 }
 
@@ -405,7 +405,7 @@ export function slashValidator(
   if (validator.status === BOND_STATUS.unbonded || fraction === 0n) return 0n;
   const { tokens, shares } = validator;
   const heldAtoken = tokens < fault.stakeAtoken ? tokens : fault.stakeAtoken;
-  const burnAtoken = (heldAtoken * fraction) / ONE;
+  const burnAtoken = (heldAtoken * fraction) / DECIMAL_ONE;
   bookRewards(context.state, validator);
   validator.setStake(tokens - burnAtoken, shares);
   if (burnAtoken > 0n) {

@@ -4,9 +4,9 @@ import { accountText, amountText } from "../../../chain/abci-event.js";
 import { isAnybodysKey } from "../../../chain/consensus/ed25519.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { DECIMAL_ONE, decimalText } from "../../../chain/decimal.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
-import { fractionText, ONE } from "../../settings/module-params.js";
 import { bookRewards } from "../distribution/rewards.js";
 import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
@@ -153,7 +153,7 @@ export function editValidator(
   }
   validator.description = next;
   context.emit("edit_validator", {
-    commission_rate: fractionText(validator.commission.rate),
+    commission_rate: decimalText(validator.commission.rate),
     min_self_delegation: validator.minSelfDelegation.toString(),
     validator: accountText(validator.operator),
   });
@@ -161,7 +161,7 @@ export function editValidator(
 
 function assertCommission(commission: Registration["commission"], least: bigint): void {
   const { rate, maxRate, maxChangeRate } = commission;
-  if (maxRate > ONE) throw stakingFailure("commissionRange");
+  if (maxRate > DECIMAL_ONE) throw stakingFailure("commissionRange");
   if (rate > maxRate) throw stakingFailure("commissionMost");
   if (maxChangeRate > maxRate) throw stakingFailure("commissionChange");
   if (rate < least) throw stakingFailure("commissionLeast");

@@ -1,11 +1,4 @@
-/** Shares and times as events of staking have them. */
-import { SHARES_PER_ATOKEN } from "./validator-record.js";
-
-/** Shares as the SDK writes them: 18 decimals. */
-export function sharesText(shares: bigint): string {
-  return `${shares / SHARES_PER_ATOKEN}.${(shares % SHARES_PER_ATOKEN).toString().padStart(18, "0")}`;
-}
-
+/** Times as events of staking have them. */
 /** The last time that has a text; in calls the block may have a time beyond it. */
 const LAST_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59);
 

@@ -13,6 +13,7 @@
  * infraction, fraction.
  */
 import type { Address } from "../../../chain/address.js";
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import { bigintToWord } from "../../../chain/hex.js";
 import { ATOKEN_PER_TOKEN, type Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
@@ -70,7 +71,7 @@ const TIME_UNIT = 1n << 64n;
 export const ATOKEN_PER_POWER = ATOKEN_PER_TOKEN;
 
 /** Shares of a validator's first atoken: they have 18 decimals. */
-export const SHARES_PER_ATOKEN = 10n ** 18n;
+export const SHARES_PER_ATOKEN = DECIMAL_ONE;
 
 /** One validator; every read and write is one of its slots. */
 export class ValidatorRecord {

@@ -6,11 +6,11 @@ import {
   parseAnyAddress,
   VALIDATOR_PREFIX,
 } from "../../../chain/address.js";
+import { DECIMAL_ONE } from "../../../chain/decimal.js";
 import type { MessageReader, ProtoMessage } from "../../../chain/protobuf/values.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import { invalidArgument } from "./errors.js";
 
-const ONE = 10n ** 18n;
 const MS_PER_SECOND = 1_000;
 const NS_PER_MS = 1_000_000;
 
@@ -26,7 +26,7 @@ export function coinsOf(amountAtoken: Atoken): readonly ProtoMessage[] {
 
 /** A list of `DecCoin`, whose amounts have 18 decimals. */
 export function decCoinsOf(amountAtoken: Atoken): readonly ProtoMessage[] {
-  return coinsOf(amountAtoken * ONE);
+  return coinsOf(amountAtoken * DECIMAL_ONE);
 }
 
 /** `google.protobuf.Timestamp`, or a `Duration`. */

@@ -2,6 +2,7 @@
  * What the chain mints, owns and takes: `cosmos.mint.v1beta1`, `cosmos.evm.feemarket.v1`, the
  * supply of the token.
  */
+import { DECIMAL_ONE } from "../../../../chain/decimal.js";
 import type { Height } from "../../../../chain/hex.js";
 import { BLOCKS_PER_YEAR, INFLATION_PERCENT } from "../../../../chain/networks.js";
 import { BASE_DENOM, parseMinimumGasPrices } from "../../../../chain/units.js";
@@ -12,23 +13,20 @@ import { type QuerySources, supplyAtoken } from "../sources.js";
 const MINT = "/cosmos.mint.v1beta1.Query";
 const FEE_MARKET = "/cosmos.evm.feemarket.v1.Query";
 
-/** 1 as a number with 18 decimals. */
-const ONE = 10n ** 18n;
-
 /** The queries of these services. */
 export function economyQueries(sources: QuerySources): QueryHandlers {
   const { node } = sources;
-  const inflation = (height: Height) => (sources.inflationPercent(height + 1) * ONE) / 100n;
+  const inflation = (height: Height) => (sources.inflationPercent(height + 1) * DECIMAL_ONE) / 100n;
   const price = parseMinimumGasPrices(node.minimumGasPrices);
-  const minGasPrice = (price.numerator * ONE) / price.denominator;
+  const minGasPrice = (price.numerator * DECIMAL_ONE) / price.denominator;
   return {
     [`${MINT}/Params`]: () => ({
       params: {
         mint_denom: BASE_DENOM,
         inflation_rate_change: 0n,
         // Inflation follows the height and nothing else: the SDK's bounds are its two rates.
-        inflation_max: (INFLATION_PERCENT.first * ONE) / 100n,
-        inflation_min: (INFLATION_PERCENT.later * ONE) / 100n,
+        inflation_max: (INFLATION_PERCENT.first * DECIMAL_ONE) / 100n,
+        inflation_min: (INFLATION_PERCENT.later * DECIMAL_ONE) / 100n,
         goal_bonded: 0n,
         blocks_per_year: BLOCKS_PER_YEAR,
       },

@@ -1,6 +1,6 @@
 /** Proposals, votes and deposits in the messages of gov v1 and of v1beta1, which CosmJS reads. */
 import { toBech32 } from "../../../../chain/address.js";
-import { decimalText } from "../../../../chain/protobuf/json-texts.js";
+import { DECIMAL_ONE, decimalText } from "../../../../chain/decimal.js";
 import { decodeMessage } from "../../../../chain/protobuf/codec.js";
 import { asMessage, type ProtoMessage } from "../../../../chain/protobuf/values.js";
 import {
@@ -12,8 +12,6 @@ import {
 } from "../../../modules/reads/gov-reads.js";
 import { coinsOf, secondsOf } from "../module-values.js";
 import type { QuerySources } from "../sources.js";
-
-const ONE = 10n ** 18n;
 
 /** The message around a proposal of v1beta1. */
 const LEGACY_CONTENT = "cosmos.gov.v1.MsgExecLegacyContent";
@@ -95,7 +93,7 @@ export const GOV_V1BETA1: GovForm = {
   vote(id, vote) {
     const options = weighted(vote);
     const [only] = options;
-    const isWhole = options.length === 1 && only?.weight === ONE;
+    const isWhole = options.length === 1 && only?.weight === DECIMAL_ONE;
     return {
       proposal_id: id,
       voter: toBech32(vote.voter),
