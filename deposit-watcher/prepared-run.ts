@@ -25,15 +25,13 @@ export interface PreparedRun extends Followed {
   readonly fault: unknown;
 }
 
-/** What a run was matched against. */
+/** What a run was matched against: where any of it is another by now, the run is matched again. */
 interface Followed {
-  /** Addresses below this index, ... */
+  /** All deposit addresses have lower indexes. */
   readonly nextAddressIndex: number;
-  /** ... so many hot wallets, ... */
   readonly walletCount: number;
-  /** ... so many tokens, ... */
   readonly tokenCount: number;
-  /** ... and the customers that persons had named up to this number. */
+  /** Number of the last customer that a person named for an address. */
   readonly lastAssignment: number;
 }
 

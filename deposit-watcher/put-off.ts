@@ -30,12 +30,12 @@ export class PutOffMemory {
     this.#rewinds = rewinds;
   }
 
-  /** Whether it is not asked for now. */
+  /** Whether its wait is not over yet. */
   isWaiting(what: string): boolean {
     return (this.#waiting.get(what)?.untilMs ?? 0) > this.clock.monotonicMs();
   }
 
-  /** It was not told again. */
+  /** Notes that asking for it failed once more, and doubles its wait. */
   wait(what: string): void {
     const former = this.#waiting.get(what);
     if (former === undefined && this.#waiting.size >= MAX_REMEMBERED) return;
@@ -51,7 +51,7 @@ export class PutOffMemory {
 
 /** What a round has put off. */
 export class PutOff {
-  /** How much it is. */
+  /** Things put off in this round. */
   count = 0;
   #begun = 0;
   #first: { readonly place: number; readonly error: unknown } | undefined;

@@ -35,7 +35,7 @@ export function fileSwitch(file: string): KillSwitchState {
   }
 }
 
-/** Both, at each look. */
+/** The kill switch of home and ledger, read anew each time; the stricter of the two. */
 export function createKillSwitch(parts: { readonly sql: Sql; readonly file: string }): KillSwitch {
   const { sql, file } = parts;
   return { read: async () => stricter(fileSwitch(file), await readKillSwitch(sql)) };

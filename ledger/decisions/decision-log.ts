@@ -238,7 +238,7 @@ async function assertMined(sql: Sql, chain: DecisionChain, terms: DecisionTerms)
   if (terms.action === "decide-transfer") return assertStands(sql, chain, terms.withdrawalId);
   if (terms.action !== "link-payment" && terms.action !== "claim-payment") return;
   const payment = await findRecovered(sql, terms.hash);
-  // Of what is none the decision itself says so.
+  // If it is no recovered payment, `carryOut` refuses it with the reason.
   if (payment === undefined || (await chain.hasDone(payment))) return;
   throw new LedgerError(
     "INVALID_DECISION",

@@ -170,8 +170,8 @@ export function parseTerms(terms: unknown): DecisionTerms {
         [...BEARERS_OF_MOVES].join(" or "),
     );
   }
-  // Only given: a correction takes back what one of a former release gave. What the treasury's account lacks
-  // or has for nothing its moves say, as the correction is carried out.
+  // Only the side that is given to: a correction takes back what one of a former release gave to nobody.
+  // Whether TREASURY may be given anything its moves say, as the correction is carried out.
   if (customerOf(data.credit) !== TREASURY) assertSomebody(data.credit);
   const onChain = sides.some((code) => code === DEPOSIT_ADDRESSES || WALLET_ACCOUNT.test(code));
   if (onChain && (data.hash === undefined || data.height === undefined)) {

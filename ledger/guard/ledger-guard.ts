@@ -416,7 +416,7 @@ export class LedgerGuard {
     if (isKnown && addresses.length === 0) return;
     const reason = isKnown ? undefined : await this.keep();
     if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
-    // Behind the mark: by what is lost from here on the ledger is behind it.
+    // After the home has remembered it: if the commit is lost from now on, the guard notices.
     if (await this.#has({ eventSeq, addresses })) return;
     throw commitLost();
   }

@@ -177,7 +177,7 @@ async function insert(
     [id, policy.hash, keyId, publicKey, ownKeys, decision === "approve"],
   );
   if (before.length > 0) {
-    // Of another person's signature it would seem to be counted.
+    // "repeated" says that it counts already; that of another key must not be told so.
     const isSame = before.some(
       (one) => one.key_id === keyId && one.decision === decision && one.public_key === publicKey,
     );

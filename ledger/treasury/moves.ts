@@ -209,9 +209,9 @@ interface EndedRow {
   readonly asset: string;
   readonly amount: string;
   readonly is_paid: boolean;
-  /** Of what paid it. */
+  /** Hash of the transaction that paid it; null where nothing did. */
   readonly hash: string | null;
-  /** Of what is booked: where it was paid, or where late gas was seen. */
+  /** Block in which it was paid, or in which late gas was seen. */
   readonly height: string | null;
 }
 

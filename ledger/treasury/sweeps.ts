@@ -88,9 +88,9 @@ export interface Sweep {
   readonly blockNumber: Height | undefined;
   /** Oldest first. */
   readonly attempts: readonly SweepAttempt[];
-  /** The newest. */
+  /** State of the newest move of gas to the address. */
   readonly topUp: TopUpState;
-  /** Of it; 0 for none. */
+  /** Number of that move; 0 for none. */
   readonly topUpId: number;
   /** Highest block in which gas of it is booked as arrived; 0 for none. */
   readonly gasHeight: Height;
@@ -98,7 +98,7 @@ export interface Sweep {
   readonly givenAtoken: Atoken;
   /** RFC 3339, UTC. */
   readonly createdAt: string;
-  /** Since its last step. */
+  /** Time since `state` changed last. */
   readonly ageMs: number;
   /** Signed long ago and not booked: no block takes its price, or the watcher is behind. Keeps no place. */
   readonly isLate: boolean;

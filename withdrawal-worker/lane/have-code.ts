@@ -38,7 +38,7 @@ export async function askHaveCode(
   const again = [...known.keys()].filter((address) => known.get(address) === "too-much");
   for (let start = 0; start < again.length; start += FEW) {
     await askPart(rpc, again.slice(start, start + FEW), view, answers);
-    // It would say so each time.
+    // Every single question would be refused alike: no use in going on.
     if (answers.limit !== undefined && isAllTooMuch(known)) throw answers.limit;
   }
   return addresses.map((address) => known.get(address));

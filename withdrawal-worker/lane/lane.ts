@@ -200,7 +200,7 @@ export class Lane {
         },
       );
     } catch (error) {
-      // Another worker's may be whole.
+      // Only this worker's policy file is at fault: another worker may go on with the wallet.
       if (isPolicyFault(error)) await this.#giveLeaseBack();
       else if (!(error instanceof LeaseLostError)) await this.#leaveToOthers();
       throw error;
@@ -232,7 +232,7 @@ export class Lane {
     this.#isHeld = !mayGoOn;
     if (!mayGoOn) return false;
     const { ledger, signer } = this.#context;
-    // The row was read after the chain.
+    // Safe as `wallet` was read after `view`: a nonce used beyond it is none that this ledger gave.
     await freezeIfBehind(this.#context, signer.address, round.view, wallet);
     await ledger.showBalance(round.lease, round.view);
     const hasMoreMined = await this.#settler.settle(round);
@@ -304,7 +304,7 @@ export class Lane {
           filled = NOT_FILLED;
           hasMore = false;
         }
-        // Those to code would come again: they are estimated below.
+        // Another batch would read the same requests to contracts again; they are estimated below.
         if (!isSmooth || filled.toCode.length > 0) break;
       }
     } finally {

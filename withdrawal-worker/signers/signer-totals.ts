@@ -316,7 +316,7 @@ export class SignerTotals {
     readonly patience: AbortSignal;
     readonly signal: AbortSignal;
   }): Promise<void> {
-    // On a disk that has not let go of it before.
+    // A lock whose release failed earlier is released first.
     await this.#dropLock();
     try {
       this.#lock = await awaitLockFile(`${this.#file}.lock`, options);

@@ -249,7 +249,7 @@ const RESERVING = `unnest($1::text[], $2::numeric[]) AS chain (wallet, nonce)
        JOIN withdrawal w ON w.id = s.withdrawal_id
       WHERE ${isReserving("chain.nonce")}`;
 
-/** Of coins. */
+/** Atoken that open slots reserve, by wallet. */
 async function reservedOf(tx: Sql, nonces: ChainNonces): Promise<ReadonlyMap<Address, Atoken>> {
   const rows = await tx.query<{ wallet: string; reserved: string }>(
     `SELECT s.wallet, sum(s.reserved_atoken)::text AS reserved FROM ${RESERVING} GROUP BY s.wallet`,
@@ -319,7 +319,7 @@ async function carryOut(
   const { asset, rules, decision, refill, policy, isStopped, seenHeight, afterId } = wanted;
   if (decision.kind === "refill") {
     await keepRefill(database, { asset, kind: "all" });
-    // Persons are sent for nothing that may be there.
+    // No person is asked to move coins that an unseen wallet may hold.
     const { amountUnits: wantedUnits } = decision;
     if (wanted.isAnyMissed) await lowerRefill(context, { asset, wantedUnits, seenHeight, refill });
     else await bringRefill(context, { asset, rules, decision, seenHeight });

@@ -261,7 +261,7 @@ export class Sweeper {
       const { id, attempts } = sweep;
       const hasReceipt = minedOf(sweep, receipts.byHash).length > 0;
       const untold = hasReceipt ? undefined : untoldOf(attempts, receipts);
-      // It has what it has no room for.
+      // The node has the receipt, only too large for an answer: it is not missing.
       if (untold === "too-large") this.#missingSinceMs.delete(id);
       if (untold !== undefined) continue;
       // A node that has not come to the block can have none: from its next look on it is waited for.

@@ -58,7 +58,7 @@ export interface Signed {
 
 /** What came of attempts that were to be signed and stored. */
 interface Stored {
-  /** All of them were. */
+  /** Every attempt was signed and stored. */
   readonly isComplete: boolean;
   /** There was no time to ask for all of them; of those that were asked for, all are stored. */
   readonly isPostponed: boolean;

@@ -5,7 +5,7 @@
 import type { LaneContext } from "../lane-context.js";
 import { LONGEST_WAIT_DELAYS } from "./put-off.js";
 
-/** Between two looks. */
+/** Time between two looks at what is due. */
 const LOOK_MS = 60_000;
 
 /** Requests that one look makes due. */
