@@ -12,8 +12,20 @@ export type ModuleParamErrorCode = "MODULE_PARAM_INVALID";
 /** A parameter that does not exist, or a value that it cannot have. */
 export class ModuleParamError extends AppError<ModuleParamErrorCode> {}
 
-/** Milliseconds; a whole number; 10^-18 of the whole, at most 1; atoken; 1 for true; an account. */
-type ParamKind = "duration" | "count" | "fraction" | "amount" | "flag" | "account";
+/** What a parameter's number means. */
+type ParamKind =
+  /** Milliseconds. */
+  | "duration"
+  /** Things, or blocks. */
+  | "count"
+  /** 10^-18 of the whole, at most 1. */
+  | "fraction"
+  /** Atoken. */
+  | "amount"
+  /** 1 for true, 0 for false. */
+  | "flag"
+  /** The 20 bytes of its address; 0 for none. */
+  | "account";
 
 interface ParamRule {
   readonly kind: ParamKind;
