@@ -149,13 +149,14 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   ];
 }
 
-/** The ledger as this process works with it; a fault leaves nothing open. */
+/** The ledger as this process works with it. */
 interface Books {
   readonly database: SqlDatabase;
   readonly guard: LedgerGuard;
   readonly tokens: TokenBook;
 }
 
+/** Opens ledger, guard and tokens; a fault leaves nothing open. */
 async function openBooks(
   { home, log, signal, busy }: ProcessContext,
   parts: {

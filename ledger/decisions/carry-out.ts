@@ -74,8 +74,9 @@ export async function carryOut(
     case "accept-outflow":
       return acceptOutflow(tx, terms, paid);
     case "adjust":
+      return adjust(tx, terms);
   }
-  return adjust(tx, terms);
+  return terms satisfies never;
 }
 
 async function assignAddress(tx: Sql, terms: Terms<"assign-address">): Promise<NewEvent[]> {

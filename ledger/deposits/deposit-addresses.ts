@@ -59,8 +59,8 @@ export async function registerAddresses(
     await refuseInRecovery(tx);
     if (cursor.nextAddressIndex < issuedBelow) {
       throw inRecovery(
-        `the ledger would give out address ${cursor.nextAddressIndex} again, ${issuedBelow} were ` +
-          "given out; to see what the chain proves: causeway recover",
+        `the ledger would give out address ${cursor.nextAddressIndex} again, ${issuedBelow} were given out`,
+        "to see what the chain proves: causeway recover",
       );
     }
     const fromHeight = cursor.height + 1;

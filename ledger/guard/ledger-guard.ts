@@ -166,14 +166,6 @@ function isStillTold(mark: LedgerMark, state: LedgerState): boolean {
   return toldEventEpoch <= mark.epoch && !isEventTakenOver;
 }
 
-/**
- * Closes a ledger until it is recovered: signing, address issue and crediting stop. What the home
- * remembers is stored beside the reason. A repeat changes nothing.
- */
-export function openRecovery(database: SqlDatabase, report: LossReport): Promise<void> {
-  return database.transaction((tx) => writeLoss(tx, report));
-}
-
 /** Why a ledger is closed, by what is remembered, and who says so. */
 interface LossReport {
   readonly reason: string;
@@ -181,7 +173,11 @@ interface LossReport {
   readonly reportedBy: string;
 }
 
-async function writeLoss(tx: Sql, { mark, reason, reportedBy }: LossReport): Promise<void> {
+/**
+ * Closes a ledger until it is recovered: signing, address issue and crediting stop. What the home
+ * remembers is stored beside the reason. A repeat changes nothing.
+ */
+export async function writeLoss(tx: Sql, { mark, reason, reportedBy }: LossReport): Promise<void> {
   await tx.query(
     `INSERT INTO remembered_ledger
        (ledger_id, epoch, next_address_index, event_seq, reported_by)
@@ -274,7 +270,7 @@ export async function closeRecovery(tx: Sql, operator: string): Promise<void> {
  */
 export async function refuseInRecovery(sql: Sql): Promise<void> {
   const incident = await openIncident(sql);
-  if (incident?.kind === "RECOVERY") throw inRecovery(`${incident.message}; ${incident.remedy}`);
+  if (incident?.kind === "RECOVERY") throw inRecovery(incident.message, incident.remedy);
 }
 
 /**
@@ -284,13 +280,17 @@ export async function refuseInRecovery(sql: Sql): Promise<void> {
 export async function refuseWhileHalted(sql: Sql): Promise<void> {
   const incident = await openIncident(sql);
   if (incident === undefined) return;
-  const why = `${incident.message}; ${incident.remedy}`;
-  throw incident.kind === "RECOVERY" ? inRecovery(why) : new LedgerError("INCIDENT_OPEN", why);
+  const { kind, message, remedy } = incident;
+  if (kind === "RECOVERY") throw inRecovery(message, remedy);
+  throw new LedgerError("INCIDENT_OPEN", `${message}; ${remedy}`);
 }
 
-/** The refusal, with what a person does about it. */
-export function inRecovery(message: string): LedgerError {
-  return new LedgerError("RECOVERY", message);
+/**
+ * The refusal, with what a person does about it.
+ * @param remedy behind the reason
+ */
+export function inRecovery(reason: string, remedy = "see causeway recover"): LedgerError {
+  return new LedgerError("RECOVERY", `${reason}; ${remedy}`);
 }
 
 /** What is answered where the database has lost what this process had it write, and nobody was told of it. */
@@ -415,7 +415,7 @@ export class LedgerGuard {
       addresses.every(({ index }) => known.nextAddressIndex > index);
     if (isKnown && addresses.length === 0) return;
     const reason = isKnown ? undefined : await this.keep();
-    if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
+    if (reason !== undefined) throw inRecovery(reason);
     // After the home has remembered it: if the commit is lost from now on, the guard notices.
     if (await this.#has({ eventSeq, addresses })) return;
     throw commitLost();
@@ -445,7 +445,7 @@ export class LedgerGuard {
    */
   async beforeSending(told: { readonly eventSeq: number }): Promise<void> {
     const reason = await this.check();
-    if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
+    if (reason !== undefined) throw inRecovery(reason);
     await refuseInRecovery(this.#database);
     await this.beforeTelling(told);
   }
@@ -458,7 +458,7 @@ export class LedgerGuard {
   async assertStands(tx: Sql): Promise<void> {
     const mark = this.#mark.value;
     const reason = mark && lossOf(mark, await readLedgerState(tx, mark));
-    if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
+    if (reason !== undefined) throw inRecovery(reason);
   }
 
   /** Puts the ledger into recovery when it is not what the home remembers. @returns why it is not */

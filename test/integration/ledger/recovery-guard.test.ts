@@ -13,7 +13,7 @@ import { appendEvents, listEvents } from "../../../ledger/events.js";
 import { acquireWatchLease } from "../../../ledger/watch/watch-lease.js";
 import { openIncident, resumeCrediting } from "../../../ledger/incidents.js";
 import { markPath } from "../../../ledger/guard/home-mark.js";
-import { LedgerGuard, openRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { LedgerGuard, writeLoss } from "../../../ledger/guard/ledger-guard.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery } from "../../../ledger/recovery/recovery-plan.js";
 import { freezeBehindChain, readFreeze } from "../../../ledger/requests/signing-freeze.js";
@@ -214,7 +214,9 @@ describe("a ledger and what its home remembers", () => {
       let closing: Promise<void> | undefined;
       await standing(other.database, async (tx) => {
         await appendEvents(tx, [event]);
-        closing = openRecovery(other.database, { reason: "behind", mark, reportedBy: "test" });
+        closing = other.database.transaction((closer) =>
+          writeLoss(closer, { reason: "behind", mark, reportedBy: "test" }),
+        );
         await until(async () => (await other.database.query(waiting)).length > 0, {
           timeoutMs: 20_000,
           what: "the closing waits for the writer",

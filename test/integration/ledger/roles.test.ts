@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { Client } from "pg";
 import { openLedger } from "../../../ledger/database.js";
 import { openIncident } from "../../../ledger/incidents.js";
-import { openRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { writeLoss } from "../../../ledger/guard/ledger-guard.js";
 import {
   grantIndexerRole,
   grantLedgerRoles,
@@ -178,7 +178,8 @@ describe("the roles of the services", () => {
       const other = await openTestLedger(TEST_IDENTITY, by);
       try {
         const mark = { ledgerId: randomUUID(), epoch: 1, nextAddressIndex: 5, eventSeq: 7 };
-        await openRecovery(other.database, { reason: "it is behind", mark, reportedBy: by });
+        const report = { reason: "it is behind", mark, reportedBy: by };
+        await other.database.transaction((tx) => writeLoss(tx, report));
         expect((await openIncident(other.database))?.kind).toBe("RECOVERY");
       } finally {
         await other.drop();
