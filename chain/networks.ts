@@ -67,6 +67,9 @@ export const BLOCK_INTERVAL_MS = 2_000;
 /** What a genesis may name in its place. */
 export const BLOCK_INTERVAL_BOUNDS_MS = { min: 50, max: 60_000 } as const;
 
+/** Gas of a transfer to an account without code, without calldata: no transaction takes less. */
+export const TRANSFER_GAS = 21_000n;
+
 /** Price of gas that nodes suggest where their settings say nothing else. */
 export const DEFAULT_GAS_PRICE_ATOKEN = 25_000_000n;
 

@@ -12,13 +12,12 @@ import {
   effectiveGasPriceAtoken,
   type SignedTransaction,
 } from "./transaction.js";
+import { TRANSFER_GAS } from "./networks.js";
 import type { Atoken } from "./units.js";
 
 /** Largest raw transaction: geth's limit, four slots of 32 KiB. */
 export const MAX_TRANSACTION_BYTES = 128 * 1024;
 
-/** Gas of a transfer to an account without code, without calldata: no transaction takes less. */
-export const TRANSFER_GAS = 21_000n;
 /** Extra gas of a creation. */
 const CREATE_GAS = 32_000n;
 /** EIP-3860: creation code of a transaction, at most. */

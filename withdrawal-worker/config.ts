@@ -1,6 +1,5 @@
 /** Settings of the withdrawal worker: `<home>/config/worker.toml`. */
-import { DEFAULT_PORTS } from "../chain/networks.js";
-import { TRANSFER_GAS } from "../chain/transaction-rules.js";
+import { DEFAULT_PORTS, TRANSFER_GAS } from "../chain/networks.js";
 import { MAX_LEASE_MS } from "../ledger/lease.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 import { secondNodeFaults } from "../runtime/config/second-node.js";

@@ -1,6 +1,7 @@
 /** Pure: gas limits and prices of payments, and how a refused attempt is corrected. */
 import { EMPTY_RECEIVER_GAS } from "../chain/evm/erc20.js";
-import { replacementPriceAtoken, TRANSFER_GAS } from "../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../chain/networks.js";
+import { replacementPriceAtoken } from "../chain/transaction-rules.js";
 import type { Atoken } from "../chain/units.js";
 import { feeOf } from "../ledger/withdrawals/slot-choice.js";
 

@@ -1,6 +1,6 @@
 /** Pure: what each answer of a node means for a withdrawal, and what follows from it. */
 import type { Hash32 } from "../chain/hex.js";
-import { TRANSFER_GAS } from "../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../chain/networks.js";
 import type { Atoken } from "../chain/units.js";
 import { RPC_CODES } from "../chain/evm/rpc-codes.js";
 import type { RpcError } from "../rpc-client/errors.js";

@@ -3,7 +3,7 @@
  * when the gas that it names is left. Once it is executed, only what it used is taken, and the
  * compute units that it took: execution itself stops at those that are left.
  */
-import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../chain/networks.js";
 import { type WeightsVersion, weightsOf } from "../../chain/evm/compute-weights.js";
 
 /** What a block has room for. */

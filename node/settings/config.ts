@@ -1,6 +1,5 @@
 /** Settings of the node: config.toml (consensus side) and app.toml (chain and EVM side). */
-import { DEFAULT_GAS_PRICE_ATOKEN } from "../../chain/networks.js";
-import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
+import { DEFAULT_GAS_PRICE_ATOKEN, TRANSFER_GAS } from "../../chain/networks.js";
 import { minimumGasPriceAtoken, parseMinimumGasPrices, type Atoken } from "../../chain/units.js";
 import {
   type ConfigOf,

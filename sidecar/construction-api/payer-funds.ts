@@ -1,7 +1,8 @@
 /** Whether a sender can pay in TOKEN, as the node's pool will judge it. */
 import type { Address } from "../../chain/address.js";
 import type { ErrorDetails } from "../../chain/errors.js";
-import { mostCostAtoken, TRANSFER_GAS } from "../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../chain/networks.js";
+import { mostCostAtoken } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
 import { lacksFunds, RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";

@@ -1,7 +1,7 @@
 /** Keeps what hot wallets hold within the policy's band: the rest to cold storage, or a request for more. */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
-import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../chain/networks.js";
 import type { Atoken } from "../../chain/units.js";
 import { NATIVE_ASSET, TREASURY } from "../../ledger/journal/accounts.js";
 import { readTokenAssets } from "../../ledger/assets/asset-registry.js";

@@ -4,7 +4,7 @@
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
-import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../chain/networks.js";
 import { readCursor, type WatchCursor } from "../../ledger/watch/watch-cursor.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { stops } from "../../ledger/kill-switch/kill-switch-level.js";

@@ -9,8 +9,7 @@ import {
   encryptKeystore,
   keystoreAddress,
 } from "../../../chain/signing/keystore.js";
-import { DEFAULT_GAS_PRICE_ATOKEN } from "../../../chain/networks.js";
-import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
+import { DEFAULT_GAS_PRICE_ATOKEN, TRANSFER_GAS } from "../../../chain/networks.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";

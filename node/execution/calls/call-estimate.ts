@@ -6,7 +6,7 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
-import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../../chain/networks.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";

@@ -8,7 +8,7 @@ import type { Hash32 } from "../../../chain/hex.js";
 import { encodeReceipt, mergeBlooms, type Receipt } from "../../../chain/receipt.js";
 import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { effectiveGasPriceAtoken } from "../../../chain/transaction.js";
-import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../../chain/networks.js";
 import { encodeBlockTransactions } from "../../blocks/block-transactions.js";
 import { resultsHashOf } from "../../blocks/chain-tip.js";
 import { cosmosJournal, cosmosPart } from "../../store/blocks/block-store.js";

@@ -4,7 +4,7 @@
  */
 import { hexToBytes } from "../../../chain/hex.js";
 import type { Atoken } from "../../../chain/units.js";
-import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../../chain/networks.js";
 import type { ApprovalSignature } from "../../../ledger/policy/approval-digest.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import type {

@@ -2,7 +2,7 @@
  * The way out of the lowest open nonce, for which all later ones wait: a better price after a
  * while, then a transfer of nothing in its place; and those transfers themselves.
  */
-import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../../chain/networks.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { WithdrawalStatus } from "../../../ledger/requests/withdrawal-status.js";
 import {

@@ -1,6 +1,6 @@
 /** Which of the waiting requests this lane's wallet pays, where there are several wallets. */
 import type { Address } from "../../../chain/address.js";
-import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../../chain/networks.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";

@@ -4,7 +4,7 @@
  */
 import { type Address, ZERO_ADDRESS } from "../../../chain/address.js";
 import { shorten } from "../../../chain/evm/foreign-text.js";
-import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
+import { TRANSFER_GAS } from "../../../chain/networks.js";
 import type { Atoken } from "../../../chain/units.js";
 import type { QueuedWithdrawal, TakenSlots } from "../../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../../ledger/requests/payment-terms.js";
