@@ -62,6 +62,11 @@ export function isAnswerTooLarge(error: unknown): boolean {
   return error instanceof RpcError && error.rpc.rpcCode === RPC_CODES.answerTooLarge;
 }
 
+/** What to connect in the place of a node that has deleted what is needed; proofs are another matter. */
+export const WHOLE_NODE =
+  'a node that keeps all blocks and states (app.toml: pruning = "default" or "nothing", ' +
+  "min-retain-blocks = 0)";
+
 /** Whether a node refused because it has deleted what was asked for. */
 export function isPruned(error: unknown): error is RpcError {
   return error instanceof RpcError && error.rpc.rpcCode === RPC_CODES.pruned;

@@ -9,7 +9,7 @@ import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { isMethodMissing, isPruned } from "../../rpc-client/errors.js";
+import { isMethodMissing, isPruned, WHOLE_NODE } from "../../rpc-client/errors.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -377,8 +377,7 @@ function explained(error: unknown): unknown {
   }
   if (isPruned(error)) {
     const message =
-      "the node has deleted blocks, journals or state that the index needs: connect an archive " +
-      'node (app.toml: pruning = "nothing", min-retain-blocks = 0)';
+      "the node has deleted blocks, journals or state that the index needs: connect " + WHOLE_NODE;
     return new IndexerError("NODE_UNFIT", message, { cause: error });
   }
   return error;

@@ -8,7 +8,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { isMethodMissing, isPruned } from "../../rpc-client/errors.js";
+import { isMethodMissing, isPruned, WHOLE_NODE } from "../../rpc-client/errors.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { LevelStoreError } from "../../runtime/files/level-store.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -23,7 +23,7 @@ import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { HeadTicker, LIGHT_READ_TIMEOUT_MS } from "./head-ticker.js";
 import { IndexError, type IndexErrorCode, type IndexStore } from "./index-store.js";
 import type { Indexer } from "./indexer.js";
-import { ARCHIVE_NODE, oldestOf } from "./missing-block.js";
+import { oldestOf } from "./missing-block.js";
 import { contractsToIndexAnew, registryText, registryWrite } from "./tokens/registry-change.js";
 import type { TokenLedger } from "./tokens/token-ledger.js";
 import { Waiters } from "./waiters.js";
@@ -266,7 +266,7 @@ export class IndexFollower {
     throw new IndexError(
       "INDEX_NODE_PRUNED",
       `block ${next} is the next that the index in ${this.options.store.folder} needs, and the ` +
-        `node has deleted it or its state: connect ${ARCHIVE_NODE}, or stop this process and take ` +
+        `node has deleted it or its state: connect ${WHOLE_NODE}, or stop this process and take ` +
         "the data folder of a sidecar that is further on",
       { details: { height: next }, cause: error },
     );
@@ -351,7 +351,7 @@ export class IndexFollower {
         "INDEX_NODE_PRUNED",
         `the index in ${store.folder} has format ${format} of an older program, and the node has deleted ` +
           "blocks or states of which it would be made anew; nothing of it was changed: connect " +
-          `${ARCHIVE_NODE}, or start the older program`,
+          `${WHOLE_NODE}, or start the older program`,
         { details: { format } },
       );
     }

@@ -24,10 +24,6 @@ export async function missingBlockFault(
   return new SidecarError("NODE_FAULT", { reason, index, node: header.hash, hash });
 }
 
-/** Such a node has every block with its state. */
-export const ARCHIVE_NODE =
-  'an archive node (app.toml: pruning = "default" or "nothing", min-retain-blocks = 0)';
-
 /**
  * Where blocks and balances of a node begin: older replies may be in the index, and no state belongs to
  * them. Block 0 where a node does not say. Throws NodeFault.

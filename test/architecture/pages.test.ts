@@ -102,4 +102,14 @@ describe("pages", () => {
     const operations = pages.find(({ path }) => path === "docs/operations.md")?.text ?? "";
     expect(operations).toContain("bytes of a pruned transaction, sent again");
   });
+
+  it("ask for an archive of proofs only where proofs are meant", () => {
+    const found = pages.flatMap(({ path, text }) =>
+      [...text.matchAll(/`pruning = "nothing"`/g)]
+        .map(({ index }) => text.slice(Math.max(0, index - 200), index + 200))
+        .filter((around) => !/proof|trie/i.test(around))
+        .map((around) => `${path}: ${around}`),
+    );
+    expect(found).toEqual([]);
+  });
 });

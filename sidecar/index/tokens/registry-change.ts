@@ -4,12 +4,12 @@ import { parseTokenList, type TokenEntry } from "../../../chain/token-list.js";
 import type { Height } from "../../../chain/hex.js";
 import type { EvmClient } from "../../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../../rpc-client/json-rpc.js";
-import { isPruned } from "../../../rpc-client/errors.js";
+import { isPruned, WHOLE_NODE } from "../../../rpc-client/errors.js";
 import type { LevelWrite } from "../../../runtime/files/level-store.js";
 import type { TokenRegistry } from "../../rosetta/token-registry.js";
 import { IndexError } from "../index-store.js";
 import { indexKey } from "../key-spaces.js";
-import { ARCHIVE_NODE, oldestOf } from "../missing-block.js";
+import { oldestOf } from "../missing-block.js";
 
 /** The registry as the index remembers it: the same text for the same tokens in any order. */
 export function registryText({ tokens }: TokenRegistry): string {
@@ -69,7 +69,7 @@ function nodeLacks(
   const message =
     `config/tokens.json says something else of ${names} than the list that the index in ${folder} ` +
     "was made with, and the node has deleted blocks or states of which it would be made anew; " +
-    `nothing of it was changed: put the former list back, or connect ${ARCHIVE_NODE}`;
+    `nothing of it was changed: put the former list back, or connect ${WHOLE_NODE}`;
   return new IndexError("INDEX_NODE_PRUNED", message, { details: { contracts }, cause });
 }
 

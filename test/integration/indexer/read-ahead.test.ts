@@ -12,6 +12,7 @@ import { writeBatch } from "../../../indexer/ingest/batch-write.js";
 import { openTables } from "../../../indexer/store/progress.js";
 import { type IndexSchema, LIVE_SCHEMA, REBUILD_SCHEMA } from "../../../indexer/store/schema.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
+import { RpcError } from "../../../rpc-client/errors.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -113,6 +114,22 @@ async function contents(schema: IndexSchema): Promise<string> {
 async function dropRebuild(): Promise<void> {
   await stage.sql.query(`DROP SCHEMA IF EXISTS ${REBUILD_SCHEMA} CASCADE`);
 }
+
+describe("a node that has deleted what the index needs", () => {
+  it("is asked for with every setting of pruning that is enough: no archive of proofs", async () => {
+    await dropRebuild();
+    const pruned = changed(() => {
+      throw new RpcError("pruned history unavailable", { rpcCode: 4444, method: "blockRange" });
+    });
+    await expect(follow(REBUILD_SCHEMA, pruned, ALL_BYTES)).rejects.toMatchObject({
+      code: "NODE_UNFIT",
+      message: expect.stringContaining(
+        'a node that keeps all blocks and states (app.toml: pruning = "default" or "nothing", ' +
+          "min-retain-blocks = 0)",
+      ),
+    });
+  });
+});
 
 describe("ranges that are read ahead", () => {
   it("come to the same as one range, also with a node that fails again and again", async () => {

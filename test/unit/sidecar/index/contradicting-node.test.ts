@@ -49,7 +49,7 @@ describe("a node that has deleted the state before the next block", () => {
     const { ready: isReady, reason } = await ready(online);
     expect(isReady).toBe(false);
     expect(reason).toMatch(
-      /^block 3 is the next .* deleted it or its state: connect an archive node/,
+      /^block 3 is the next .* deleted it or its state: connect a node that keeps all/,
     );
     expect((await block(online, 3)).body.code).toBe(106);
   });
@@ -268,7 +268,7 @@ describe("a node that contradicts the index", () => {
     await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
     const { reason } = await ready(second);
     expect(reason).toContain("block 5 is the next that the index in");
-    expect(reason).toContain("connect an archive node");
+    expect(reason).toContain("connect a node that keeps all blocks and states");
     expect(reason).toContain("min-retain-blocks = 0");
     // What is indexed is served all the same; what is missing is never just "not there yet".
     expect((await block(second, 4)).status).toBe(200);
