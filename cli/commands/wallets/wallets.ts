@@ -8,6 +8,7 @@ import {
   decryptKeystore,
   encryptKeystore,
   keystoreAddress,
+  namesAddressAlone,
 } from "../../../chain/signing/keystore.js";
 import { DEFAULT_GAS_PRICE_ATOKEN, TRANSFER_GAS } from "../../../chain/networks.js";
 import { atokenToToken } from "../../../chain/units.js";
@@ -27,7 +28,7 @@ import {
 import { passphraseOf, readPassphraseFile } from "../../../runtime/config/secret-file.js";
 import { CliError } from "../../errors.js";
 import { createFilesOnce, readText, SECRET_MODE } from "../../home/home-file.js";
-import { createSecretFolder } from "../../home/home.js";
+import { createSecretFolder, homePaths } from "../../home/home.js";
 import { createPrivateKey, createSecretLine } from "../../home/keys/wallet-keys.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
@@ -106,6 +107,7 @@ export async function runAddWallet(
     // Before it lies in the home, where every process would take it up at its next start.
     await refuseDepositAddresses(database, [keystoreAddress(key.keystore)]);
     refuseSecondFile(command.home, keystoreAddress(key.keystore));
+    await refuseWithoutKeys(command.home);
     const folder = join(command.home, WALLETS_FOLDER);
     await createSecretFolder(folder);
     const file = join(folder, `${label}.json`);
@@ -137,6 +139,24 @@ function refuseSecondFile(home: string, address: HotWallet["address"]): void {
   throw new CliError(
     "USAGE",
     `${name} is a wallet of this home already, by ${there.keystore}: nothing was added.`,
+  );
+}
+
+/**
+ * A home whose first wallet is named by its address alone, as the operator's under compose, is none whose
+ * worker opens keystores: the ledger would have an active wallet that nobody signs for.
+ * @throws USAGE
+ */
+async function refuseWithoutKeys(home: string): Promise<void> {
+  const { hotWallet } = homePaths(home);
+  if (!namesAddressAlone(await readText(hotWallet))) return;
+  throw new CliError(
+    "USAGE",
+    `${hotWallet} names an address alone: nobody signs with a key that is made in this home, and nothing ` +
+      "was added. Type it in the home of the worker, under compose: docker compose run --rm --no-deps " +
+      "withdrawal-worker dist/cli/main.js wallets add --label NAME --reason TEXT --home /home/causeway. " +
+      "Where a signer of your own has the key (signer.kind), put config/wallets/NAME.json with " +
+      '{"address": "0x..."} into that home instead.',
   );
 }
 

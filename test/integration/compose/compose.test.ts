@@ -9,6 +9,7 @@ import { indexerRole, ledgerRole } from "../../../ledger/roles.js";
 import { KIT_CONFIG_FILES, loadKitConfig } from "../../../cli/home/kit-config.js";
 import { NODE_ENVIRONMENT, NODE_FLAGS } from "../../../cli/home/network/kit-nodes.js";
 import { ROLE_NAMES } from "../../../cli/home/role-homes.js";
+import { createProgram } from "../../../cli/program/program.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { treasuryRoundHoldsMs } from "../../../withdrawal-worker/config.js";
 import { WatchedRounds } from "../../../withdrawal-worker/treasury/watched-rounds.js";
@@ -51,6 +52,23 @@ const composeFile = z.object({
 const text = readFileSync(join(root, "docker-compose.yml"), "utf8");
 const compose = composeFile.parse(parse(text, { merge: true }));
 const services = Object.entries(compose.services);
+
+const operations = readFileSync(join(root, "docs/operations.md"), "utf8");
+const policyPage = readFileSync(join(root, "docs/policy.md"), "utf8");
+
+/** Runs a command of `causeway`; a fault is thrown. */
+async function causeway(...words: string[]): Promise<void> {
+  const quiet = () => undefined;
+  const { signal } = new AbortController();
+  await createProgram({
+    version: "0",
+    env: {},
+    signal,
+    print: quiet,
+    warn: quiet,
+    setExitCode: quiet,
+  }).parseAsync(words, { from: "user" });
+}
 
 function serviceNamed(name: string): z.output<typeof service> {
   const found = compose.services[name];
@@ -452,6 +470,58 @@ describe("docker-compose.yml", () => {
     expect([...needed]).toEqual([]);
   });
 
+  it("has a form on a page for each command that the operator's home cannot run", () => {
+    const [, section = ""] = operations.split("### What is typed elsewhere");
+    const forms = `${section.split("\n## ")[0]}\n${policyPage}`
+      .replaceAll("\\\n", "")
+      .matchAll(
+        /docker compose run --rm --no-deps ([a-z-]+) dist\/cli\/main\.js ([a-z]+ [a-z]+)(?= )(.*)$/gm,
+      );
+    const written = new Map<string, string[]>();
+    for (const [line, name = "", command = "", rest = ""] of forms) {
+      const [, home = ""] = /--home (\/\S+?)(?:\/\$home)?(?:\s|$)/.exec(rest) ?? [];
+      const mounts = serviceNamed(name).volumes.map((mount) => mount.split(":").slice(1).join(":"));
+      const isWritten = mounts.some((mount) => mount === home || mount.startsWith(`${home}/`));
+      expect(`${isWritten} ${line}`).toBe(`true ${line}`);
+      // "indexer rebuild ... # or: verify"
+      const [, other] = /# or: ([a-z]+)$/.exec(rest) ?? [];
+      const group = command.split(" ")[0] ?? "";
+      for (const one of [command, ...(other === undefined ? [] : [`${group} ${other}`])])
+        written.set(one, [...(written.get(one) ?? []), name]);
+    }
+    expect(Object.fromEntries(written)).toEqual({
+      "wallets add": ["withdrawal-worker"],
+      "tokens add": ["init"],
+      "indexer rebuild": ["indexer"],
+      "indexer verify": ["indexer"],
+      "audit reserves": ["withdrawal-worker"],
+      "killswitch lift": ["withdrawal-worker", "treasury"],
+    });
+    expect(readFileSync(join(root, "docs/rotation.md"), "utf8")).toContain(
+      "(operations.md#what-is-typed-elsewhere)",
+    );
+  });
+
+  it("adds a token in every home that has a list, and each of them takes it", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "causeway-homes-"));
+    try {
+      await causeway("init", "--home", join(folder, "operator"), "--role-homes", folder);
+      const having = ["operator", ...ROLE_NAMES].filter((name) =>
+        existsSync(join(folder, name, "config", "tokens.json")),
+      );
+      const [, named = ""] = /^for home in ([a-z -]+); do$/m.exec(operations) ?? [];
+      expect(named.split(" ").toSorted()).toEqual(having.toSorted());
+      const token = ["--address", `0x${"ab".repeat(20)}`, "--symbol", "GOLD", "--decimals", "6"];
+      for (const name of having) {
+        await causeway("tokens", "add", ...token, "--home", join(folder, name));
+        const list = readFileSync(join(folder, name, "config", "tokens.json"), "utf8");
+        expect(`${name} ${list}`).toContain('"GOLD"');
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it("keeps secrets out of variables and commands, and apart from those who need them not", () => {
     for (const [name, { environment, command = [] }] of services) {
       const words = [...Object.entries(environment).flat(), ...command].join(" ");
@@ -617,7 +687,6 @@ describe("the runbook of a database under compose", () => {
   });
 
   it("asks compose for the volume that a start uses, before one is removed", () => {
-    const operations = readFileSync(join(root, "docs/operations.md"), "utf8");
     for (const told of [page, operations]) {
       expect(told).not.toContain("PROJECT_postgres-data");
       expect(told).toContain("`docker compose config`");

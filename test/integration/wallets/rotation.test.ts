@@ -260,6 +260,19 @@ it("leaves no second file of a wallet in the home: no worker would start on it a
   expect((await desk.causeway("wallets", "list")).code).toBe(0);
 });
 
+it("makes no key in a home whose worker would never open it, and says where one is made", async () => {
+  const add = ["wallets", "add", "--label", "next", "--reason", "a test"];
+  await expect(desk.causeway(...add)).rejects.toMatchObject({
+    code: "USAGE",
+    message: expect.stringContaining(
+      "docker compose run --rm --no-deps withdrawal-worker dist/cli/main.js wallets add",
+    ),
+  });
+  expect(existsSync(join(desk.home, "config", "wallets"))).toBe(false);
+  const listed = await desk.causeway("wallets", "list", "--json");
+  expect(JSON.parse(listed.text).wallets).toHaveLength(1);
+});
+
 it("shows a wallet that no process has registered yet to programs as to persons", async () => {
   desk.writeKeystore("wallets/new.json", SECOND);
   const list = ["wallets", "list"];
@@ -272,6 +285,8 @@ it("shows a wallet that no process has registered yet to programs as to persons"
 it("leaves no passphrase of its own beside a file that has the name already", async () => {
   // As docs/rotation.md leaves one for a wallet whose keystore is kept elsewhere.
   desk.writeKeystore("wallets/former.json", SECOND);
+  const own = await encryptKeystore(KEY, "of a test");
+  writeFileSync(join(desk.home, "config", "hot-wallet.json"), own, { mode: 0o600 });
   const add = ["wallets", "add", "--label", "former", "--reason", "a test"];
   await expect(desk.causeway(...add)).rejects.toMatchObject({
     code: "USAGE",
