@@ -1,5 +1,5 @@
 /** Commands of a release beside a kit of the one before: none changes its tables without being asked. */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
@@ -154,6 +154,7 @@ describe("tables of 0.1.0, which have neither wallets nor a kill switch", () => 
     first = await createTestDatabase();
     opened = await tablesOf(first.url, 2);
     await opened.query(`INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, 7)`, [other]);
+    await opened.query(`INSERT INTO customer (id) VALUES ('alice')`);
     ({ url } = first);
   });
   afterEach(async () => {
@@ -200,12 +201,19 @@ describe("tables of 0.1.0, which have neither wallets nor a kill switch", () => 
   it("are brought over without a node, to be read", async () => {
     const silent = "http://127.0.0.1:1";
     expect((await causewayAt(silent, "migrate")).code).toBe(0);
-    for (const words of [
-      ["withdrawals", "list"],
-      ["keys", "list"],
-      ["audit", "export", "--out", join(home, "former.jsonl")],
-    ]) {
-      expect(await causewayAt(silent, ...words)).toMatchObject({ code: 0 });
+    const out = (name: string) => ["--out", join(home, name)];
+    const rest: Readonly<Record<string, readonly string[]>> = {
+      "audit export": out("former.jsonl"),
+      "audit statement": ["alice", "--from", "2026-01-01", "--to", "2026-02-01", ...out("alice")],
+    };
+    const page = readFileSync("docs/operations.md", "utf8");
+    const [, named = ""] = /what asks no node reads it: (.*?)\. /s.exec(page) ?? [];
+    const commands = [...named.matchAll(/`([^`]+)`/g)].map(([, command = ""]) => command);
+    expect(commands).toContain("audit statement");
+    for (const command of commands) {
+      const words = [...command.split(" "), ...(rest[command] ?? [])];
+      const result = await causewayAt(silent, ...words);
+      expect({ command, ...result }).toMatchObject({ command, code: 0 });
     }
   });
 
