@@ -92,6 +92,7 @@ function ownStop(home: KillSwitchState, ledger: KillSwitchState): string | undef
   const since = at === undefined ? "" : `since ${at}, by ${by}: `;
   return (
     `kill switch ${level} by this home's own kill-switch.json (${since}${reason}); ` +
-    `the ledger is at ${ledger.level}: \`causeway killswitch lift\` in this home, or set it anew`
+    `the ledger is at ${ledger.level}: \`causeway killswitch lift --reason TEXT\` in this home, or set ` +
+    "it anew"
   );
 }

@@ -128,7 +128,7 @@ export function runListConsoleUsers(command: LedgerCommand, options: ConsoleUser
   const unreadable = listUnreadableUsers(home);
   if (command.json) command.print(toJson({ users, unreadable }));
   else if (users.length + unreadable.length === 0)
-    command.print("There is no user yet: causeway console user add.");
+    command.print("There is no user yet: causeway console user add NAME --role ROLE.");
   else {
     for (const { name, role, keyId, mustChange } of users) {
       const first = mustChange ? ", has not chosen a password yet" : "";

@@ -317,7 +317,8 @@ function activeLines(wallets: RecoveryPlan["wallets"]): string[] {
         "Active by this ledger, so that they pay and deposits are swept to them once this is applied:",
         ...shorten(names.map((name) => `  ${name}`)),
         "If one of them was drained or retired behind the backup, or its key is lost or has leaked, say so " +
-          "first: causeway wallets drain <wallet>; one that is to be registered above, right behind --apply",
+          "first: causeway wallets drain <wallet> --reason TEXT; one that is to be registered above, right " +
+          "behind --apply",
       ];
 }
 

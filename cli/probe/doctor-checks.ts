@@ -189,10 +189,11 @@ export function checkKillSwitch(
       const unasked = ledger === undefined ? " by this home; the ledger was not asked" : "";
       return [finding("kill-switch", "pass", `nothing is stopped${unasked}`)];
     }
-    const remedy = "once its cause is gone: causeway killswitch lift";
+    const remedy = "once its cause is gone: causeway killswitch lift --reason TEXT";
     return [finding("kill-switch", "fail", `${level} since ${at}: ${reason}`, remedy)];
   } catch (error) {
-    const remedy = "look, then: causeway killswitch set or lift";
+    const remedy =
+      "look, then: causeway killswitch set LEVEL --reason TEXT, or causeway killswitch lift --reason TEXT";
     return [finding("kill-switch", "fail", sentenceOf(error), remedy)];
   }
 }
@@ -310,7 +311,7 @@ export async function checkParts(
 export function checkWallets(wallets: readonly WalletFigures[]): readonly Finding[] {
   const findings = wallets.flatMap(checkWallet);
   if (wallets.length === 0 || wallets.some(({ status }) => status === "active")) return findings;
-  const remedy = "causeway wallets activate, or add";
+  const remedy = "causeway wallets activate ADDRESS --reason TEXT, or wallets add";
   const value = "none is active: new withdrawals wait";
   return [...findings, finding("hot-wallet", "warn", value, remedy)];
 }
@@ -329,7 +330,9 @@ function checkWallet(wallet: WalletFigures): readonly Finding[] {
   if (hasKey || status === "retired") {
     return [finding(id, "pass", `${address} is ${status}, ${inFlight} on their way`)];
   }
-  const remedy = "put its keystore back into config/wallets, or: causeway wallets drain";
+  const remedy =
+    "put its keystore back into config/wallets, or: causeway wallets drain " +
+    `${address} --reason TEXT`;
   return [finding(id, "warn", `${address} is ${status} and no keystore here opens it`, remedy)];
 }
 

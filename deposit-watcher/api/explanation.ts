@@ -441,7 +441,7 @@ function suspenseText(waiting: readonly StoredDeposit[], watched: Watched): stri
     ? `The coins arrived before anybody had said whose ${address} is; an operator gives them to ` +
         "its customer (causeway ledger assign-deposit)."
     : `Nobody has said yet whose ${address} is; an operator says it, and credits what came so far ` +
-        "(causeway ledger assign-address --with-deposits).";
+        "(causeway ledger assign-address, with --with-deposits).";
 }
 
 /** A token that stands still says why. */

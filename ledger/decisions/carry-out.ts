@@ -272,8 +272,9 @@ function notBorne(error: unknown, account: AccountCode): unknown {
     "INSUFFICIENT_BALANCE",
     `${account} has less than it took. Where a request of theirs that is frozen holds it: accept it with ` +
       "--account asset:break and take the request back (causeway withdrawals cancel); then, in place of " +
-      "causeway withdrawals release --not-paid, which gives the hold back, causeway ledger adjust " +
-      `--debit ${account} --credit asset:break --withdrawal <id>, which takes it with the request's end`,
+      "causeway withdrawals release --not-paid, which gives the hold back, causeway ledger adjust --key " +
+      `KEY --debit ${account} --credit asset:break --amount-atoken N --withdrawal <id> --reason TEXT, ` +
+      "which takes it with the request's end",
     { cause: error },
   );
 }
@@ -340,7 +341,7 @@ async function endNamed(
     const what = `what ${id} was to pay is borne by ${bearer}, not by ${debit}`;
     throw new LedgerError("INVALID_DECISION", what);
   }
-  const reason = `something else has paid it, as ${bearer} bears: causeway ledger adjust --key ${key}`;
+  const reason = `something else has paid it, as ${bearer} bears (causeway ledger adjust, with --key ${key})`;
   // Of the recovered payments that may have paid it, too, one that did is not asked about again.
   await clearRecovered(tx, id);
   const ended = await endFrozen(tx, { id, reason });

@@ -112,9 +112,10 @@ async function refuseGiven(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<voi
   if (given === undefined) return;
   throw refused(
     `${hash} is gas for a sweep, and ${given.customer_id} was given it as the deposit ${given.id}: ` +
-      `causeway withdrawals cancel ${id}, then causeway ledger pay-withdrawal ${id}, which ends it; ` +
-      `causeway ledger adjust --debit liability:customer:${given.customer_id} --credit ` +
-      `expense:write_off takes it back; and causeway ledger write-off-payment ${hash}`,
+      `causeway withdrawals cancel ${id} --reason TEXT, then causeway ledger pay-withdrawal ${id} ` +
+      "--reason TEXT, which ends it; causeway ledger adjust --key KEY --debit " +
+      `liability:customer:${given.customer_id} --credit expense:write_off --amount-atoken N --reason ` +
+      `TEXT takes it back; and causeway ledger write-off-payment ${hash} --reason TEXT`,
   );
 }
 
@@ -144,9 +145,9 @@ async function mayHaveBeenPaid(tx: Sql, id: WithdrawalId, hash: Hash32): Promise
 async function paidAmongOthers(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<LedgerError> {
   return refused(
     `${hash} may have paid ${id} among others. If it did: causeway ledger adjust --key by-hand:${id} ` +
-      `--debit ${await bearerOf(tx, id)} --credit expense:write_off --withdrawal ${id}, which ends it and ` +
-      "takes what it held; when that is done for each that it paid: causeway ledger write-off-payment " +
-      hash,
+      `--debit ${await bearerOf(tx, id)} --credit expense:write_off --amount-atoken N --withdrawal ${id} ` +
+      "--reason TEXT, which ends it and takes what it held; when that is done for each that it paid: " +
+      `causeway ledger write-off-payment ${hash} --reason TEXT`,
   );
 }
 
@@ -162,9 +163,10 @@ async function hasNonce(tx: Sql, id: WithdrawalId): Promise<boolean> {
 async function usedNonce(tx: Sql, id: WithdrawalId, hash: Hash32): Promise<LedgerError> {
   return refused(
     `${id} has a nonce of its own: causeway withdrawals release ${id}. Where that names ${hash}: causeway ` +
-      `ledger write-off-payment ${hash}, then causeway withdrawals release, which ends it; and if it was ` +
-      "its payment: causeway killswitch set stop-new before that, so that nobody asks for what it gives " +
-      `back, and causeway ledger adjust --debit ${await bearerOf(tx, id)} --credit expense:write_off`,
+      `ledger write-off-payment ${hash} --reason TEXT, then causeway withdrawals release, which ends it; ` +
+      "and if it was its payment: causeway killswitch set stop-new --reason TEXT before that, so that " +
+      "nobody asks for what it gives back, and causeway ledger adjust --key KEY --debit " +
+      `${await bearerOf(tx, id)} --credit expense:write_off --amount-atoken N --reason TEXT`,
   );
 }
 

@@ -109,8 +109,8 @@ function freezeDoubtful(tx: Sql, ids: readonly WithdrawalId[]): Promise<StepResu
     id,
     reason:
       "the ledger comes from a backup and has lost whether this was cancelled or rejected: " +
-      `if it was, causeway withdrawals cancel ${id}; then causeway withdrawals release ${id} ` +
-      "--not-paid pays or ends it",
+      `if it was, causeway withdrawals cancel ${id} --reason TEXT; then causeway withdrawals release ` +
+      `${id} --not-paid pays or ends it`,
   }));
   return stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES);
 }

@@ -129,8 +129,8 @@ export async function freezeRecovered(
       id: toWithdrawalId(id),
       reason:
         `the recovered payment ${hash} of block ${height} went to the same address with the same ` +
-        `amount: causeway ledger link-payment ${hash} --withdrawal ${id}, or, if it was another, ` +
-        `causeway ledger pay-withdrawal ${id}`,
+        `amount: causeway ledger link-payment ${hash} --withdrawal ${id} --reason TEXT, or, if it was ` +
+        `another, causeway ledger pay-withdrawal ${id} --reason TEXT`,
     })),
     WAITING_STATUSES,
   );

@@ -455,8 +455,8 @@ async function refuseNonce(
   if (stops(level, "stop-sign")) {
     throw new LedgerError(
       "SIGNING_STOPPED",
-      `The kill switch is at ${level}, and ${id} would get a nonce. Stop the wallets instead ` +
-        "(causeway withdrawals freeze), lift the switch (causeway killswitch lift), and type this again.",
+      `The kill switch is at ${level}, and ${id} would get a nonce: causeway withdrawals freeze instead, ` +
+        "then causeway killswitch lift --reason TEXT, and type this again.",
       { details: { id, level } },
     );
   }
@@ -468,8 +468,9 @@ async function refuseNonce(
   throw new LedgerError(
     "APPROVALS_MISSING",
     `${id} lacks approvals of its policy, and cannot be paid by ${hash}. Take it back (causeway ` +
-      `withdrawals cancel ${id}, then causeway withdrawals release ${id} --not-paid), and book what was ` +
-      `paid: causeway ledger accept-outflow ${hash} --account liability:customer:${row.customer_id}`,
+      `withdrawals cancel ${id} --reason TEXT, then causeway withdrawals release ${id} --not-paid), and ` +
+      `book what was paid: causeway ledger accept-outflow ${hash} --account liability:customer:` +
+      `${row.customer_id} --reason TEXT`,
     { details: { id, hash } },
   );
 }

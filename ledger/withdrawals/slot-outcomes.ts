@@ -107,7 +107,8 @@ export function unprovenReason({
 }: Pick<SlotReceipt, "withdrawalId" | "hash">): string {
   return (
     `${hash} was mined and succeeded, and the token did not log exactly this transfer, or ran other ` +
-    `code than was accepted: look at it, then causeway ledger decide-transfer ${withdrawalId}`
+    `code than was accepted: look at it, then causeway ledger decide-transfer ${withdrawalId} ` +
+    "--paid, or --not-paid, with --reason TEXT"
   );
 }
 

@@ -292,7 +292,8 @@ export function leftOutText({ asset, units }: LeftOut): string {
   return (
     `${units} units of ${asset} are owed, more than a token can have (2^256 - 1): it is not in the ` +
     "proof, and its customers have no file. What its contract claims is not to be believed: its line " +
-    `stays in tokens.json, and the books are to be corrected (causeway ledger adjust --asset ${asset}).`
+    "stays in tokens.json, and the books are to be corrected (causeway ledger adjust, with --asset " +
+    `${asset}).`
   );
 }
 

@@ -10,7 +10,7 @@ import type { CommandContext } from "../../command-context.js";
 import { loadKitConfig } from "../../home/kit-config.js";
 import { type ContractFacts, readContracts } from "../../probe/token-contract.js";
 import { readTokenStandings, type TokenStanding } from "../../probe/token-status.js";
-import { readTokens, toJson, toWire } from "./list.js";
+import { NO_TOKEN, readTokens, toJson, toWire } from "./list.js";
 
 /** How a token stands; "fail" makes the command exit 1. */
 type Verdict = "ok" | "warn" | "fail";
@@ -145,7 +145,7 @@ function printFindings({ print }: CommandContext, findings: readonly TokenFindin
     print(`  ${verdict.toUpperCase().padEnd(5)} ${name}`);
     for (const remark of remarks) print(`        -> ${remark}`);
   }
-  if (findings.length === 0) print("No token is listed; `causeway tokens add` adds one.");
+  if (findings.length === 0) print(NO_TOKEN);
 }
 
 function findingToWire({ token, verdict, remarks, contract, sidecar }: TokenFinding): object {

@@ -33,6 +33,10 @@ const FLAGS: Readonly<Record<string, string>> = {
   "[0].decimals": "--decimals",
 };
 
+/** Said of an empty list. */
+export const NO_TOKEN =
+  "No token is listed; `causeway tokens add --address 0x... --symbol SYMBOL --decimals N` adds one.";
+
 const RESTART =
   "Restart the kit for it to count, once it was held against its contract (causeway tokens check): its " +
   "parts read the list at their start, and the ledger keeps symbol and decimals for ever.";
@@ -88,7 +92,7 @@ export async function runListTokens(context: CommandContext): Promise<number> {
   for (const { contractAddress, symbol, decimals } of tokens) {
     context.print(`  ${toChecksumAddress(contractAddress)}  ${symbol}  ${decimals} decimals`);
   }
-  if (tokens.length === 0) context.print("No token is listed; `causeway tokens add` adds one.");
+  if (tokens.length === 0) context.print(NO_TOKEN);
   return 0;
 }
 

@@ -72,7 +72,7 @@ export async function runAcceptCode(
       command.print(
         `Deposits that go to suspense, as yet other code told of them: ${setAside}. Give those that ` +
           "arrived to their customers (causeway ledger assign-deposit), and take out the others (causeway " +
-          "ledger adjust --deposit).",
+          "ledger adjust, with --deposit).",
       );
     }
     return 0;

@@ -296,7 +296,9 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       return [left.reason];
     case "kill-switch": {
       const { level, reason } = left.killSwitch;
-      return [`kill switch ${level}: ${reason}; once its cause is gone: causeway killswitch lift`];
+      return [
+        `kill switch ${level}: ${reason}; once its cause is gone: causeway killswitch lift --reason TEXT`,
+      ];
     }
     case "foreign-pending":
       return [`foreign: ${left.waiting}`];
@@ -325,22 +327,23 @@ function obstacleLines(left: ReleaseObstacle): string[] {
       return [
         `${left.id}: ${left.hash}, booked as an outflow, paid the same amount to the same address` +
           `${left.others.length > 0 ? `, and so did ${left.others.join(", ")}` : ""}; if it was this ` +
-          `payment: causeway withdrawals cancel ${left.id}; then, or if it was another: --not-paid`,
+          `payment: causeway withdrawals cancel ${left.id} --reason TEXT; then, or if it was ` +
+          "another: --not-paid",
       ];
     case "recovered":
       return [
         `${left.id}: the recovered payment ${left.hash} went to the same address with the same amount: ` +
-          `causeway ledger link-payment ${left.hash} --withdrawal ${left.id}, or, if it was another, ` +
-          `causeway ledger pay-withdrawal ${left.id}`,
+          `causeway ledger link-payment ${left.hash} --withdrawal ${left.id} --reason TEXT, or, if it was ` +
+          `another, causeway ledger pay-withdrawal ${left.id} --reason TEXT`,
       ];
     case "payment-under-way":
       return [`${left.id}: a payment of it is on its way or done`];
     case "nonce-free":
       return [
         `${left.id}: nonce ${left.nonce} of ${toChecksumAddress(left.wallet)} may still pay it; take it ` +
-          `back (causeway withdrawals cancel ${left.id}, then causeway withdrawals release ${left.id}), ` +
-          `and book what was paid: causeway ledger accept-outflow ${left.hash} --account <account>; if ` +
-          "that was another payment: book it, then --not-paid",
+          `back (causeway withdrawals cancel ${left.id} --reason TEXT, then causeway withdrawals release ` +
+          `${left.id}), and book what was paid: causeway ledger accept-outflow ${left.hash} --account ` +
+          "<account> --reason TEXT; if that was another payment: book it, then --not-paid",
       ];
     case "moved-meanwhile":
       return [`${left.id}: it moved on meanwhile; look again`];

@@ -19,7 +19,7 @@ export function assertOneNode(paths: HomePaths): void {
     throw new CliError(
       "HOME_INCOMPLETE",
       `${paths.home} is no node's home (${paths.genesis} is missing): make one with ` +
-        "`causeway init --network ...` or `causeway testnet`.",
+        "`causeway init --network ...` or `causeway testnet --validators N`.",
     );
   }
   const nodes = isKitHome(paths) ? kitNodes(paths.home) : [];

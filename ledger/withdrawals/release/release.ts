@@ -458,10 +458,10 @@ async function notAlone(
   return new LedgerError(
     "NO_WALLET_TRANSACTION",
     `${hash} ${why}. Where it paid ${id} by a contract, by Cosmos or among others: causeway withdrawals ` +
-      `cancel ${id}, causeway ledger accept-outflow ${hash} --account asset:break, and, in place of ` +
-      `causeway withdrawals release ${id} --not-paid, which gives its hold back, causeway ledger adjust ` +
-      `--debit ${await bearerOf(database, id)} --credit asset:break --withdrawal ${id}, which takes it ` +
-      "with the request's end",
+      `cancel ${id} --reason TEXT, causeway ledger accept-outflow ${hash} --account asset:break --reason ` +
+      `TEXT, and, in place of causeway withdrawals release ${id} --not-paid, which gives its hold back, ` +
+      `causeway ledger adjust --key KEY --debit ${await bearerOf(database, id)} --credit asset:break ` +
+      `--amount-atoken N --withdrawal ${id} --reason TEXT, which takes it with the request's end`,
     { details: { hash } },
   );
 }

@@ -131,7 +131,7 @@ describe("a token of which more is owed than there can be", () => {
     // A ledger one of whose tokens has no line any more credits nothing (ASSET_CONTRADICTED).
     const [advice] = leftOut.map(leftOutText);
     expect(advice).toContain("its line stays in tokens.json");
-    expect(advice).toContain("ledger adjust --asset LIAR");
+    expect(advice).toContain("ledger adjust, with --asset LIAR");
     expect(advice).not.toContain("from the list");
     expect(contents.liabilities.map(({ asset }) => asset)).toEqual(["TOKEN"]);
     expect(liabilities.map(({ asset }) => asset)).not.toContain("LIAR");

@@ -347,7 +347,7 @@ describe("the doctor", () => {
         id: "kill-switch",
         severity: "fail",
         value: `stop-new since ${at}: odd payments`,
-        remedy: "once its cause is gone: causeway killswitch lift",
+        remedy: "once its cause is gone: causeway killswitch lift --reason TEXT",
       },
     ]);
     writeFileSync(paths.killSwitch, "{");
