@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { describe, expect, it } from "@jest/globals";
 import { DEFAULT_PORTS } from "../../chain/networks.js";
+import { EVENT_TYPES } from "../../ledger/events.js";
 
 const pages = fs
   .readdirSync("docs", { recursive: true, encoding: "utf8" })
@@ -111,5 +112,14 @@ describe("pages", () => {
         .map((around) => `${path}: ${around}`),
     );
     expect(found).toEqual([]);
+  });
+
+  it("name every type of event to who is told of them", () => {
+    const described = fs.readFileSync("openapi/deposit.yaml", "utf8");
+    const guide = pages.find(({ path }) => path === "docs/guide/webhooks.md")?.text ?? "";
+    const [table = ""] = (guide.split("### Types of events")[1] ?? "").split(" ## ");
+    expect(EVENT_TYPES.filter((type) => !table.includes(`\`${type}\``))).toEqual([]);
+    const [event = ""] = (described.split("\n    Event:\n")[1] ?? "").split("\n        data:");
+    expect(EVENT_TYPES.filter((type) => !event.includes(`\`${type}\``))).toEqual([]);
   });
 });
