@@ -141,8 +141,11 @@ export class IndexFollower {
     metrics.gauge("causeway_indexer_lag_blocks", "Blocks behind the node", [], (gauge) =>
       gauge.set(Math.max(0, (this.nodeHeight ?? this.tip.height) - this.tip.height)),
     );
-    metrics.gauge("causeway_indexer_halted", "1 while node and index disagree", [], (gauge) =>
-      gauge.set(this.state === "halted" ? 1 : 0),
+    metrics.gauge(
+      "causeway_indexer_halted",
+      "1 while it does not go on until somebody acts; /ready says why",
+      [],
+      (gauge) => gauge.set(this.state === "halted" ? 1 : 0),
     );
   }
 

@@ -122,4 +122,39 @@ describe("pages", () => {
     const [event = ""] = (described.split("\n    Event:\n")[1] ?? "").split("\n        data:");
     expect(EVENT_TYPES.filter((type) => !event.includes(`\`${type}\``))).toEqual([]);
   });
+
+  it("have one bound for a figure, in whichever tables it stands", () => {
+    const rows = fs
+      .readFileSync("docs/operations.md", "utf8")
+      .split("\n")
+      .filter((line) => line.startsWith("| `causeway_"))
+      .flatMap((line) => {
+        const [, first = ""] = line.split("|");
+        const bounds = [...line.matchAll(/\babove (\d[\d,]*\d|\d)/g)].map(
+          ([, bound = ""]) => bound,
+        );
+        const names = [...first.matchAll(/`(\w+)/g)].map(([, name = ""]) => name);
+        const [whole = ""] = names;
+        // `causeway_sidecar_index_height`, `_index_lag_blocks`: an end stands for a figure of the same part.
+        const [part = ""] = /^causeway_[a-z]+/.exec(whole) ?? [];
+        const figures = names.map((name) => (name.startsWith("_") ? `${part}${name}` : name));
+        return bounds.length === 1 ? figures.map((figure) => ({ figure, bound: bounds[0] })) : [];
+      });
+    const bounds = new Map<string, Set<string | undefined>>();
+    for (const { figure, bound } of rows)
+      bounds.set(figure, (bounds.get(figure) ?? new Set()).add(bound));
+    expect(bounds.size).toBeGreaterThan(5);
+    const differing = [...bounds].filter(([, { size }]) => size > 1);
+    expect(differing.map(([figure, found]) => `${figure}: ${[...found].join(", ")}`)).toEqual([]);
+  });
+
+  it("say of a halted indexer what every way into that state asks for", () => {
+    const operations = fs.readFileSync("docs/operations.md", "utf8");
+    const row = /^\| `causeway_indexer_halted` .*$/m.exec(operations)?.[0];
+    expect(row).toMatch(/another chain or block.*of another release.*`causeway indexer rebuild`/);
+    const help = SOURCES.flatMap(
+      (source) => /"causeway_indexer_halted",\s*"([^"]*)"/.exec(source) ?? [],
+    );
+    expect(help.at(-1)).toBe("1 while it does not go on until somebody acts; /ready says why");
+  });
 });
