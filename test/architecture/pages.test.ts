@@ -1,7 +1,10 @@
 /** What pages tell operators, where following a wrong word loses money or takes a chain's only copy. */
 import fs from "node:fs";
 import { describe, expect, it } from "@jest/globals";
+import { ZERO_ADDRESS } from "../../chain/address.js";
+import { ZERO_HASH } from "../../chain/hex.js";
 import { DEFAULT_PORTS } from "../../chain/networks.js";
+import { encodeTokenList } from "../../chain/token-list.js";
 import { EVENT_TYPES } from "../../ledger/events.js";
 
 const pages = fs
@@ -156,5 +159,19 @@ describe("pages", () => {
       (source) => /"causeway_indexer_halted",\s*"([^"]*)"/.exec(source) ?? [],
     );
     expect(help.at(-1)).toBe("1 while it does not go on until somebody acts; /ready says why");
+  });
+
+  it("say what each field of a token that may be left out is", () => {
+    const required = { contractAddress: ZERO_ADDRESS, symbol: "GOLD", decimals: 6 };
+    const fieldsOf = (entry: Parameters<typeof encodeTokenList>[0][number]): string[] =>
+      Object.keys(JSON.parse(encodeTokenList([entry]))[0]);
+    const known = fieldsOf({ ...required, codeHash: ZERO_HASH });
+    const optional = known.filter((field) => !fieldsOf(required).includes(field));
+    expect(optional).not.toEqual([]);
+    const operations = pages.find(({ path }) => path === "docs/operations.md")?.text ?? "";
+    const [section = ""] = (operations.split("## Tokens in the books")[1] ?? "").split(" ## ");
+    const form = `[{${known.map((field) => (optional.includes(field) ? `${field}?` : field)).join(", ")}}]`;
+    expect(section).toContain(`\`${form}\``);
+    expect(optional.filter((field) => !section.includes(`\`${field}\` is`))).toEqual([]);
   });
 });
