@@ -104,7 +104,7 @@ export function registerWorkerHealth(metrics: Metrics, source: WorkerHealthSourc
   );
   perWallet(
     "causeway_wallet_key_present",
-    "1 while a keystore of this home opens the wallet.",
+    "1 while a keystore of this home opens the wallet; with another signer.kind, while a file names it.",
     ({ hasKey }) => (hasKey ? 1 : 0),
   );
   metrics.gauge(

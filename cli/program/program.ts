@@ -17,7 +17,6 @@ import {
 import { addLedgerAudits } from "../audit/ledger/program.js";
 import type { InitFlags } from "../commands/init.js";
 import type { CreateKeyOptions, ListCallsOptions } from "../commands/keys.js";
-import type { RecoverOptions } from "../commands/recover.js";
 import type { TestnetFlags } from "../commands/testnet.js";
 import type { AcceptCodeOptions } from "../commands/tokens/state.js";
 import type { AddTokenOptions } from "../commands/tokens/list.js";
@@ -27,6 +26,7 @@ import { resolveHome } from "../home/home.js";
 import { addConsoleCommands } from "./console-program.js";
 import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
+import { addRecoveryCommands } from "./recovery-program.js";
 import { addTreasuryCommands } from "./treasury-program.js";
 import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "../mesh-check/words.js";
@@ -137,7 +137,10 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--genesis <file>", "genesis of a network that exists: a full node's home on it")
     .option("--seeds <list>", "nodes that tell that node its peers, separated by commas")
     .option("--node-url <url>", "the kit's home on somebody's node, without one of its own")
-    .option("--node-ws-url <url>", "WebSocket of that node (default: one port above)")
+    .option(
+      "--node-ws-url <url>",
+      "WebSocket of that node (default: one port above, or the same place where the URL has no port)",
+    )
     .option("--block-interval-ms <n>", "time between blocks of the new local chain")
     .addOption(paramOption())
     .option("--role-homes <dir>", "also write one home per process, each with its own files only")
@@ -460,40 +463,6 @@ function addKeyCommands(program: Command, run: Runner): void {
       run<SharedOptions & ListCallsOptions>(async (context, own) => {
         const { runListCalls } = await import("../commands/keys.js");
         return runListCalls(context, own);
-      }),
-    );
-}
-
-function addRecoveryCommands(program: Command, run: Runner): void {
-  judging(addShared(program.command("recover")))
-    .description(
-      "rebuild a ledger that is older than what was answered from it: shows the plan; exit 1 while " +
-        "the ledger waits for it",
-    )
-    .option("--apply", "carry the plan out and open the ledger again")
-    .option("--declare <reason>", "close the ledger first: it is older than the home knows")
-    .option(
-      "--last-address-index <index>",
-      "with --declare: the last address of your own records; else 1,000 are left out",
-    )
-    .option(
-      "--backup-of <time>",
-      "with --declare: when the backup was made; what was written since is told again",
-    )
-    .option(
-      "--former-key <index:file...>",
-      "a deposit key of before deposit-key-from-index: the first index that is its own, and its xpub",
-    )
-    .option("--wallet <address...>", "wallets that neither the ledger nor this home knows")
-    .option(
-      "--accept-unseen <wallet...>",
-      "with --apply: wallets that were used elsewhere before this ledger knew them",
-    )
-    .option("--operator <name>", "who does it, for the record (else the user)")
-    .action(
-      run<SharedOptions & RecoverOptions>(async (context, own) => {
-        const { runRecover } = await import("../commands/recover.js");
-        return runRecover(context, own);
       }),
     );
 }

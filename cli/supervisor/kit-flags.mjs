@@ -30,7 +30,8 @@ On a chain that exists (no faucet, no main job; the home remembers it from its f
   --genesis FILE         its genesis
   --seeds LIST           nodes that tell peers, <host>:<port> or <node_id>@<host>:<port>, commas
   --node-url URL         use somebody's Causeway node (JSON-RPC) instead of running one
-  --node-ws-url URL      its WebSocket (default: one port above)
+  --node-ws-url URL      its WebSocket (default: one port above, or the same place where
+                         the URL has no port)
 
 Environment: DATABASE_URL uses that PostgreSQL, REDIS_URL puts the queue on that Redis.
 Ctrl-C or SIGTERM stops everything within 10 s.`;

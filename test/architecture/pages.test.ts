@@ -174,4 +174,15 @@ describe("pages", () => {
     expect(section).toContain(`\`${form}\``);
     expect(optional.filter((field) => !section.includes(`\`${field}\` is`))).toEqual([]);
   });
+
+  it("say whose key a worker has that signs by a signer of its own", () => {
+    const operations = fs.readFileSync("docs/operations.md", "utf8");
+    const row = /^\| `causeway_wallet_key_present` .*$/m.exec(operations)?.[0];
+    const [, help] =
+      SOURCES.map((source) => /"causeway_wallet_key_present",\s*"([^"]*)"/.exec(source)).find(
+        (found) => found !== null,
+      ) ?? [];
+    for (const told of [row, help]) expect(told).toContain("signer.kind");
+    expect(row).toMatch(/`keyHeld` of `GET \/v1\/wallets`.*`NO KEY` of `causeway treasury status`/);
+  });
 });

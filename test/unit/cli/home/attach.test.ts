@@ -13,6 +13,8 @@ import { readChainOrigin } from "../../../../cli/home/network/chain-origin.js";
 import { homePaths, type HomePaths } from "../../../../cli/home/home.js";
 import { initAttachedHome, initHome } from "../../../../cli/home/init.js";
 import { loadKitConfig } from "../../../../cli/home/kit-config.js";
+import { createProgram } from "../../../../cli/program/program.js";
+import { KIT_HELP } from "../../../../cli/supervisor/kit-flags.mjs";
 import { writeRoleHomes } from "../../../../cli/home/role-homes.js";
 import { readNetworkGenesis } from "../../../../cli/home/network/network-source.js";
 import { parseHash32 } from "../../../../chain/hex.js";
@@ -256,6 +258,32 @@ describe("a home on somebody's node", () => {
     expect(readChainOrigin(desk)).toEqual(readChainOrigin(paths));
     const { endpoints } = loadKitConfig({ home: desk.home, env: {}, portOffset: 40 });
     expect(endpoints.jsonRpcUrl).toBe("http://127.0.0.1:8545/");
+  });
+
+  it("has the WebSocket of a URL without a port at the same place, and says so wherever the flag is told", async () => {
+    const paths = newPaths();
+    await attach(paths, "https://node.example.org");
+    const { endpoints } = loadKitConfig({ home: paths.home, env: {}, portOffset: 0 });
+    expect(endpoints.webSocketUrl).toBe("wss://node.example.org/");
+    const quiet = () => undefined;
+    const { signal } = new AbortController();
+    const program = createProgram({
+      version: "0",
+      env: {},
+      signal,
+      print: quiet,
+      warn: quiet,
+      setExitCode: quiet,
+    });
+    const init = program.commands.find((command) => command.name() === "init");
+    const flag = init?.options.find(({ long }) => long === "--node-ws-url")?.description;
+    const page = readFileSync("docs/operations.md", "utf8");
+    const row = /^\| `--node-ws-url URL` .*$/m.exec(page)?.[0];
+    for (const told of [KIT_HELP, flag, row]) {
+      expect(told?.replaceAll(/\s+/g, " ")).toMatch(
+        /\(default: one port above, or the same place where the URL has no port/,
+      );
+    }
   });
 
   it("takes another address of the node for one start, and its WebSocket by name", async () => {
