@@ -440,20 +440,25 @@ async function writeSlots(
 async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise<void> {
   if (attempts.length === 0) return;
   const slotIds = attempts.map(({ slotId }) => slotId);
-  await tx.query(
+  const [row] = await tx.query<{ is_dearer: boolean }>(
     `WITH present AS (
        SELECT id, status FROM withdrawal WHERE id = ANY ($8::text[]) ORDER BY position FOR UPDATE
+     ), meant AS MATERIALIZED (
+       SELECT input.*, s.fee_reserved_atoken
+         FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
+                     $6::numeric[], $7::text[])
+              AS input (slot_id, n, raw, hash, gas_limit, price, kind)
+         JOIN nonce_slot s ON s.id = input.slot_id AND s.live
+         JOIN present w ON w.id = s.withdrawal_id
+          AND CASE input.kind WHEN 'cancel' THEN w.status = 'cancelling'
+                   ELSE w.status IN ('slotted', 'signed', 'broadcast') END
+     ), stored AS (
+       INSERT INTO withdrawal_attempt (slot_id, n, kind, raw, hash, gas_limit, gas_price_atoken)
+       SELECT slot_id, n, kind, raw, hash, gas_limit, price FROM meant
+       ON CONFLICT DO NOTHING
      )
-     INSERT INTO withdrawal_attempt (slot_id, n, kind, raw, hash, gas_limit, gas_price_atoken)
-     SELECT input.slot_id, input.n, input.kind, input.raw, input.hash, input.gas_limit, input.price
-       FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
-                   $6::numeric[], $7::text[])
-            AS input (slot_id, n, raw, hash, gas_limit, price, kind)
-       JOIN nonce_slot s ON s.id = input.slot_id AND s.live
-       JOIN present w ON w.id = s.withdrawal_id
-        AND CASE input.kind WHEN 'cancel' THEN w.status = 'cancelling'
-                 ELSE w.status IN ('slotted', 'signed', 'broadcast') END
-     ON CONFLICT DO NOTHING`,
+     SELECT coalesce(bool_or(gas_limit * price > fee_reserved_atoken), false) AS is_dearer
+       FROM meant`,
     [
       slotIds,
       attempts.map(({ n }) => n),
@@ -465,6 +470,13 @@ async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise
       attempts.map(({ withdrawalId }) => withdrawalId),
     ],
   );
+  // What a slot reserves from the start covers its first payment.
+  const isReplacing = attempts.some(({ n }) => n > 0);
+  if (isReplacing || row?.is_dearer === true) await raiseReserves(tx, attempts);
+}
+
+/** Slots reserve as much as the dearest of their attempts may take. */
+async function raiseReserves(tx: Sql, attempts: readonly NewAttempt[]): Promise<void> {
   await tx.query(
     `UPDATE nonce_slot s
         SET reserved_atoken = greatest(s.reserved_atoken, input.reserved),
@@ -474,7 +486,7 @@ async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise
             AS input (id, reserved, fee, n)
       WHERE s.id = input.id AND s.live AND (input.n > 0 OR input.fee > s.fee_reserved_atoken)`,
     [
-      slotIds,
+      attempts.map(({ slotId }) => slotId),
       attempts.map((attempt) => (attempt.valueAtoken + feeOf(attempt)).toString()),
       attempts.map((attempt) => feeOf(attempt).toString()),
       attempts.map(({ n }) => n),

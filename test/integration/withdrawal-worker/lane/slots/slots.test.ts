@@ -250,6 +250,31 @@ describe("the commit of a signature", () => {
     expect(signed.status).toBe("signed");
   });
 
+  it("raises what a slot reserves where its first attempt costs more, and writes no slot otherwise", async () => {
+    const wanted = [await candidate(), await candidate()];
+    expect((await takeSlots(house.database, lease, wanted, rules)).taken).toHaveLength(2);
+    const slots = () =>
+      house.database.query<{ id: string; fee: string; reserved: string; ctid: string }>(
+        `SELECT id::text, fee_reserved_atoken::text AS fee, reserved_atoken::text AS reserved, ctid
+           FROM nonce_slot WHERE withdrawal_id = ANY ($1::text[]) ORDER BY id`,
+        [wanted.map(({ id }) => id)],
+      );
+    const store = async (gasPriceAtoken: bigint) => {
+      const attempts = (await slots()).map((slot, index) => ({
+        ...attemptOf(slot.id, wanted[index]?.id as never, `${index + 1}`),
+        gasPriceAtoken: index === 0 ? 1n : gasPriceAtoken,
+      }));
+      await storeAttempts(house.database, lease, attempts, RULES);
+    };
+    const before = await slots();
+    await store(1n);
+    expect(await slots()).toEqual(before);
+    // Its bytes are stored already, and what is asked for is dearer.
+    await store(3n);
+    const fee = { fee: "63000", reserved: (TOKEN + 63_000n).toString() };
+    expect(await slots()).toMatchObject([before[0], fee]);
+  });
+
   it("is refused to a worker that gave its lease back", async () => {
     await releaseLease(house.database, lease);
     const next = await acquireLease(house.database, {
