@@ -10,12 +10,14 @@ import { type DecisionOutcome, recordDecisions } from "../policy/policy-store.js
 import { storedInteger, storedTime } from "../stored-values.js";
 import { holdPostings } from "../requests/holds.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
-import { hashRequest, type Withdrawal, type WithdrawalRequest } from "./withdrawal-request.js";
+import type { Withdrawal, WithdrawalRequest } from "./withdrawal-request.js";
 
 /** A request that is accepted, with the terms it is accepted with. */
 export interface DecidedRequest {
   readonly request: WithdrawalRequest;
   readonly id: WithdrawalId;
+  /** By `hashRequest`. */
+  readonly requestHash: string;
   readonly terms: AcceptTerms;
   /**
    * Why it would be refused: it is taken only because the ledger may have lost that it is paid. Where a
@@ -172,7 +174,7 @@ async function insertRows(
     [
       column(({ id }) => id),
       column(({ request }) => request.idempotencyKey),
-      column(({ request }) => hashRequest(request)),
+      column(({ requestHash }) => requestHash),
       column(({ request }) => request.customerId),
       column(({ request }) => request.asset),
       column(({ request }) => request.destination),

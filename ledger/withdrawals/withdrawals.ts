@@ -135,6 +135,7 @@ type Decision =
   | {
       readonly kind: "new";
       readonly id: WithdrawalId;
+      readonly requestHash: string;
       readonly terms: AcceptTerms;
       readonly refused: DecidedRequest["refused"];
     }
@@ -174,8 +175,8 @@ export async function acceptInside(
   decisions.forEach((decision, index) => {
     const request = requests[index];
     if (decision.kind === "new" && request !== undefined) {
-      const { id, terms, refused } = decision;
-      accepted.push({ request, id, terms, refused });
+      const { id, requestHash, terms, refused } = decision;
+      accepted.push({ request, id, requestHash, terms, refused });
       if (refused !== undefined) doubtful.push(id);
     }
   });
@@ -332,7 +333,7 @@ function decide(
   const requestHash = hashRequest(request);
   available.set(key, availableAtoken - heldUnits);
   bound.set(request.idempotencyKey, { id, requestHash, isRecovered: false });
-  return { kind: "new", id, terms, refused };
+  return { kind: "new", id, requestHash, terms, refused };
 }
 
 /** What a request comes to whose key is bound; undefined for a new one. */

@@ -1,5 +1,5 @@
 /** PostgreSQL: pool, transactions that are repeated on conflicts, migrations under one lock. */
-import { type ClientBase, types as postgresTypes } from "pg";
+import { type ClientBase, type QueryResult, types as postgresTypes } from "pg";
 import { DataSource, type QueryRunner, QueryRunnerAlreadyReleasedError } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
 import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
@@ -183,7 +183,7 @@ class PooledDatabase implements SqlDatabase {
   async #attempt<T>(begin: string, work: (tx: Sql) => Promise<T>): Promise<T> {
     const runner = this.#source.createQueryRunner();
     try {
-      await this.#answered(runner, () => rawQuery(runner, begin, []));
+      await this.#answered(runner, (connection) => rawQuery(connection, begin, []));
       const result = await work({
         query: <Row>(text: string, parameters: readonly unknown[] = []) =>
           this.#run<Row>(runner, text, parameters),
@@ -207,7 +207,7 @@ class PooledDatabase implements SqlDatabase {
     const name = parameters.length === 0 ? undefined : this.#names?.nameOf(text);
     try {
       return await this.#answered(runner, async (connection) => {
-        if (name === undefined) return rawQuery<Row>(runner, text, parameters);
+        if (name === undefined) return rawQuery<Row>(connection, text, parameters);
         const { rows } = await connection.query({ name, text, values: [...parameters] });
         return rows as Row[];
       });
@@ -221,7 +221,7 @@ class PooledDatabase implements SqlDatabase {
   /** Ends a failed transaction; on a broken connection the server has done so already. */
   async #rollback(runner: QueryRunner): Promise<void> {
     try {
-      await this.#answered(runner, () => rawQuery(runner, "ROLLBACK", []));
+      await this.#answered(runner, (connection) => rawQuery(connection, "ROLLBACK", []));
     } catch (error) {
       if (!(error instanceof SqlError)) throw error;
     }
@@ -428,20 +428,24 @@ async function runQuery<Row>(
 ): Promise<Row[]> {
   try {
     const connection = await connectionOf(runner);
-    const statement = () => rawQuery<Row>(runner, text, parameters);
+    const statement = () => rawQuery<Row>(connection, text, parameters);
     return await answered(connection, ANSWER_TIMEOUT_MS, statement);
   } catch (error) {
     throw toSqlError(error);
   }
 }
 
+/** By the driver: TypeORM's runner tells its own listeners of each statement, and here there are none. */
 async function rawQuery<Row>(
-  runner: QueryRunner,
+  connection: ClientBase,
   text: string,
   parameters: readonly unknown[],
 ): Promise<Row[]> {
-  const result = await runner.query(text, [...parameters], true);
-  return result.records as Row[];
+  const result: QueryResult | readonly QueryResult[] = await connection.query(text, [
+    ...parameters,
+  ]);
+  // Several statements in one text have as many results, and nobody asks for their rows.
+  return ("rows" in result ? result.rows : []) as Row[];
 }
 
 /** The driver's own connection of a runner. */
