@@ -69,18 +69,16 @@ export function checkBuilt(raw: Uint8Array, intent: LegacyIntent): SignedTransac
     s: bigintToWord(tx.s),
     recoveryId: Number((tx.v - 35n) & 1n),
   };
-  const checks: readonly (readonly [string, boolean])[] = [
-    ["type", tx.type === 0],
-    ["chainId", tx.chainId === intent.chainId],
-    ["nonce", tx.nonce === intent.nonce],
-    ["gasPrice", tx.maxFeePerGasAtoken === intent.gasPriceAtoken],
-    ["gasLimit", tx.gasLimit === intent.gasLimit],
-    ["to", tx.to === intent.to],
-    ["value", tx.valueAtoken === intent.valueAtoken],
-    ["data", bytesEqual(tx.data, intent.data)],
-    ["bytes", bytesEqual(raw, encodeSignedLegacy(intent, signature))],
-  ];
-  const wrong = checks.filter(([, isRight]) => !isRight).map(([name]) => name);
+  const wrong: string[] = [];
+  if (tx.type !== 0) wrong.push("type");
+  if (tx.chainId !== intent.chainId) wrong.push("chainId");
+  if (tx.nonce !== intent.nonce) wrong.push("nonce");
+  if (tx.maxFeePerGasAtoken !== intent.gasPriceAtoken) wrong.push("gasPrice");
+  if (tx.gasLimit !== intent.gasLimit) wrong.push("gasLimit");
+  if (tx.to !== intent.to) wrong.push("to");
+  if (tx.valueAtoken !== intent.valueAtoken) wrong.push("value");
+  if (!bytesEqual(tx.data, intent.data)) wrong.push("data");
+  if (!bytesEqual(raw, encodeSignedLegacy(intent, signature))) wrong.push("bytes");
   if (wrong.length > 0) throw disagreement(wrong);
   return tx;
 }

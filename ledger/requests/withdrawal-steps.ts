@@ -79,19 +79,20 @@ export async function stepWithdrawals(
     const amountUnits = BigInt(row.amount_units);
     const feeUnits = BigInt(row.fee_units);
     moved.set(id, { customerId: row.customer_id, asset, amountUnits, feeUnits });
-    return {
-      type: `withdrawal.${to}`,
-      data: {
-        withdrawalId: id,
-        customerId: row.customer_id,
-        asset,
-        to: row.destination_text,
-        ...amountFields(asset, amountUnits),
-        feeUnits: feeUnits.toString(),
-        ...step?.data,
-        ...(step?.reason === undefined ? {} : { reason: step.reason }),
-      },
+    const amounts = amountFields(asset, amountUnits);
+    // Member by member: copies of objects are made slowly, and this is done at each step of each payment.
+    const data: Record<string, unknown> = {
+      withdrawalId: id,
+      customerId: row.customer_id,
+      asset,
+      to: row.destination_text,
+      amountUnits: amounts.amountUnits,
+      amountAtoken: amounts.amountAtoken,
+      feeUnits: feeUnits.toString(),
     };
+    Object.assign(data, step?.data);
+    if (step?.reason !== undefined) data["reason"] = step.reason;
+    return { type: `withdrawal.${to}`, data };
   });
   return { moved, events };
 }

@@ -49,7 +49,12 @@ export async function writeAccepted(
       kind: "withdrawal.hold",
       idemKey: `withdrawal:${id}:hold`,
       effectiveHeight: null,
-      postings: holdPostings({ ...request, feeUnits: terms.feeUnits }),
+      postings: holdPostings({
+        customerId: request.customerId,
+        asset: request.asset,
+        amountUnits: request.amountUnits,
+        feeUnits: terms.feeUnits,
+      }),
     })),
   );
   await appendEvents(

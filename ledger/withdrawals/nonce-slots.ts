@@ -362,7 +362,7 @@ export async function readSlotQueue(
     asset: row.asset,
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),
-    ...(row.address_index !== null && { addressIndex: storedInteger(row.address_index) }),
+    addressIndex: row.address_index === null ? undefined : storedInteger(row.address_index),
     amountUnits: storedAtoken(row.amount_units),
   }));
 }

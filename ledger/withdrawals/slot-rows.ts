@@ -156,10 +156,9 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
-    ...(row.stood_still_after !== null && {
-      stoodStillAfter: storedInteger(row.stood_still_after),
-    }),
-    ...(row.address_index !== null && { addressIndex: storedInteger(row.address_index) }),
+    stoodStillAfter:
+      row.stood_still_after === null ? undefined : storedInteger(row.stood_still_after),
+    addressIndex: row.address_index === null ? undefined : storedInteger(row.address_index),
     gasLimit: storedAtoken(row.gas_limit),
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),
     attempts: (row.attempts ?? []).map((attempt) => ({

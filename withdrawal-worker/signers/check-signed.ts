@@ -50,19 +50,17 @@ function check(
   const tx = decodeTransaction(raw);
   const { gasPriceCapAtoken } = limits;
   const cap = intent.kind === "cancel" ? cancelPriceCap(gasPriceCapAtoken) : gasPriceCapAtoken;
-  const checks: readonly (readonly [string, boolean])[] = [
-    ["type", tx.type === 0],
-    ["chainId", tx.chainId === intent.chainId],
-    ["nonce", tx.nonce === intent.nonce],
-    ["to", tx.to === intent.to],
-    ["value", tx.valueAtoken === intent.valueAtoken],
-    ["data", bytesEqual(tx.data, intent.data)],
-    ["gasLimit", tx.gasLimit === intent.gasLimit && tx.gasLimit <= limits.gasLimitMax],
-    ["gasPrice", tx.maxFeePerGasAtoken === intent.gasPriceAtoken],
-    ["gasPriceCap", tx.maxFeePerGasAtoken <= cap],
-    ["sender", recoverSender(tx) === limits.signer],
-  ];
-  const wrong = checks.filter(([, isRight]) => !isRight).map(([name]) => name);
+  const wrong: string[] = [];
+  if (tx.type !== 0) wrong.push("type");
+  if (tx.chainId !== intent.chainId) wrong.push("chainId");
+  if (tx.nonce !== intent.nonce) wrong.push("nonce");
+  if (tx.to !== intent.to) wrong.push("to");
+  if (tx.valueAtoken !== intent.valueAtoken) wrong.push("value");
+  if (!bytesEqual(tx.data, intent.data)) wrong.push("data");
+  if (tx.gasLimit !== intent.gasLimit || tx.gasLimit > limits.gasLimitMax) wrong.push("gasLimit");
+  if (tx.maxFeePerGasAtoken !== intent.gasPriceAtoken) wrong.push("gasPrice");
+  if (tx.maxFeePerGasAtoken > cap) wrong.push("gasPriceCap");
+  if (recoverSender(tx) !== limits.signer) wrong.push("sender");
   if (wrong.length > 0) throw differs(wrong, intent.nonce);
   return { kind: "signed", raw: bytesToHex(tx.raw), hash: tx.hash };
 }

@@ -20,7 +20,7 @@ export interface PaymentLimits extends SigningLimits {
 /** Why a wallet does not pay so much for a transaction, in words; undefined where it does. */
 export function feeRefusal(
   intent: Omit<SigningIntent, "approvals">,
-  { signer, ...limits }: PaymentLimits & { readonly signer: Address },
+  limits: PaymentLimits & { readonly signer: Address },
 ): string | undefined {
   const { kind, gasLimit, signedBefore } = intent;
   if (kind === "cancel") {
@@ -29,7 +29,7 @@ export function feeRefusal(
   }
   if (!isTooDear(intent, limits)) return undefined;
   const { chainId, nonce } = intent;
-  const former = readSignedBefore(signedBefore, { chainId, nonce, signer });
+  const former = readSignedBefore(signedBefore, { chainId, nonce, signer: limits.signer });
   const signedAtoken =
     former === undefined
       ? 0n

@@ -80,11 +80,13 @@ const ABOVE_DAY = "the amount is above all that may be signed within 24 hours";
 export class PolicySigner implements Signer {
   readonly #holder: KeyHolder;
   readonly #rules: SignerRules;
+  readonly #limits: PaymentLimits & { readonly signer: Address };
   #trouble: string | undefined;
 
   constructor(holder: KeyHolder, rules: SignerRules) {
     this.#holder = holder;
     this.#rules = rules;
+    this.#limits = { ...rules.limits, signer: holder.address };
   }
 
   get address(): Address {
@@ -118,17 +120,16 @@ export class PolicySigner implements Signer {
     if (payments.some((payment) => isCounted(payment, rules))) totals.look();
     const room = new DayRoom(totals, rules);
     const approved = new UsedApprovals(totals);
-    return payments.map(({ nonce, fromNonce, signedBefore, ...payment }) => {
+    return payments.map((payment) => {
       const refusal = this.#refusalOf(payment, rules);
       if (refusal !== undefined) return refusal;
       if (payment.customerId === TREASURY) return this.#strangerRefusal(payment, rules);
-      const { withdrawalId } = payment;
+      const { withdrawalId, nonce, fromNonce } = payment;
       const used =
         fromNonce !== undefined && isApproved(payment, rules)
           ? approved.refusalFrom({ wallet: this.address, fromNonce, withdrawalId })
           : undefined;
-      const isSigned = () =>
-        nonce !== undefined && this.#isSignedBefore({ ...payment, nonce, signedBefore });
+      const isSigned = () => nonce !== undefined && this.#isSignedBefore({ ...payment, nonce });
       return used ?? room.take(payment, isSigned);
     });
   }
@@ -258,7 +259,7 @@ export class PolicySigner implements Signer {
   async #ask(intent: SigningIntent, signal: AbortSignal): Promise<SigningOutcome> {
     try {
       const raw = await this.#holder.signTransaction(intent, { signal });
-      return checkSigned(raw, intent, { ...this.#rules.limits, signer: this.address });
+      return checkSigned(raw, intent, this.#limits);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof AppError)) throw error;
@@ -303,7 +304,7 @@ export class PolicySigner implements Signer {
 
   /** It passes: what was signed before is paid, or a transfer of nothing takes the nonce. */
   #feeRefusal(intent: SigningIntent): SigningRefusal | undefined {
-    const reason = feeRefusal(intent, { ...this.#rules.limits, signer: this.address });
+    const reason = feeRefusal(intent, this.#limits);
     return reason === undefined ? undefined : refuse("FEE_ABOVE_MAXIMUM", reason);
   }
 

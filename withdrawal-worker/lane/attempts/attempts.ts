@@ -7,11 +7,7 @@ import type { Atoken } from "../../../chain/units.js";
 import { TRANSFER_GAS } from "../../../chain/networks.js";
 import type { ApprovalSignature } from "../../../ledger/policy/approval-digest.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
-import type {
-  SigningIntent,
-  SigningOutcome,
-  TransactionIntent,
-} from "../../signers/signer-port.js";
+import type { SigningIntent, SigningOutcome } from "../../signers/signer-port.js";
 import type { NewAttempt } from "../../../ledger/withdrawals/nonce-slots.js";
 import { feeOf } from "../../../ledger/withdrawals/slot-choice.js";
 import { calldataOf, paymentTerms } from "../../../ledger/requests/payment-terms.js";
@@ -156,15 +152,16 @@ async function giveUp(
 /** An attempt before it is signed. */
 export interface PlannedAttempt {
   readonly slot: LiveSlot;
-  readonly intent: Omit<SigningIntent, "approvals">;
+  /** Without approvals, which are read when it is signed. */
+  readonly intent: SigningIntent;
 }
 
 /** A slot's payment with this gas: coins, or the call of a token's contract. */
 export function planPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
   const { to, valueAtoken, transfer } = paymentTerms(slot);
-  const data = hexToBytes(calldataOf({ transfer }));
+  const data = transfer === undefined ? NO_DATA : hexToBytes(calldataOf({ transfer }));
   const signedBefore = dearestOf(slot)?.raw;
-  return plan(context, slot, { kind: "payment", to, valueAtoken, data, ...gas, signedBefore });
+  return plan(context, slot, gas, { kind: "payment", to, valueAtoken, data, signedBefore });
 }
 
 /** A slot's payment as a node is asked about it before it is signed at another price, or for other gas. */
@@ -190,13 +187,8 @@ export function isCovered({ view }: Round, slot: LiveSlot, gas: AttemptGas): boo
 
 /** A transfer of nothing to the wallet itself on a slot's nonce. */
 export function planCancel(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
-  return plan(context, slot, {
-    kind: "cancel",
-    to: context.signer.address,
-    valueAtoken: 0n,
-    data: NO_DATA,
-    ...gas,
-  });
+  const to = context.signer.address;
+  return plan(context, slot, gas, { kind: "cancel", to, valueAtoken: 0n, data: NO_DATA });
 }
 
 /**
@@ -237,10 +229,10 @@ async function signAndStore(
     planned.flatMap(({ intent, slot }) => (intent.kind === "payment" ? [slot.withdrawalId] : [])),
   );
   const outcomes = await signer.sign(
-    planned.map(({ intent }) => ({
-      ...intent,
-      approvals: approvals.get(intent.withdrawalId) ?? [],
-    })),
+    planned.map(({ intent }) => {
+      const given = approvals.get(intent.withdrawalId);
+      return given === undefined ? intent : { ...intent, approvals: given };
+    }),
     { signal: round.signal, withinMs: LEASES_PER_BATCH * settings.leaseMs },
   );
   round.answers.note(outcomes, options);
@@ -338,14 +330,32 @@ export class FeeRoom {
   }
 }
 
+/** Member by member: copies of objects are made slowly, and this is done for each payment. */
 function plan(
   { chainId }: LaneContext,
   slot: LiveSlot,
-  wanted: TransactionTerms & Pick<SigningIntent, "kind" | "signedBefore">,
+  gas: AttemptGas,
+  wanted: Pick<SigningIntent, "kind" | "signedBefore" | "to" | "valueAtoken" | "data">,
 ): PlannedAttempt {
-  const { nonce, withdrawalId, customerId, asset, amountUnits, destination, addressIndex } = slot;
-  const terms = { withdrawalId, customerId, asset, amountUnits, destination, addressIndex };
-  return { slot, intent: { ...wanted, ...terms, chainId, nonce } };
+  const intent: SigningIntent = {
+    kind: wanted.kind,
+    signedBefore: wanted.signedBefore,
+    chainId,
+    nonce: slot.nonce,
+    to: wanted.to,
+    valueAtoken: wanted.valueAtoken,
+    data: wanted.data,
+    gasLimit: gas.gasLimit,
+    gasPriceAtoken: gas.gasPriceAtoken,
+    withdrawalId: slot.withdrawalId,
+    customerId: slot.customerId,
+    asset: slot.asset,
+    amountUnits: slot.amountUnits,
+    destination: slot.destination,
+    addressIndex: slot.addressIndex,
+    approvals: NO_APPROVALS,
+  };
+  return { slot, intent };
 }
 
 /** What was signed for a slot and costs the most, by its bytes; undefined where nothing was. */
@@ -366,9 +376,9 @@ export function priceOf(slot: LiveSlot): bigint {
   );
 }
 
-type TransactionTerms = Omit<TransactionIntent, "chainId" | "nonce">;
-
 const NO_DATA = new Uint8Array(0);
+
+const NO_APPROVALS: readonly ApprovalSignature[] = [];
 
 function toAttempt(
   { slot, intent }: PlannedAttempt,

@@ -205,8 +205,29 @@ function addLike(
   for (const request of requests) {
     const { id, amountUnits } = request;
     if (amountUnits + feeOf(terms) > balanceAtoken) waiting.push({ id, reason: UNCOVERED });
-    else candidates.push({ ...request, ...terms });
+    else candidates.push(candidateOf(request, terms));
   }
+}
+
+/** A request with what its transaction costs. */
+function candidateOf(
+  request: QueuedWithdrawal,
+  terms: Pick<Candidate, "gasLimit" | "gasPriceAtoken" | "entersCode">,
+): Candidate {
+  return {
+    id: request.id,
+    waitedMs: request.waitedMs,
+    isToOwnWallet: request.isToOwnWallet,
+    customerId: request.customerId,
+    asset: request.asset,
+    contract: request.contract,
+    destination: request.destination,
+    addressIndex: request.addressIndex,
+    amountUnits: request.amountUnits,
+    gasLimit: terms.gasLimit,
+    gasPriceAtoken: terms.gasPriceAtoken,
+    entersCode: terms.entersCode,
+  };
 }
 
 /** Precompiles and system accounts: what they do costs gas, whatever their code says. */
@@ -399,8 +420,8 @@ function sortOne(
       }
       // A listed token's code is known: it takes no share of what strangers' code may take.
       const entersCode = contract === undefined && meaning.gas > TRANSFER_GAS;
-      const terms = entry.request;
-      sorted.candidates.push({ ...terms, gasLimit, gasPriceAtoken: price, entersCode });
+      const terms = { gasLimit, gasPriceAtoken: price, entersCode };
+      sorted.candidates.push(candidateOf(entry.request, terms));
     }
   }
 }
