@@ -275,6 +275,37 @@ describe("the commit of a signature", () => {
     expect(await slots()).toMatchObject([before[0], fee]);
   });
 
+  it("is read back as it was stored, the oldest first, with what was taken over from the chain", async () => {
+    const wanted = await candidate();
+    const fromNonce = (await nextNonce()) ?? 0n;
+    await takeSlots(house.database, lease, [wanted], rules);
+    const read = async () => {
+      const statuses = ["slotted", "signed"] as const;
+      const query = { wallet: WALLET, statuses, fromNonce, limit: 1 };
+      const [slot] = await readLiveSlots(house.database, query);
+      if (slot === undefined) throw new Error("no slot");
+      return slot;
+    };
+    const { slotId, attempts } = await read();
+    expect(attempts).toEqual([]);
+    const stored = attemptOf(slotId, wanted.id as never, "d");
+    await storeAttempts(house.database, lease, [stored], RULES);
+    const prefix = `0x${"e".repeat(62)}`;
+    const dear = { gasLimit: 2n ** 64n - 1n, gasPriceAtoken: 10n ** 30n };
+    await house.ledger.owner.query(
+      `INSERT INTO withdrawal_attempt (slot_id, n, kind, adopted, hash, gas_limit, gas_price_atoken)
+       SELECT $1, n, 'cancel', true, $2 || n, $3::numeric, $4::numeric
+         FROM unnest(ARRAY[12, 11]) AS n`,
+      [slotId, prefix, dear.gasLimit.toString(), dear.gasPriceAtoken.toString()],
+    );
+    const { raw, hash, gasLimit, gasPriceAtoken } = stored;
+    expect((await read()).attempts).toEqual([
+      { n: 0, kind: "payment", raw, hash, gasLimit, gasPriceAtoken },
+      { n: 11, kind: "cancel", raw: undefined, hash: `${prefix}11`, ...dear },
+      { n: 12, kind: "cancel", raw: undefined, hash: `${prefix}12`, ...dear },
+    ]);
+  });
+
   it("is refused to a worker that gave its lease back", async () => {
     await releaseLease(house.database, lease);
     const next = await acquireLease(house.database, {
