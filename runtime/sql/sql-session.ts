@@ -8,6 +8,7 @@ import { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import type { Logger } from "../process/logger.js";
 import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
+import { boundParameters } from "./array-parameters.js";
 import type { CopyRows } from "./copy-rows.js";
 import { WITHOUT_BOUNDS } from "./long-work.js";
 import { endConnection } from "./lost-connections.js";
@@ -100,7 +101,7 @@ class ClientSession implements SqlSession {
 
   private ask<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
     return this.answered(async () => {
-      const { rows } = await this.client.query(text, [...parameters]);
+      const { rows } = await this.client.query(text, boundParameters(text, parameters));
       return rows as Row[];
     });
   }

@@ -3,6 +3,7 @@ import { type ClientBase, type QueryResult, types as postgresTypes } from "pg";
 import { DataSource, type QueryRunner, QueryRunnerAlreadyReleasedError } from "typeorm";
 import { errorMessage } from "../../chain/errors.js";
 import { ANSWER_TIMEOUT_MS, answered } from "./answer-time.js";
+import { boundParameters } from "./array-parameters.js";
 import { assertOrderStands } from "./collation.js";
 import { type MigrationClass, withoutBounds } from "./long-work.js";
 import { endConnection, surviveLostConnections } from "./lost-connections.js";
@@ -208,7 +209,11 @@ class PooledDatabase implements SqlDatabase {
     try {
       return await this.#answered(runner, async (connection) => {
         if (name === undefined) return rawQuery<Row>(connection, text, parameters);
-        const { rows } = await connection.query({ name, text, values: [...parameters] });
+        const { rows } = await connection.query({
+          name,
+          text,
+          values: boundParameters(text, parameters),
+        });
         return rows as Row[];
       });
     } catch (error) {
@@ -441,9 +446,10 @@ async function rawQuery<Row>(
   text: string,
   parameters: readonly unknown[],
 ): Promise<Row[]> {
-  const result: QueryResult | readonly QueryResult[] = await connection.query(text, [
-    ...parameters,
-  ]);
+  const result: QueryResult | readonly QueryResult[] = await connection.query(
+    text,
+    boundParameters(text, parameters),
+  );
   // Several statements in one text have as many results, and nobody asks for their rows.
   return ("rows" in result ? result.rows : []) as Row[];
 }
