@@ -6,7 +6,7 @@
 import type { Sql } from "../runtime/sql/sql.js";
 import { refuseInRecovery } from "./guard/ledger-guard.js";
 import { hasToldNumber, TOLD_BEFORE } from "./guard/told-before.js";
-import { storedInteger, storedTime } from "./stored-values.js";
+import { storedInteger, timeTextSql } from "./stored-values.js";
 
 /** Types of events: what became of deposits, withdrawals, tokens and webhooks. */
 export const EVENT_TYPES = [
@@ -87,30 +87,39 @@ export async function appendEvents(
   return firstSeq;
 }
 
+/** An event as a JSON text, for who passes it on as it is. */
+export interface EventText {
+  readonly seq: number;
+  /** The members of `StoredEvent`. */
+  readonly json: string;
+}
+
 /** Events after a sequence number, oldest first, at most `limit`; none that has the number of another one. */
-export async function listEvents(
+export async function listEventTexts(
   sql: Sql,
   page: { readonly afterSeq: number; readonly limit: number },
-): Promise<StoredEvent[]> {
+): Promise<EventText[]> {
   const rows = await sql.query<EventRow>(
     `WITH told AS MATERIALIZED (${TOLD_BEFORE})
-     SELECT seq, epoch, type, data, at FROM event
+     SELECT seq, epoch, type, data::text, ${timeTextSql("at")} AS at FROM event
       WHERE seq > $1 AND NOT ${hasToldNumber()} ORDER BY seq LIMIT $2`,
     [page.afterSeq, page.limit],
   );
-  return rows.map((row) => ({
-    seq: storedInteger(row.seq),
-    epoch: row.epoch,
-    type: row.type,
-    data: row.data as Readonly<Record<string, unknown>>,
-    at: storedTime(row.at),
-  }));
+  return rows.map((row) => {
+    const seq = storedInteger(row.seq);
+    const head = `{"seq":${seq},"epoch":${row.epoch},"type":${JSON.stringify(row.type)}`;
+    return { seq, json: `${head},"data":${row.data},"at":"${toMs(row.at)}"}` };
+  });
 }
 
+/** Milliseconds, of microseconds. */
+const toMs = (timeText: string) => `${timeText.slice(0, -"000Z".length)}Z`;
+
+/** Columns as the server's texts, but for small integers. */
 interface EventRow {
   readonly seq: string;
   readonly epoch: number;
   readonly type: string;
-  readonly data: unknown;
-  readonly at: unknown;
+  readonly data: string;
+  readonly at: string;
 }

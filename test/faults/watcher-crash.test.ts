@@ -16,7 +16,7 @@ import { WatchSeat } from "../../deposit-watcher/watch-seat.js";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
 import { commitBlockStep } from "../../ledger/blocks/block-step.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
-import { listEvents } from "../../ledger/events.js";
+import { listEvents } from "../helpers/events.js";
 import { reconcile } from "../../ledger/books/reconcile.js";
 import { addWebhook } from "../../ledger/webhooks/subscriptions.js";
 import { silentLog } from "../helpers/services/ledger.js";

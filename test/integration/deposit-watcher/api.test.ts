@@ -7,6 +7,7 @@ import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
 import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { singleKeyAccess } from "../../helpers/services/single-key.js";
+import { loadApiSchemas } from "../../../runtime/http/api-schema.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -17,6 +18,7 @@ import {
   WatcherBench,
 } from "../../helpers/services/watcher.js";
 
+const API_FILE = fileURLToPath(new URL("../../../openapi/deposit.yaml", import.meta.url));
 const API_KEY = "key-of-the-test";
 const MAX = (2n ** 256n - 1n).toString();
 
@@ -30,7 +32,7 @@ beforeAll(async () => {
   await bench.caughtUp();
   server = createHttpServer({
     name: "deposit-api",
-    apiSpecPath: fileURLToPath(new URL("../../../openapi/deposit.yaml", import.meta.url)),
+    apiSpecPath: API_FILE,
     listen: { host: "127.0.0.1", port: 0 },
     routes: createDepositRoutes({
       database: bench.ledger.database,
@@ -212,6 +214,30 @@ describe("lists", () => {
       },
       at: expect.stringMatching(/Z$/),
     });
+  });
+
+  it("serve events as the API file has them, which nobody checks on the way out", async () => {
+    const check = loadApiSchemas(API_FILE).responseCheck("/v1/events", "get");
+    const rows = await bench.ledger.database.query<{ seq: string; at: Date }>(
+      "SELECT seq, epoch, type, data, at FROM event ORDER BY seq",
+    );
+    expect(rows.length).toBeGreaterThan(3);
+    for (const limit of [1, 3, rows.length, 1_000]) {
+      const { body, headers, text } = await get("/v1/events").query({ limit });
+      expect(() => check(body, 200)).not.toThrow();
+      expect(() => check({ ...body, more: 1 }, 200)).toThrow("additional properties");
+      const page = rows.slice(0, limit).map((row) => ({
+        ...row,
+        seq: Number(row.seq),
+        at: row.at.toISOString(),
+      }));
+      const next = limit < rows.length ? String(limit) : null;
+      expect([limit, body]).toEqual([limit, { events: page, next }]);
+      expect(headers["content-type"]).toBe("application/json; charset=utf-8");
+      expect(Number(headers["content-length"])).toBe(Buffer.byteLength(text));
+    }
+    const beyond = await get("/v1/events").query({ after: "999999" });
+    expect(beyond.body).toEqual({ events: [], next: null });
   });
 });
 

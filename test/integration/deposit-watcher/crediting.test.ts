@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { change, testAddress } from "../../helpers/chains/fake-chain.js";

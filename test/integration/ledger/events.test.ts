@@ -1,8 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { appendEvents, listEvents } from "../../../ledger/events.js";
+import { appendEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { createGate } from "../../helpers/gate.js";
 import { openTestLedger, type TestLedger, standing } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
+
+/** What a JSON text has to escape, and what it may write in two ways. */
+const ODD = {
+  depositId: "1",
+  text: 'quote " and \\ {}, line\n\u0001\u2028 \u00e9 \u{1f600} /',
+  number: 1.5e-7,
+  nothing: null,
+  list: [true, [], {}],
+};
 
 let ledger: TestLedger;
 beforeAll(async () => {
@@ -49,14 +59,14 @@ describe("the event stream", () => {
     const [last] = await database.query<{ seq: string }>(`SELECT seq FROM event_counter`);
     const first = await database.transaction((tx) =>
       appendEvents(tx, [
-        { type: "deposit.detected", data: { depositId: "1", text: 'quote " and \\ {},' } },
+        { type: "deposit.detected", data: ODD },
         { type: "deposit.credited", data: { depositId: "1" } },
       ]),
     );
     expect(first).toBe(Number(last?.seq) + 1);
     const page = await listEvents(database, { afterSeq: Number(last?.seq), limit: 10 });
     expect(page.map(({ type, data }) => [type, data])).toEqual([
-      ["deposit.detected", { depositId: "1", text: 'quote " and \\ {},' }],
+      ["deposit.detected", ODD],
       ["deposit.credited", { depositId: "1" }],
     ]);
     for (const { at } of page) expect(at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

@@ -9,7 +9,8 @@ import { commitBackfill, commitEmptyPasts } from "../../../ledger/blocks/backfil
 import { commitBlockStep } from "../../../ledger/blocks/block-step.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
-import { appendEvents, listEvents } from "../../../ledger/events.js";
+import { appendEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { acquireWatchLease } from "../../../ledger/watch/watch-lease.js";
 import { openIncident, resumeCrediting } from "../../../ledger/incidents.js";
 import { markPath } from "../../../ledger/guard/home-mark.js";

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import { walletStatus } from "../../../ledger/wallets/wallet.js";

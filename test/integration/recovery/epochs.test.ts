@@ -1,7 +1,8 @@
 /** Epochs of events: each is given once, whoever recovers a ledger, and however often. */
 import { cpSync, rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { listEvents, type StoredEvent } from "../../../ledger/events.js";
+import type { StoredEvent } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { readLedgerState } from "../../../ledger/guard/ledger-guard.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";

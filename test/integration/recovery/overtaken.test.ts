@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
-import { listEvents, type StoredEvent } from "../../../ledger/events.js";
+import type { StoredEvent } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { fillDeliveries, redeliver } from "../../../ledger/webhooks/deliveries.js";
@@ -81,7 +82,7 @@ async function hear(after: number, limit: number): Promise<readonly StoredEvent[
       rawBody: new Uint8Array(0),
       signal: desk.signal,
     });
-  return Reflect.get(Object(reply?.body), "events") as readonly StoredEvent[];
+  return JSON.parse(String(reply?.bytes)).events;
 }
 
 /** Identifiers of the withdrawals that these events are about, each as often as it is accepted. */

@@ -5,7 +5,7 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { signLegacy } from "../../../chain/transaction.js";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readCursor } from "../../../ledger/watch/watch-cursor.js";
 import { beginWatch, openGuarded } from "../../../deposit-watcher/watch-start.js";

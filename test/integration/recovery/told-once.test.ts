@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { WebhookDispatcher } from "../../../deposit-watcher/webhooks/dispatcher.js";
 import { createWebhookMetrics } from "../../../deposit-watcher/webhooks/webhook-metrics.js";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { fillDeliveries, redeliver } from "../../../ledger/webhooks/deliveries.js";
 import { addWebhook, findWebhook, listWebhooks } from "../../../ledger/webhooks/subscriptions.js";
 import { systemClock } from "../../../runtime/process/clock.js";

@@ -1,7 +1,7 @@
 /** Requests whose deposit a chain has lost: what has a nonce, what is frozen, what was paid before. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import type { Sql } from "../../../runtime/sql/sql.js";

@@ -9,7 +9,7 @@ import { listSightings } from "../../../ledger/assets/token-sightings.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { customerBalances, listDeposits } from "../../../ledger/deposits/deposit-queries.js";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { openTokenBook } from "../../helpers/services/watcher.js";

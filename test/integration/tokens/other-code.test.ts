@@ -6,7 +6,7 @@ import {
   stoodStillAfter,
   type TokenState,
 } from "../../../ledger/assets/token-state.js";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { until } from "../../helpers/until.js";
 import { compileFixture } from "../../helpers/contracts/solidity.js";
 import { customerBalances, listDeposits } from "../../../ledger/deposits/deposit-queries.js";

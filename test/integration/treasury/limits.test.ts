@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { parseCustomerId, TREASURY } from "../../../ledger/journal/accounts.js";
 import { hashPolicy, type Limit, type Policy, rulesOf } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";

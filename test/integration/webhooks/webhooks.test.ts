@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { LedgerError } from "../../../ledger/errors.js";
-import { listEvents } from "../../../ledger/events.js";
+import { listEvents } from "../../helpers/events.js";
 import { holdLease } from "../../../ledger/task-lease.js";
 import {
   claimDeliveries,

@@ -7,7 +7,7 @@ import { decodeTransaction, recoverSender } from "../../../../chain/transaction.
 import { parseHexBytes } from "../../../../chain/hex.js";
 import { errorCode, present } from "../../../../chain/errors.js";
 import { readOpenMatters } from "../../../../ledger/decisions/open-matters.js";
-import { listEvents } from "../../../../ledger/events.js";
+import { listEvents } from "../../../helpers/events.js";
 import { openIncident } from "../../../../ledger/incidents.js";
 import type { RecoveredPayment } from "../../../../ledger/requests/recovered-payments.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { present } from "../../../../chain/errors.js";
-import { listEvents } from "../../../../ledger/events.js";
+import { listEvents } from "../../../helpers/events.js";
 import { inSuspense } from "../../../../ledger/deposits/suspense.js";
 import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
 import type { FakeTransaction } from "../../../helpers/chains/fake-chain.js";

@@ -4,7 +4,7 @@ import { present } from "../../../../chain/errors.js";
 import { parseHash32 } from "../../../../chain/hex.js";
 import { explainTransaction } from "../../../../deposit-watcher/api/explanation.js";
 import { entriesOfDeposit } from "../../../../ledger/deposits/deposit-evidence.js";
-import { listEvents } from "../../../../ledger/events.js";
+import { listEvents } from "../../../helpers/events.js";
 import { planRewind, type RewindChain } from "../../../../ledger/recovery/older-chain.js";
 import { applyRewind } from "../../../../ledger/recovery/rewind.js";
 import { standing } from "../../../helpers/services/ledger.js";

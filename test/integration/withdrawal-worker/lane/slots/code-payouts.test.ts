@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { toQuantity } from "../../../../../chain/hex.js";
 import { parseCustomerId } from "../../../../../ledger/journal/accounts.js";
 import { cancelWithdrawal } from "../../../../../ledger/withdrawals/cancellation.js";
-import { listEvents } from "../../../../../ledger/events.js";
+import { listEvents } from "../../../../helpers/events.js";
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../../../ledger/policy/policy.js";
 import {
   freshAddress,
