@@ -3,7 +3,6 @@ import type { BlockJournal } from "../../chain/balance-change.js";
 import type { Address } from "../../chain/address.js";
 import type { AnyTransaction } from "../../chain/cosmos/cosmos-transaction.js";
 import type { Block } from "../../chain/block.js";
-import type { Hash32 } from "../../chain/hex.js";
 import type { Receipt } from "../../chain/receipt.js";
 
 /** A block with everything that became durable in the same atomic write. */
@@ -65,5 +64,4 @@ export interface TransactionLocation {
   readonly height: number;
   /** Position in the block, 0-based. */
   readonly index: number;
-  readonly blockHash: Hash32;
 }

@@ -287,8 +287,7 @@ export class BlockStore {
   locate(space: "transaction" | "sdkTransaction", hash: Hash32): TransactionLocation | undefined {
     const bytes = this.database.get(storeKey(space, hash));
     if (bytes === undefined) return undefined;
-    const height = readHeight(bytes, 0);
-    return { height, index: bytes.readUInt32BE(8), blockHash: this.hashOf(height) };
+    return { height: readHeight(bytes, 0), index: bytes.readUInt32BE(8) };
   }
 
   /** Blooms of a range of heights, both ends included. */

@@ -60,7 +60,11 @@ describe("a proposal", () => {
     const [hash] = (await net.nodes[2]?.pool.submit([last])) ?? [];
     await mined(net, raws.length);
     expect(recovery.count).toBe(3);
-    const places = net.nodes.map((node) => node?.view.locate(hash as Hash32)?.blockHash);
+    const places = net.nodes.map((node) => {
+      const height = node?.view.locate(hash as Hash32)?.height;
+      return height === undefined ? "nowhere" : node?.view.blockHash(height);
+    });
+    expect(places).not.toContain("nowhere");
     expect(new Set(places).size).toBe(1);
   });
 });

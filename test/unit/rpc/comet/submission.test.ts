@@ -21,7 +21,7 @@ const tx = decodeTransaction(
 );
 const bytes = encodeSdkTransaction(tx, recoverSender(tx));
 const SEQUENCE = "account sequence mismatch, expected 1, got 0: incorrect account sequence";
-const PLACE = { height: 1, index: 0, blockHash: ZERO_HASH };
+const PLACE = { height: 1, index: 0 };
 
 /** Submits to a pool that refuses, and meanwhile a block is committed with what the test says. */
 function submitDuringBlock(answer: Error, mined: Uint8Array | undefined) {

@@ -185,7 +185,7 @@ export class FakeChain implements ChainView {
     this.blocks.push(committed);
     this.byHash.set(block.hash, height);
     decoded.forEach(({ tx }, index) => {
-      this.places.set(tx.hash, { height, index, blockHash: block.hash });
+      this.places.set(tx.hash, { height, index });
     });
     this.bus.emit("block", committed);
     return committed;

@@ -426,8 +426,7 @@ describe("causeway_getTransactionStatus", () => {
     jest.spyOn(chain, "outline").mockReturnValue(mixed);
     const places: unknown[] = [];
     for (const index of [0, 1, 2]) {
-      const { hash: blockHash } = outline;
-      jest.spyOn(chain, "locateBySdkHash").mockReturnValue({ height: 1, index, blockHash });
+      jest.spyOn(chain, "locateBySdkHash").mockReturnValue({ height: 1, index });
       places.push(await node.call("causeway_getTransactionStatus", ZERO_HASH));
     }
     expect(places).toEqual(
