@@ -8,6 +8,7 @@ import type { Address } from "../../../chain/address.js";
 import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
 import { TRANSFER_GAS } from "../../../chain/networks.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
+import type { AccountRecord } from "../../store/account-record.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import type { CallRequest, CallResult } from "./call-port.js";
@@ -44,12 +45,13 @@ export async function estimateGas(
 ): Promise<Estimate> {
   const highest = highestGas(request, options);
   const { runner } = options;
-  const succeedsWith = (mostFailedFrames: number) => (gasLimit: bigint) =>
-    inGethsWords(gasLimit, () => runner.succeeds(request, gasLimit, mostFailedFrames));
-  if (await isPlainTransfer(request, options.reader)) {
-    const isEnough = highest >= TRANSFER_GAS && succeedsWith(0)(TRANSFER_GAS);
-    if (isEnough) return { outcome: "success", gas: TRANSFER_GAS };
+  const to = transferTo(request);
+  if (to !== undefined && !hasCode(await options.reader.account(to))) {
+    const estimate = transferEstimate(request, highest, runner);
+    if (estimate !== undefined) return estimate;
   }
+  const succeedsWith = (mostFailedFrames: number) => (gasLimit: bigint) =>
+    isDone(request, runner, { gasLimit, mostFailedFrames });
   const first = inGethsWords(highest, () => runner.run(request, { gasLimit: highest }));
   if (first.kind === "invalid") {
     if (first.isGas) throw allowanceExceeded(highest);
@@ -63,6 +65,43 @@ export async function estimateGas(
   return first.isRevert
     ? { outcome: "revert", returnData, gasUsed }
     : { outcome: "error", error, gasUsed };
+}
+
+/**
+ * The same where no code is to be run, by a reader that answers at once: undefined for what may be no
+ * payment to an account without code, and for one that fails.
+ * @throws INSUFFICIENT_FUNDS
+ */
+export function estimateTransfer(
+  request: CallRequest,
+  reader: StateReader,
+  optionsOf: () => Omit<EstimateOptions, "reader">,
+): Estimate | undefined {
+  const to = transferTo(request);
+  if (to === undefined) return undefined;
+  const account = reader.account(to);
+  if (account instanceof Promise || hasCode(account)) return undefined;
+  const options = optionsOf();
+  return transferEstimate(request, highestGas(request, options), options.runner);
+}
+
+/** Of a payment to an account without code; undefined where it needs more than a transfer's gas, or fails. */
+function transferEstimate(
+  request: CallRequest,
+  highest: bigint,
+  runner: MessageRunner,
+): Estimate | undefined {
+  const transfer = { gasLimit: TRANSFER_GAS, mostFailedFrames: 0 };
+  const isEnough = highest >= TRANSFER_GAS && isDone(request, runner, transfer);
+  return isEnough ? { outcome: "success", gas: TRANSFER_GAS } : undefined;
+}
+
+function isDone(
+  request: CallRequest,
+  runner: MessageRunner,
+  { gasLimit, mostFailedFrames }: { readonly gasLimit: bigint; readonly mostFailedFrames: number },
+): boolean {
+  return inGethsWords(gasLimit, () => runner.succeeds(request, gasLimit, mostFailedFrames));
 }
 
 function smallest(
@@ -102,7 +141,10 @@ function failedWith(gasLimit: bigint, refusal: string): string {
 }
 
 /** Upper bound of the search: what the caller, the chain and the sender's free coins allow. */
-function highestGas(request: CallRequest, { runner, capGas }: EstimateOptions): bigint {
+function highestGas(
+  request: CallRequest,
+  { runner, capGas }: Omit<EstimateOptions, "reader">,
+): bigint {
   const { gasLimit, valueAtoken, from } = request;
   const { maxFeePerGasAtoken } = feesOf(request);
   const asked = gasLimit === undefined || gasLimit < TRANSFER_GAS ? capGas : gasLimit;
@@ -119,16 +161,14 @@ function highestGas(request: CallRequest, { runner, capGas }: EstimateOptions): 
   return affordable < highest ? affordable : highest;
 }
 
-async function isPlainTransfer(
-  { to, data, accessList }: CallRequest,
-  reader: StateReader,
-): Promise<boolean> {
-  if (to === undefined || data.length > 0 || accessList.length > 0) return false;
-  return !PRECOMPILE_ADDRESSES.has(to) && !(await hasCode(to, reader));
+/** Whom a message pays that does nothing else where there is no code. */
+function transferTo({ to, data, accessList }: CallRequest): Address | undefined {
+  const isBare = data.length === 0 && accessList.length === 0;
+  return isBare && to !== undefined && !PRECOMPILE_ADDRESSES.has(to) ? to : undefined;
 }
 
-async function hasCode(address: Address, reader: StateReader): Promise<boolean> {
-  return ((await reader.account(address))?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH;
+function hasCode(account: AccountRecord | undefined): boolean {
+  return (account?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH;
 }
 
 function allowanceExceeded(allowance: bigint): CallError {

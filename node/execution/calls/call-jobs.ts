@@ -6,7 +6,7 @@ import { type Hash32, type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { createAccessList, type AccessListResult } from "./call-access-list.js";
-import { type Estimate, estimateGas } from "./call-estimate.js";
+import { type Estimate, estimateGas, estimateTransfer } from "./call-estimate.js";
 import type { AnswerJson, CallOverrides, CallRequest, CallResult } from "./call-port.js";
 import type { TracedTransaction, Job, JobWork, WorkerSettings } from "./call-protocol.js";
 import {
@@ -141,16 +141,42 @@ const SMALL_DATA_BYTES = 4_096;
 const SMALL_ACCESS_LIST = 64;
 const SMALL_ACCESS_KEYS = 256;
 
+/** What is needed on the thread of whoever asks; the reader must answer at once, as the head's does. */
+type PlaceEnvironment = Pick<JobEnvironment, "settings" | "reader" | "blockHash">;
+
+/** Runs messages on a block's state where they stand. */
+function runnerOf(base: Job["block"], environment: PlaceEnvironment): MessageRunner {
+  const { settings, reader } = environment;
+  const block: BlockContext = { ...base, blockHash: hashesUpTo(base, environment) };
+  return new MessageRunner({ settings, state: stateOf(reader, block, settings), block });
+}
+
+/**
+ * Estimates a payment to an account without code where it stands. Undefined for all else, and for one that
+ * fails, which is a worker's to tell.
+ * @throws INSUFFICIENT_FUNDS
+ */
+export function estimateInPlace(
+  request: CallRequest,
+  base: () => Job["block"],
+  environment: PlaceEnvironment,
+): Estimate | undefined {
+  const { settings, reader } = environment;
+  return estimateTransfer(request, reader, () => ({
+    runner: runnerOf(base(), environment),
+    capGas: estimateCap(settings),
+  }));
+}
+
 /**
  * Executes a call where it stands, on the thread of whoever asks, within so many compute units.
  * Undefined where it is too large for that: then it is a worker's.
- * @param environment its reader must answer at once, as the head's does
  * @throws INSUFFICIENT_FUNDS
  */
 export function callInPlace(
   request: CallRequest,
   base: Job["block"],
-  environment: Pick<JobEnvironment, "settings" | "reader" | "blockHash">,
+  environment: PlaceEnvironment,
   limitNs: number,
 ): CallResult | undefined {
   if (request.data.length > SMALL_DATA_BYTES) return undefined;
@@ -158,13 +184,9 @@ export function callInPlace(
   if (accessList.length > SMALL_ACCESS_LIST) return undefined;
   const keys = accessList.reduce((sum, { storageKeys }) => sum + storageKeys.length, 0);
   if (keys > SMALL_ACCESS_KEYS) return undefined;
-  const { settings, reader } = environment;
-  const block: BlockContext = { ...base, blockHash: hashesUpTo(base, environment) };
-  const state = stateOf(reader, block, settings);
-  const runner = new MessageRunner({ settings, state, block });
-  const gasLimit = callGas(request, settings);
+  const gasLimit = callGas(request, environment.settings);
   const outcome = withFundsText(
-    () => runner.runWithin(request, gasLimit, limitNs),
+    () => runnerOf(base, environment).runWithin(request, gasLimit, limitNs),
     inGethsWords(gasLimit),
   );
   return outcome === undefined ? undefined : callResult(outcome, gasLimit);

@@ -1,7 +1,7 @@
 /**
  * The call workers as the servers see them: a bounded queue before a fixed number of threads.
  * Whatever a client asks, the main thread only passes messages, answers small reads, and executes
- * calls of the head that are smaller than that.
+ * calls of the head that are smaller than that, and payments that run no code.
  */
 import type { Address } from "../../../chain/address.js";
 import { type BlockOutline, type BlockTransaction, isEvm } from "../../../chain/block.js";
@@ -20,7 +20,7 @@ import type { AccountRecord } from "../../store/account-record.js";
 import { HASHES_BELOW_BASE } from "../../store/blocks/block-store.js";
 import type { MaybePromise, StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
-import { callInPlace, type JobResults } from "./call-jobs.js";
+import { callInPlace, estimateInPlace, type JobResults } from "./call-jobs.js";
 import type {
   CallOptions,
   CallRequest,
@@ -144,34 +144,46 @@ export class CallPool implements CallWorkers {
     options: CallOptions,
   ): Promise<JobResults["call"]> {
     const { overrides, blockOverrides } = options;
-    if (overrides === undefined && blockOverrides === undefined && this.inPlaceNs > 0) {
-      // Without the signal: most are answered here, and one is made for who asks.
-      await breathe(undefined, { client: options.client ?? "", isOwn: true });
-      const result = this.callInPlace(request, height);
-      if (result !== undefined) return result;
-    }
+    const here = this.mayBeHere(options) && (await this.placeFor(height, options));
+    const result = here && callInPlace(request, this.newestFacts(), here, this.inPlaceNs);
+    if (result) return result;
     const work = { kind: "call", request, overrides, blockOverrides } as const;
     return this.submit(work, height, options);
   }
 
-  /** Undefined where it is not of the head, whose state is at hand, or too large. */
-  private callInPlace(request: CallRequest, height: Height): JobResults["call"] | undefined {
+  /** Whether messages are run on this thread at all, on a state that nobody has changed. */
+  private mayBeHere({ overrides, blockOverrides }: CallOptions): boolean {
+    return overrides === undefined && blockOverrides === undefined && this.inPlaceNs > 0;
+  }
+
+  /** What they are run with, once it is the client's turn; only at the head, whose state is at hand. */
+  private async placeFor(height: Height, { client = "" }: CallOptions) {
+    // Without the signal: most are answered here, and one is made for who asks.
+    await breathe(undefined, { client, isOwn: true });
     const { view, stateReaderAt } = this.options;
     if (this.isClosed || height !== view.head().height) return undefined;
-    const environment = {
+    return {
       settings: this.settings,
       reader: stateReaderAt(height),
       blockHash: (older: Height) => view.blockHash(older) ?? ZERO_HASH,
     };
-    if (this.newest?.height !== height) this.newest = this.factsAt(height);
-    return callInPlace(request, this.newest, environment, this.inPlaceNs);
   }
 
-  estimateGas(
+  private newestFacts(): BlockFacts {
+    const { height } = this.options.view.head();
+    if (this.newest?.height !== height) this.newest = this.factsAt(height);
+    return this.newest;
+  }
+
+  async estimateGas(
     request: CallRequest,
     height: Height,
-    { overrides, blockOverrides, ...options }: CallOptions,
+    options: CallOptions,
   ): Promise<JobResults["estimateGas"]> {
+    const { overrides, blockOverrides } = options;
+    const here = this.mayBeHere(options) && (await this.placeFor(height, options));
+    const estimate = here && estimateInPlace(request, () => this.newestFacts(), here);
+    if (estimate) return estimate;
     const work = { kind: "estimateGas", request, overrides, blockOverrides } as const;
     return this.submit(work, height, options);
   }

@@ -280,6 +280,73 @@ describe("call pool", () => {
     }
   });
 
+  it("estimates payments to accounts without code on the spot, and leaves all else to the workers", async () => {
+    const code = jest.fn<() => Uint8Array>();
+    const nobody = open({
+      inPlaceNs: IN_PLACE_NS,
+      workerUrl: pathToFileURL("/no/worker.js"),
+      stateReaderAt: (height) => ({ ...chain.stores.state.readerAt(height), code }),
+    });
+    const to = parseAddress(receiver(1));
+    const transfer = request({ to, valueAtoken: 1n, gasPriceAtoken: PRICE });
+    expect(await nobody.estimateGas(transfer, 3, { signal })).toEqual({
+      outcome: "success",
+      gas: 21_000n,
+    });
+    const identity = parseAddress(`0x${"00".repeat(19)}04`);
+    const balances = new Map([[sender, { balanceAtoken: 1n }]]);
+    const others: readonly (readonly [CallRequest, number, Partial<CallOptions>])[] = [
+      [request(), 3, {}],
+      [request({ to: undefined }), 3, {}],
+      [request({ to: identity }), 3, {}],
+      [request({ to, data: Uint8Array.of(1) }), 3, {}],
+      [request({ to, accessList: [{ address: to, storageKeys: [] }] }), 3, {}],
+      [transfer, 2, {}],
+      [transfer, 3, { overrides: balances }],
+      [transfer, 3, { blockOverrides: { height: 9 } }],
+    ];
+    const answers = others.map(([asked, height, options]) =>
+      nobody.estimateGas(asked, height, { signal, ...options }),
+    );
+    for (const [index, refused] of (await Promise.allSettled(answers)).entries()) {
+      expect({ index, ...refused }).toMatchObject({ reason: { code: "CALL_WORKER_FAILED" } });
+    }
+    expect(code).not.toHaveBeenCalled();
+  });
+
+  it("gives the same estimate on the spot as from a worker", async () => {
+    const [here, there] = [open({ inPlaceNs: IN_PLACE_NS }), open()];
+    const poor = parseAddress(`0x${"99".repeat(20)}`);
+    const to = parseAddress(receiver(2));
+    const payments: readonly Partial<CallRequest>[] = [
+      {},
+      { valueAtoken: 1n },
+      { to: sender, valueAtoken: 1n },
+      { valueAtoken: 1n, gasPriceAtoken: PRICE },
+      { gasPriceAtoken: PRICE, gasLimit: 20_999n },
+      { gasPriceAtoken: PRICE, gasLimit: 21_000n },
+      { gasLimit: 1n },
+      { from: poor },
+      { from: poor, valueAtoken: 1n },
+      { from: poor, gasPriceAtoken: PRICE },
+      { from: poor, valueAtoken: 1n, gasPriceAtoken: PRICE },
+      { valueAtoken: 2n ** 255n },
+      { valueAtoken: 2n ** 255n, gasPriceAtoken: PRICE },
+      { gasPriceAtoken: 2n ** 200n },
+    ].map((changes) => ({ to, ...changes }));
+    for (const [index, changes] of payments.entries()) {
+      const outcomes = [here, there].map((pool) =>
+        pool.estimateGas(request(changes), 3, { signal }).catch((error: CallError) => ({
+          code: error.code,
+          message: error.message,
+          details: error.details,
+        })),
+      );
+      const [fast, slow] = await Promise.all(outcomes);
+      expect({ index, ...fast }).toEqual({ index, ...slow });
+    }
+  });
+
   it("simulates blocks on a state of the past, each on the one before", async () => {
     const pool = open();
     const json = await pool.simulate(
