@@ -159,6 +159,9 @@ describe("opening the ledger", () => {
       "api_key_signature.verifier",
       "operator_decision.key",
       "operator_decision.seen",
+      "posting.asset",
+      "posting.credit",
+      "posting.debit",
       "webhook.url",
       "webhook_secret.secret",
       "withdrawal.idempotency_key",
@@ -369,7 +372,9 @@ describe("a copy of the ledger's tables", () => {
       await tx.query(JUDGED_ROWS);
       const tables = await tx.query<{ name: string; columns: string; judged: boolean }>(
         `SELECT c.relname AS name, string_agg(quote_ident(a.attname), ', ') AS columns,
-                EXISTS (SELECT FROM pg_constraint r JOIN pg_depend d ON d.objid = r.oid
+                -- Accounts are judged by functions in ledgers of before.
+                c.relname = 'posting' OR EXISTS (
+                  SELECT FROM pg_constraint r JOIN pg_depend d ON d.objid = r.oid
                          WHERE r.conrelid = c.oid AND d.classid = 'pg_constraint'::regclass
                            AND d.refclassid = 'pg_proc'::regclass) AS judged
            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
