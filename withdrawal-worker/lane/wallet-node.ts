@@ -7,7 +7,7 @@ import type { Atoken } from "../../chain/units.js";
 import { calldataOf, type PaymentTerms } from "../../ledger/requests/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";
 import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
-import { badAnswer, isMethodMissing, NodeFault } from "../../rpc-client/errors.js";
+import { badAnswer, isOfOneQuestion, NodeFault } from "../../rpc-client/errors.js";
 import {
   balanceCall,
   createEvmClient,
@@ -398,7 +398,8 @@ async function readKeptBlocks(
   const [chainId, genesis, head, capabilities] = await rpc.batch(calls, { signal });
   assertIdentity(identity, { chainId, genesis });
   const headSeconds = parseHeader(resultOf(head)).timestampSeconds;
-  const saysNothing = capabilities?.ok === false && isMethodMissing(capabilities.error);
+  // As a node without the method: what it keeps is not known, and what is missing is denied as ever.
+  const saysNothing = capabilities?.ok === false && isOfOneQuestion(capabilities.error);
   const oldest = saysNothing ? 0 : parseOldestReceipts(resultOf(capabilities));
   // There is no transaction in block 0.
   if (oldest <= 1) return { oldestSeconds: -Infinity, headSeconds };

@@ -461,7 +461,7 @@ describe("causeway killswitch", () => {
     const [first, ...later] = await troubles();
     expect(first).toBeUndefined();
     const stopped =
-      /stop-new by this home's own kill-switch.json .*by ann: a key .*lift` in this home/;
+      /stop-new by this home's own kill-switch.json .*by ann: a key .*lift --reason TEXT` in this home/;
     for (const told of later) expect(told).toMatch(stopped);
     expect(lines.filter((line) => stopped.test(line))).toHaveLength(1);
     // In the worker's home, and role: the ledger is lifted already.

@@ -1,5 +1,5 @@
 /** What a recovery, a person's decision and a cancellation do to each other's money. */
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { listEvents } from "../../helpers/events.js";
@@ -10,7 +10,8 @@ import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
-import { Desk, destination, TOKEN, WALLET } from "./desk.js";
+import { encryptKeystore } from "../../../chain/signing/keystore.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 
 let desk: Desk;
@@ -115,6 +116,9 @@ describe("a ledger in recovery", () => {
     ["activate", WALLET],
     ["retire", WALLET, "--leave-behind"],
   ])("is found by who types `wallets %s`, and hears no such word", async (...words) => {
+    // A home that has its keys: in none other is a wallet added.
+    const keystore = join(desk.home, "config", "hot-wallet.json");
+    writeFileSync(keystore, await encryptKeystore(KEY, "of a test"));
     await rich();
     await desk.causeway("wallets", "drain", WALLET, ...REASON);
     const backup = await desk.backup();

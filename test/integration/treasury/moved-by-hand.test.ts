@@ -151,7 +151,7 @@ it("to cold storage end with the word that says so, which names the account wher
     desk.causeway("withdrawals", "release", id, "--paid-by", hash),
   ).rejects.toMatchObject({
     message: expect.stringContaining(
-      `--debit asset:cold_storage --credit asset:break --withdrawal`,
+      "--debit asset:cold_storage --credit asset:break --amount-atoken N --withdrawal",
     ),
   });
   const named = ["--withdrawal", id];

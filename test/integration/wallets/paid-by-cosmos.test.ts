@@ -145,7 +145,9 @@ it("is taken from a customer whose request holds all that there is, as page and 
     desk.causeway(...accept, "--account", "liability:customer:alice"),
   ).rejects.toMatchObject({
     code: "INSUFFICIENT_BALANCE",
-    message: expect.stringMatching(/asset:break.*cancel.*--not-paid.*adjust --debit .*:alice/),
+    message: expect.stringMatching(
+      /asset:break.*cancel.*--not-paid.*adjust --key KEY --debit .*:alice/,
+    ),
   });
   await expect(
     desk.causeway("withdrawals", "release", id, "--paid-by", hash),

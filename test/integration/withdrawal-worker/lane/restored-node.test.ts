@@ -103,6 +103,30 @@ it.each([
   expect(await statusOf(payment)).toBe("frozen");
 });
 
+it.each([
+  { what: "has no method for it", code: -32601 },
+  { what: "refuses the method in words of its own", code: -32004 },
+])(
+  "freezes as ever by a node that does not say what it keeps: one that $what",
+  async ({ code }) => {
+    const { chain } = house;
+    mine(40);
+    const payment = await house.acceptTo();
+    const lane = open();
+    await rounds(lane, 1);
+    mine(1);
+    keepFrom(chain.head);
+    const without = chain.override;
+    chain.override = (method, params) =>
+      method === "eth_capabilities"
+        ? { error: { code, message: "method not allowed" } }
+        : without(method, params);
+    await rounds(lane);
+    expect(await statusOf(payment)).toBe("frozen");
+    expect(lane.status().isFrozen).toBe(true);
+  },
+);
+
 it("freezes where nothing was signed for the nonce, whatever the node keeps", async () => {
   const { chain } = house;
   const { signer } = house.context();
