@@ -26,7 +26,7 @@ export function answerTimeMs(firstMs: number, cameBytes: number, othersBytes = 0
 /** How long the largest message comes at the least rate. */
 export const LARGEST_MESSAGE_MS = answerTimeMs(0, MAX_BLOCK_MESSAGE_BYTES);
 
-/** What came of those who share a line, one peer's or this node's own: bytes of blocks. */
+/** What one peer has brought: bytes of blocks. */
 export interface Line {
   cameBytes: number;
 }

@@ -8,9 +8,8 @@ import type { Commit } from "../../../chain/consensus/commit.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { sleep } from "../../../runtime/process/task.js";
+import { limitedSignal, sleep } from "../../../runtime/process/task.js";
 import type { HeightWitness } from "../../consensus/consensus-ports.js";
-import { AnswerBytes, AnswerLimit, type Line } from "./answer-patience.js";
 import type { BlockSource } from "./block-protocol.js";
 import type { NodeId } from "../node-key.js";
 import type { Offence } from "../peers/peer-scores.js";
@@ -41,7 +40,7 @@ export interface LagLimits {
   readonly patienceMs: number;
   /** Without a new height for so long single messages do not help, whatever the reason: see `missing`. */
   readonly standstillMs: number;
-  /** Time for a proof, which is a block, of which nothing comes; more with what comes (`answerTimeMs`). */
+  /** Time for a peer to give its proof. */
   readonly proofMs: number;
   /** A peer without proof is not asked again for this long; doubles each time. */
   readonly doubtMs: number;
@@ -136,10 +135,8 @@ export class LagWatch {
   ): Promise<boolean> {
     const ending = new AbortController();
     const inner = AbortSignal.any([signal, ending.signal]);
-    // They share this node's line: where that is slow, each waits for what comes of the others.
-    const line: Line = { cameBytes: 0 };
     const proofs = claims.map(async (claim) => {
-      const commit = await this.ask(claim, height, { line, signal: inner });
+      const commit = await this.ask(claim, height, inner);
       if (commit !== undefined && witness.isProof(commit)) return;
       this.doubt(claim);
       throw new Error("no proof");
@@ -207,36 +204,37 @@ export class LagWatch {
   private async ask(
     { nodeId, source }: HeightClaim,
     height: Height,
-    { line, signal }: { readonly line: Line; readonly signal: AbortSignal },
+    signal: AbortSignal,
   ): Promise<Commit | undefined> {
     const { proofMs } = this.limits;
-    const bytes = new AnswerBytes(line);
+    const ending = new AbortController();
     let isLater = false;
-    const timeMs = () => bytes.timeMs(isLater ? proofMs * LATER_FACTOR : proofMs);
-    const limit = new AnswerLimit([signal], timeMs);
+    const timer = setTimeout(() => {
+      if (!isLater) ending.abort(new DOMException("no proof in time", "TimeoutError"));
+    }, proofMs);
+    const limit = limitedSignal([signal, ending.signal], proofMs * LATER_FACTOR);
     let commit: Commit | undefined;
     const askFor = (from: Height) =>
       source.blocks(
         { from, count: 1 },
         {
-          signal: limit.signal,
+          signal: limit,
           onBlock: (received) => {
             if (received.commit.height === from) ({ commit } = received);
           },
-          onBytes: (sizeBytes) => bytes.came(sizeBytes),
           onLater: () => (isLater = true),
         },
       );
     try {
       const count = await askFor(height);
-      const oldest = count > 0 ? height : (await source.range(limit.signal)).base;
+      const oldest = count > 0 ? height : (await source.range(limit)).base;
       if (oldest > height) await askFor(oldest);
     } catch (error) {
       signal.throwIfAborted();
       this.ports.log.debug({ peer: nodeId, err: error }, "no proof of a peer's height");
       if (errorCode(error) === "PEER_PROTOCOL") this.ports.report(nodeId, "malformed");
     } finally {
-      limit.release();
+      clearTimeout(timer);
     }
     return commit;
   }

@@ -204,38 +204,6 @@ describe("the watch over the own height", () => {
     expect([asked, reports]).toEqual([[26], []]);
   });
 
-  it("waits longer for proofs that come at the least rate, by one line, and not by a byte now and then", async () => {
-    const names = ["one", "other"];
-    const tries: { readonly name: string; readonly wasGivenUp: boolean }[] = [];
-    const claims = names.map((name, index) => {
-      const { claim } = claimOf(name, { height: 40 });
-      const give = claim.source.blocks;
-      claim.source.blocks = async (request, options) => {
-        const isFirst = !tries.some((one) => one.name === name);
-        // At 128 bytes a millisecond: half of it for each, or next to nothing.
-        options.onBytes?.(isFirst ? 1 : 64 * LIMITS.proofMs * 6);
-        await new Promise((resolve) => setTimeout(resolve, LIMITS.proofMs * (5 + index)));
-        tries.push({ name, wasGivenUp: options.signal.aborted });
-        options.signal.throwIfAborted();
-        return give(request, options);
-      };
-      return claim;
-    });
-    const { reports, run, pass } = stage(10, claims);
-    const done = run();
-    await pass(0);
-    await pass(1_000);
-    await until(() => tries.length === 2, { timeoutMs: 10_000 });
-    await pass(30_000);
-    await done;
-    expect(tries.slice(0, 3)).toEqual([
-      { name: "one", wasGivenUp: true },
-      { name: "other", wasGivenUp: true },
-      { name: "one", wasGivenUp: false },
-    ]);
-    expect(reports).toEqual([]);
-  });
-
   const unproved: Mode[] = ["forged", "empty", "silent", "garbled", "other"];
   it.each(unproved)(
     "is not moved by a claim of 10^9 (%s), and asks ever more rarely",
