@@ -274,7 +274,7 @@ function decodeAuthInfo(bytes: Uint8Array): AuthInfo {
   const key = info.has(1) ? new ProtoReader(info.bytes(1), [1, 2]) : undefined;
   const mode = new ProtoReader(info.bytes(2), [SINGLE, MULTI]);
   if (key?.text(1) === MULTI_SIGNATURE_KEY || mode.has(MULTI)) {
-    throw invalidMessage(MULTI_SIGNATURE_TEXT);
+    throw new ChainError("INVALID_MESSAGE", MULTI_SIGNATURE_TEXT);
   }
   const single = new ProtoReader(mode.bytes(SINGLE), [1]);
   const fee = new ProtoReader(reader.bytes(2), [2, 3, 4], { 1: MAX_LIST });

@@ -8,6 +8,7 @@ import { tokenAmount } from "../../web/html/format.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, facts, note, pager, section, table, time } from "../../web/html/parts.js";
 import { addressLink, blockLink, proposerLink, transactionLink } from "../html/chain-links.js";
+import { limitedSignal } from "../../runtime/process/task.js";
 import { badRequest } from "../../web/errors.js";
 import { readHeight } from "../decode/identifiers.js";
 import type { PageRequest, PageRoute } from "../server/page.js";
@@ -19,6 +20,9 @@ import { ask, isNoIndex } from "./indexed.js";
 
 /** Rows of the lists on the first page. */
 const NEWEST = 12;
+
+/** Longest wait for the indexer on the first page, which is whole without it. */
+const INDEXER_WAIT_MS = 1_000;
 
 /** Rows of the list of blocks. */
 const BLOCKS = 30;
@@ -131,10 +135,13 @@ async function newestTransactions(
   const missing = NEWEST - places.length;
   const recent = chain.transactionsAt(places, { signal });
   if (missing === 0) return recent;
+  const inner = limitedSignal([signal], INDEXER_WAIT_MS);
   const [found, shown] = await Promise.all([
-    ask(context, indexer.newestPlaces(NEWEST, signal), signal),
+    // Whatever it says in place of an answer: the page is the node's.
+    ask(context, indexer.newestPlaces(NEWEST, inner), inner).catch(() => "unavailable" as const),
     recent,
   ]);
+  signal.throwIfAborted();
   if (isNoIndex(found)) return shown;
   const oldest = newest.at(-1)?.height ?? 0;
   const older = found.items.filter(({ height }) => height < oldest).slice(0, missing);

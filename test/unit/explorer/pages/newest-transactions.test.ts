@@ -88,6 +88,7 @@ let status: number;
 let listed: readonly { kind: string; height: number; index: number }[];
 let indexedHash: string;
 let asked: number;
+let isSilent: boolean;
 
 let server: Server;
 let indexer: IndexerSource;
@@ -95,16 +96,18 @@ let indexer: IndexerSource;
 beforeAll(async () => {
   server = createServer((_, response) => {
     asked += 1;
+    if (isSilent) return;
     const meta = { indexedHeight: HEAD, indexedHash };
     response.writeHead(status, { "content-type": "application/json" });
     response.end(JSON.stringify({ meta, items: listed, next: null }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  indexer = new IndexerSource({ url: `http://127.0.0.1:${port}`, timeoutMs: 10_000 });
+  indexer = new IndexerSource({ url: `http://127.0.0.1:${port}`, timeoutMs: 300_000 });
 });
 
 afterAll(async () => {
+  server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
 });
 
@@ -115,6 +118,7 @@ async function home(given: {
   status?: number;
   oldest?: number;
   indexedHash?: string;
+  isSilent?: boolean;
 }) {
   counts = new Map(Object.entries(given.counts).map(([height, count]) => [Number(height), count]));
   listed = given.listed ?? [];
@@ -122,6 +126,7 @@ async function home(given: {
   oldest = given.oldest ?? 0;
   indexedHash = given.indexedHash ?? hashOf(String(HEAD));
   asked = 0;
+  isSilent = given.isSilent ?? false;
   const away = () => Promise.reject(new Error("no consensus RPC"));
   const context = {
     chain: new ChainSource(rpc, {} as EvmClient),
@@ -173,7 +178,8 @@ it("asks no indexer where the newest blocks have enough", async () => {
 
 it("does without an indexer that is away or of another chain, and without blocks that are deleted", async () => {
   const given = { counts: { 98: 1, 40: 1 }, listed: [evm(98, 0), evm(40, 0)] };
-  for (const fault of [{ status: 503 }, { indexedHash: WORD }, { oldest: 80 }]) {
+  const faults = [{ status: 503 }, { status: 400 }, { isSilent: true }, { indexedHash: WORD }];
+  for (const fault of [...faults, { oldest: 80 }]) {
     expect((await home({ ...given, ...fault })).hashes).toEqual([hashAt(98, 0)]);
   }
   expect((await home(given)).hashes).toEqual([hashAt(98, 0), hashAt(40, 0)]);
