@@ -4,7 +4,7 @@
  * proto JSON (what REST shows). Sources: protobuf encoding (proto3), ADR-027, the SDK's
  * `x/tx/signing/aminojson`.
  */
-import { withPoint } from "../decimal.js";
+import { withPoint } from "../encoding/decimal.js";
 import { ChainError } from "../errors.js";
 import { eachField, invalidMessage, ProtoReader, ProtoWriter } from "../protobuf/wire.js";
 import { nearestTime, timeText } from "../protobuf/json-texts.js";

@@ -2,7 +2,7 @@
  * Proto JSON to messages of this chain, as files of proposals have it: names of the proto file, `@type`
  * in every Any, 64-bit numbers as texts, bytes in base64. What is unknown is refused.
  */
-import { parseUnsigned } from "../decimal.js";
+import { parseUnsigned } from "../encoding/decimal.js";
 import { invalidMessage } from "../protobuf/wire.js";
 import { parseDuration, parseTime } from "../protobuf/json-texts.js";
 import {

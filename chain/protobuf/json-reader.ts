@@ -1,5 +1,5 @@
 /** JSON and URL parameters to messages, by their descriptors: the counterpart of `json.ts`. */
-import { parseDecimal } from "../decimal.js";
+import { parseDecimal } from "../encoding/decimal.js";
 import { isOfCalendar } from "../encoding/calendar.js";
 import { encodeMessage } from "./codec.js";
 import type { Descriptors } from "./descriptors.js";

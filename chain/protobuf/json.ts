@@ -4,7 +4,7 @@
  * texts, enumerations by name, bytes in base64 and null where there are none, times as RFC 3339,
  * `@type` for what an Any holds, every field that is not a member of a oneof always there.
  */
-import { decimalText } from "../decimal.js";
+import { decimalText } from "../encoding/decimal.js";
 import { decodeShown } from "./codec.js";
 import type { Descriptors } from "./descriptors.js";
 import type { FieldType, MessageType } from "./descriptor-file.js";

@@ -7,7 +7,7 @@ import {
   parseStrictAddress,
   VALIDATOR_PREFIX,
 } from "../../chain/address.js";
-import { DECIMAL_ONE, parseDecimal } from "../../chain/decimal.js";
+import { DECIMAL_ONE, parseDecimal } from "../../chain/encoding/decimal.js";
 import { ChainError } from "../../chain/errors.js";
 import type { ProtoMessage } from "../../chain/protobuf/values.js";
 import { BASE_DENOM, MAX_ATOKEN, type Atoken } from "../../chain/units.js";

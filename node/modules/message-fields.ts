@@ -1,7 +1,7 @@
 /** Fields of messages as modules take them; what is not one is refused in the SDK's words. */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import { coinsText } from "../../chain/cosmos/ante.js";
-import { parseUnsigned } from "../../chain/decimal.js";
+import { parseUnsigned } from "../../chain/encoding/decimal.js";
 import { ProtoWriter } from "../../chain/protobuf/wire.js";
 import { amountOf, type Coin, coinsOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";

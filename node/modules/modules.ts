@@ -1,6 +1,6 @@
 /** The modules as a block sees them: how their state begins, and what they do at each block's end. */
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
-import { DECIMAL_ONE } from "../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../chain/encoding/decimal.js";
 import type { Atoken } from "../../chain/units.js";
 import { FIRST_APP_VERSION } from "../settings/app-version.js";
 import type { Genesis } from "../settings/genesis.js";

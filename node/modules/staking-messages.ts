@@ -1,6 +1,6 @@
 /** Messages of staking, distribution and slashing, each by the function that does it. */
 import { validatorAddress } from "../../chain/consensus/validator-set.js";
-import { DECIMAL_ONE } from "../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../chain/encoding/decimal.js";
 import { ProtoWriter } from "../../chain/protobuf/wire.js";
 import { textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";

@@ -2,7 +2,7 @@
  * Parameters of the modules: names, kinds, bounds and first values, as genesis and
  * `--param <module>.<name>=<value>` take them. They lie in the state of their module.
  */
-import { DECIMAL_ONE, decimalText, parseUnsigned } from "../../chain/decimal.js";
+import { DECIMAL_ONE, decimalText, parseUnsigned } from "../../chain/encoding/decimal.js";
 import { AppError } from "../../chain/errors.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 

@@ -1,7 +1,7 @@
 /** `causeway tx gov` and `tx upgrade`. */
 import { z } from "zod";
 import { toBech32 } from "../../../chain/address.js";
-import { DECIMAL_ONE, decimalText } from "../../../chain/decimal.js";
+import { DECIMAL_ONE, decimalText } from "../../../chain/encoding/decimal.js";
 import { ChainError, errorMessage } from "../../../chain/errors.js";
 import { JsonReader } from "../../../chain/protobuf/json-reader.js";
 import type { ProtoMessage } from "../../../chain/protobuf/values.js";

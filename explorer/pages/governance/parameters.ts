@@ -1,5 +1,5 @@
 /** Parameters of the modules as the chain has them, and the upgrade that is planned. */
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignText, percent, tokenAmount } from "../../../web/html/format.js";

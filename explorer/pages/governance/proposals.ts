@@ -1,5 +1,5 @@
 /** Proposals, newest first, and one of them: what it does, who stood in and voted, how it ended. */
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignName, foreignText, percent, tokenAmount } from "../../../web/html/format.js";
 import { badge, type Fact, facts, pager, section, table, time } from "../../../web/html/parts.js";

@@ -1,6 +1,6 @@
 /** What pages write of a validator: its state, its commission, how it signs, a link to it. */
 import { type Address, operatorText, toChecksumAddress } from "../../../chain/address.js";
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { percent, shortHex } from "../../../web/html/format.js";
 import { badge } from "../../../web/html/parts.js";

@@ -1,6 +1,6 @@
 /** Readers of values in the SDK's JSON: coins, fractions, times, addresses, pages. All throw BAD_ANSWER. */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { DECIMAL_ONE, parseUnsigned } from "../../../chain/decimal.js";
+import { DECIMAL_ONE, parseUnsigned } from "../../../chain/encoding/decimal.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import {
   type AnswerObject,

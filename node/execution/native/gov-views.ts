@@ -2,7 +2,7 @@
 import { type Address, ZERO_ADDRESS } from "../../../chain/address.js";
 import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
-import { decimalText } from "../../../chain/decimal.js";
+import { decimalText } from "../../../chain/encoding/decimal.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import { govParams } from "../../modules/gov/gov-params.js";

@@ -17,7 +17,7 @@
  */
 import { accountText, amountText } from "../../../chain/abci-event.js";
 import { type Address, operatorText } from "../../../chain/address.js";
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { Delegations } from "../staking/delegation-record.js";

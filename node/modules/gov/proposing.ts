@@ -7,7 +7,7 @@ import { accountText, amountText } from "../../../chain/abci-event.js";
 import { type AnyMessage, isAny } from "../../../chain/cosmos/field-schema.js";
 import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.js";
 import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { Atoken } from "../../../chain/units.js";

@@ -4,7 +4,7 @@
  * take several blocks: what one block may look at is bounded.
  */
 import type { Address } from "../../../chain/address.js";
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { Delegations } from "../staking/delegation-record.js";
 import { type ValidatorRecord, Validators } from "../staking/validator-record.js";

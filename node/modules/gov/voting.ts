@@ -2,7 +2,7 @@
 import type { Address } from "../../../chain/address.js";
 import { accountText } from "../../../chain/abci-event.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
-import { DECIMAL_ONE, decimalText } from "../../../chain/decimal.js";
+import { DECIMAL_ONE, decimalText } from "../../../chain/encoding/decimal.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { messageFailure } from "../message-fields.js";
 import type { ModuleContext } from "../module-context.js";

@@ -6,7 +6,7 @@
 import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage } from "../../../chain/cosmos/field-schema.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
-import { decimalText } from "../../../chain/decimal.js";
+import { decimalText } from "../../../chain/encoding/decimal.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { MODULE_PARAM_RULES } from "../../settings/module-params.js";

@@ -12,7 +12,7 @@
 import { type Address, consensusText, operatorText } from "../../../chain/address.js";
 import { amountText } from "../../../chain/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { MessageFailure, type ModuleContext, moduleFailure } from "../module-context.js";

@@ -9,7 +9,7 @@ import { type Address, operatorText } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/abci-event.js";
 import { MAX_TOTAL_POWER } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
-import { DECIMAL_ONE, decimalText } from "../../../chain/decimal.js";
+import { DECIMAL_ONE, decimalText } from "../../../chain/encoding/decimal.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { bookRewards } from "../distribution/rewards.js";

@@ -4,7 +4,7 @@ import { accountText, amountText } from "../../../chain/abci-event.js";
 import { isAnybodysKey } from "../../../chain/consensus/ed25519.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
-import { DECIMAL_ONE, decimalText } from "../../../chain/decimal.js";
+import { DECIMAL_ONE, decimalText } from "../../../chain/encoding/decimal.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { bookRewards } from "../distribution/rewards.js";

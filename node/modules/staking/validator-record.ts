@@ -13,7 +13,7 @@
  * infraction, fraction.
  */
 import type { Address } from "../../../chain/address.js";
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import { bigintToWord } from "../../../chain/hex.js";
 import { ATOKEN_PER_TOKEN, type Atoken } from "../../../chain/units.js";
 import type { JournaledState } from "../../state/journaled-state.js";

@@ -6,7 +6,7 @@ import {
   parseAnyAddress,
   VALIDATOR_PREFIX,
 } from "../../../chain/address.js";
-import { DECIMAL_ONE } from "../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import type { MessageReader, ProtoMessage } from "../../../chain/protobuf/values.js";
 import { BASE_DENOM, type Atoken } from "../../../chain/units.js";
 import { invalidArgument } from "./errors.js";

@@ -6,7 +6,7 @@ import {
   parseDecimal,
   parseUnsigned,
   withPoint,
-} from "../../../chain/decimal.js";
+} from "../../../chain/encoding/decimal.js";
 
 describe("numbers with 18 decimals", () => {
   it.each([

@@ -2,7 +2,7 @@
  * What the chain mints, owns and takes: `cosmos.mint.v1beta1`, `cosmos.evm.feemarket.v1`, the
  * supply of the token.
  */
-import { DECIMAL_ONE } from "../../../../chain/decimal.js";
+import { DECIMAL_ONE } from "../../../../chain/encoding/decimal.js";
 import type { Height } from "../../../../chain/hex.js";
 import { BLOCKS_PER_YEAR, INFLATION_PERCENT } from "../../../../chain/networks.js";
 import { BASE_DENOM, parseMinimumGasPrices } from "../../../../chain/units.js";

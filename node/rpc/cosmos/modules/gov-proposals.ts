@@ -1,6 +1,6 @@
 /** Proposals, votes and deposits in the messages of gov v1 and of v1beta1, which CosmJS reads. */
 import { toBech32 } from "../../../../chain/address.js";
-import { DECIMAL_ONE, decimalText } from "../../../../chain/decimal.js";
+import { DECIMAL_ONE, decimalText } from "../../../../chain/encoding/decimal.js";
 import { decodeMessage } from "../../../../chain/protobuf/codec.js";
 import { asMessage, type ProtoMessage } from "../../../../chain/protobuf/values.js";
 import {

@@ -1,6 +1,6 @@
 /** `cosmos.gov.v1.Query` and `cosmos.gov.v1beta1.Query`. */
 import { toBech32 } from "../../../../chain/address.js";
-import { decimalText } from "../../../../chain/decimal.js";
+import { decimalText } from "../../../../chain/encoding/decimal.js";
 import { bigintToBytes, bytesToBigint, type Height } from "../../../../chain/hex.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";

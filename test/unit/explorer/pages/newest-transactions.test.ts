@@ -9,12 +9,12 @@ import { ChainSource } from "../../../../explorer/sources/chain-source.js";
 import { IndexerSource } from "../../../../explorer/sources/indexer-source.js";
 import { RpcError } from "../../../../rpc-client/errors.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
-import type { JsonRpcClient, RpcCall, RpcOutcome } from "../../../../rpc-client/json-rpc.js";
+import type { RpcCall, RpcOutcome } from "../../../../rpc-client/json-rpc.js";
+import { answeredBy, headerAt, WORD } from "../../../helpers/pages/answered-node.js";
 import { all, textOf } from "../../../helpers/pages/html.js";
 import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const { signal } = new AbortController();
-const WORD = `0x${"ab".repeat(32)}`;
 const HEAD = 100;
 
 const hashOf = (name: string) => keccak256Hex(Buffer.from(name));
@@ -39,19 +39,7 @@ function answer({ method, params }: RpcCall): RpcOutcome {
     const index = Number(params[1]);
     return { ok: true, result: index < count ? transaction(height, index) : null };
   }
-  const header = {
-    number: quantity(height),
-    hash: hashOf(String(height)),
-    parentHash: WORD,
-    timestamp: "0x1",
-    stateRoot: WORD,
-    transactionsRoot: WORD,
-    receiptsRoot: WORD,
-    miner: `0x${"70".repeat(20)}`,
-    gasUsed: "0x0",
-    gasLimit: "0x1",
-  };
-  return { ok: true, result: header };
+  return { ok: true, result: headerAt(height, 1) };
 }
 
 function transaction(height: number, index: number) {
@@ -75,13 +63,7 @@ function transaction(height: number, index: number) {
   };
 }
 
-const rpc = {
-  batch: (calls: readonly RpcCall[]) => Promise.resolve(calls.map(answer)),
-  request: (method: string, params: readonly unknown[]) => {
-    const outcome = answer({ method, params });
-    return outcome.ok ? Promise.resolve(outcome.result) : Promise.reject(outcome.error);
-  },
-} as unknown as JsonRpcClient;
+const rpc = answeredBy(answer);
 
 /** What the indexer answers, and how often it was asked. */
 let status: number;

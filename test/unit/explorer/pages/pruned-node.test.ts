@@ -13,14 +13,14 @@ import { IndexerSource } from "../../../../explorer/sources/indexer-source.js";
 import { HeadTracker } from "../../../../explorer/sources/head-tracker.js";
 import { RpcError } from "../../../../rpc-client/errors.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
-import type { JsonRpcClient, RpcCall, RpcOutcome } from "../../../../rpc-client/json-rpc.js";
+import type { RpcCall, RpcOutcome } from "../../../../rpc-client/json-rpc.js";
 import { silentLog } from "../../../helpers/services/ledger.js";
+import { answeredBy, headerAt } from "../../../helpers/pages/answered-node.js";
 import { all, textOf } from "../../../helpers/pages/html.js";
 import { until } from "../../../helpers/until.js";
 import { openPage, shownContent } from "../../../helpers/pages/explorer-page.js";
 
 const { signal } = new AbortController();
-const WORD = `0x${"ab".repeat(32)}`;
 
 /** A node with the blocks from `oldest` to `newest`, and block 0. */
 class PrunedNode {
@@ -39,28 +39,10 @@ class PrunedNode {
     }
     if (method === "eth_getBlockTransactionCountByNumber") return { ok: true, result: "0x0" };
     const seconds = this.timestampSeconds - (this.newest - at) * this.intervalSeconds;
-    const header = {
-      number: `0x${at.toString(16)}`,
-      hash: keccak256Hex(Buffer.from(String(at))),
-      parentHash: WORD,
-      timestamp: `0x${seconds.toString(16)}`,
-      stateRoot: WORD,
-      transactionsRoot: WORD,
-      receiptsRoot: WORD,
-      miner: `0x${"70".repeat(20)}`,
-      gasUsed: "0x0",
-      gasLimit: "0x1",
-    };
-    return { ok: true, result: header };
+    return { ok: true, result: headerAt(at, seconds) };
   }
 
-  readonly rpc = {
-    batch: (calls: readonly RpcCall[]) => Promise.resolve(calls.map((call) => this.answer(call))),
-    request: (method: string, params: readonly unknown[]) => {
-      const outcome = this.answer({ method, params });
-      return outcome.ok ? Promise.resolve(outcome.result) : Promise.reject(outcome.error);
-    },
-  } as unknown as JsonRpcClient;
+  readonly rpc = answeredBy((call) => this.answer(call));
 }
 
 /** Of its oldest block, which it got by a snapshot, it knows all but what it moved. */
