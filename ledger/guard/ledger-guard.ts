@@ -11,7 +11,7 @@ import { LedgerError } from "../errors.js";
 import { holdForIncident, openIncident, writeIncident } from "../incidents.js";
 import { storedInteger, timeTextSql } from "../stored-values.js";
 import { HomeMark, type LedgerMark } from "./home-mark.js";
-import { hasToldNumber, TOLD_BEFORE } from "./told-before.js";
+import { addTold, eventOf, hasToldNumber, TOLD_BEFORE } from "./told-before.js";
 
 /** A ledger's own account of itself. */
 export interface LedgerState extends LedgerMark {
@@ -101,11 +101,6 @@ export async function readLedgerState(sql: Sql, told?: LedgerMark): Promise<Ledg
     isAddressTakenOver: row.address_taken_over,
     readAt: row.read_at,
   };
-}
-
-/** The last event that a mark knows, as the incident has it that was opened by the mark. */
-function eventOf({ ledgerId, epoch, eventSeq, eventAt }: LedgerMark) {
-  return { ledgerId, epoch, eventSeq, eventAt };
 }
 
 /** The last address that a mark knows, as the incident has it that was opened by the mark. */
@@ -203,7 +198,9 @@ function closeLost(
   return database.transaction(async (tx) => {
     await holdForIncident(tx, "RECOVERY");
     const reason = lossOf(mark, await readLedgerState(tx, mark));
-    if (reason !== undefined) await writeLoss(tx, { reason, mark, reportedBy });
+    if (reason === undefined) return undefined;
+    await writeLoss(tx, { reason, mark, reportedBy });
+    await addTold(tx, mark);
     return reason;
   });
 }

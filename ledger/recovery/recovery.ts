@@ -12,7 +12,7 @@ import { readTokenAssets, storeTokens, unknownTokens } from "../assets/asset-reg
 import { lockCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { openIncident } from "../incidents.js";
+import { holdForIncident, openIncident } from "../incidents.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedAtoken } from "../stored-values.js";
 import { isSamePayment, termsOf } from "../requests/payment-terms.js";
@@ -72,8 +72,6 @@ export async function applyRecovery(
     await forgetKeysHeld(tx);
     const again = await toldAsOthers(tx);
     await endToldAgain(tx);
-    // Before the counter, as where incidents are written.
-    await tx.query(`SELECT 1 FROM signing_freeze ORDER BY wallet FOR UPDATE`);
     await tx.query(`UPDATE event_counter SET epoch = $1, seq = greatest(seq, $2::bigint)`, [
       plan.epoch,
       plan.eventSeq,
@@ -122,7 +120,8 @@ async function assertUnmoved(tx: Sql, plan: RecoveryPlan): Promise<void> {
   );
   const nonces = new Map(rows.map((row) => [row.wallet, storedAtoken(row.next_nonce)]));
   // Carried out by somebody else, it would freeze what was asked for since; and a home may have
-  // reported more.
+  // reported more: until the commit none adds to what it has told, or that would be told again by nobody.
+  await holdForIncident(tx, "RECOVERY");
   const isOpen = (await openIncident(tx))?.kind === "RECOVERY";
   const remembered = await highestRemembered(tx, await readLedgerState(tx));
   const isSame =

@@ -18,7 +18,7 @@ const AS_OTHERS = `
        standing AS MATERIALIZED (
          SELECT DISTINCT ON (subject) event.seq, event.type, event.data, ${SUBJECT} AS subject
            FROM event
-          WHERE event.seq > (SELECT seq FROM told)
+          WHERE event.seq > (SELECT max(hidden.seq) FROM hidden)
             AND ${SUBJECT} IN (SELECT hidden.subject FROM hidden)
           ORDER BY subject, event.seq DESC),
        again AS MATERIALIZED (

@@ -1,9 +1,13 @@
 /** A ledger that lost its last commits, and in which others wrote on before the watcher looked. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
 import type { StoredEvent } from "../../../ledger/events.js";
 import { listEvents } from "../../helpers/events.js";
+import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { fillDeliveries, redeliver } from "../../../ledger/webhooks/deliveries.js";
@@ -120,6 +124,65 @@ it("tells whoever is behind, and whoever begins, each event once", async () => {
   expect(await findWebhook(desk.database, webhook.id)).toMatchObject({ status: "active" });
   await redeliver(desk.database, webhook.id, 1);
   expect(await sent()).toEqual([{ id: further.id }, { id: other.id }]);
+});
+
+/** The guard of a worker with a home of its own, on the database of now. */
+const workersGuard = (home: string) =>
+  LedgerGuard.open({ database: desk.workerDatabase, home, reporter: "withdrawal-worker" });
+
+it("tells again whatever has numbers that any home had told, whichever of them closes it", async () => {
+  const replica = await desk.backup();
+  const home = mkdtempSync(join(tmpdir(), "causeway-worker-"));
+  try {
+    await request(1);
+    await (await workersGuard(home)).keep();
+    for (const number of [2, 3, 4]) await request(number);
+    await desk.watch();
+    const last = (await listEvents(desk.database, { afterSeq: 0, limit: 100 })).at(-1)?.seq ?? 0;
+
+    await desk.useDatabase(replica);
+    const ids: string[] = [];
+    for (const number of [11, 12, 13, 14, 15]) ids.push((await request(number)).id);
+    // It knows less than the watcher has told, and looks first.
+    expect(await (await workersGuard(home)).check()).toBeDefined();
+    for (let look = 0; look < 2; look += 1) await desk.watch();
+    const { details } = (await openIncident(desk.database)) ?? {};
+    expect(details?.["reportedBy"]).toBe("withdrawal-worker");
+    expect(details?.["alsoTold"]).toMatchObject([{ eventSeq: last }]);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+
+    const events = await listEvents(desk.database, { afterSeq: 0, limit: 100 });
+    const under = (epoch: number) => accepted(events.filter((event) => event.epoch === epoch));
+    expect(under(2)).toEqual(ids.slice(0, 4));
+    expect(under(1)).toEqual(ids.slice(4));
+    // Neither home has anything to say behind it.
+    await desk.watch();
+    expect(await (await workersGuard(home)).check()).toBeUndefined();
+    expect(await openIncident(desk.database)).toBeUndefined();
+  } finally {
+    rmSync(home, { recursive: true });
+  }
+});
+
+it("tells again what a standby of before the last recovery has written", async () => {
+  const replica = await desk.backup();
+  const backup = await desk.backup();
+  await request(1);
+  await desk.watch();
+  await desk.useDatabase(backup);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await request(2);
+  await desk.watch();
+
+  await desk.useDatabase(replica);
+  const other = await request(3);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  const events = await listEvents(desk.database, { afterSeq: 0, limit: 100 });
+  const ofOther = events.filter(({ data }) => data["withdrawalId"] === other.id);
+  expect(ofOther.map(({ epoch }) => epoch)).toContain(3);
+  expect(ofOther.map(({ epoch }) => epoch)).not.toContain(1);
 });
 
 it("tells nothing under a number that was told, also before the watcher has looked", async () => {
