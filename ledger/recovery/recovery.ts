@@ -70,7 +70,7 @@ export async function applyRecovery(
   return database.transaction(async (tx) => {
     await assertUnmoved(tx, plan);
     await forgetKeysHeld(tx);
-    const again = await toldAsOthers(tx);
+    const nextAgain = await toldAsOthers(tx, CHUNK);
     await endToldAgain(tx);
     await tx.query(`UPDATE event_counter SET epoch = $1, seq = greatest(seq, $2::bigint)`, [
       plan.epoch,
@@ -93,7 +93,10 @@ export async function applyRecovery(
     const ids = rows.map(({ id }) => toWithdrawalId(id));
     const paid = await freezeRecovered(tx, ids);
     const doubtful = await freezeDoubtful(tx, ids);
-    await appendEvents(tx, [...again, ...cancelled, ...paid.events, ...doubtful.events]);
+    for (let page = await nextAgain(); page.length > 0; page = await nextAgain()) {
+      await appendEvents(tx, page);
+    }
+    await appendEvents(tx, [...cancelled, ...paid.events, ...doubtful.events]);
     return { frozen: [...paid.frozen, ...doubtful.moved.keys()] };
   });
 }

@@ -44,14 +44,23 @@ interface AgainRow extends NewEvent {
  * behind the event that says how the deposit stands, that event follows once more, with nothing to count.
  * Their time is behind that of the event that was told. What an earlier recovery has told again is a row of
  * its own, and is told once more where that has such a number as well.
+ *
+ * Behind a backup of long ago these are more than one statement takes, or a process holds: they are read by a
+ * cursor, which sees the ledger as it is now, whatever the transaction writes since.
+ * @param pageRows events of one page at most
+ * @returns what reads the next page, inside the same transaction; an empty one behind the last
  */
-export async function toldAsOthers(tx: Sql): Promise<NewEvent[]> {
-  const rows = await tx.query<AgainRow>(
-    `${AS_OTHERS} SELECT type, data, is_repeated FROM as_others ORDER BY seq`,
+export async function toldAsOthers(tx: Sql, pageRows: number): Promise<() => Promise<NewEvent[]>> {
+  await tx.query(
+    `DECLARE told_again NO SCROLL CURSOR FOR
+     ${AS_OTHERS} SELECT type, data, is_repeated FROM as_others ORDER BY seq`,
   );
-  return rows.map(({ type, data, is_repeated }) =>
-    is_repeated ? { type, data: { ...data, ...nothingOf(type, data) } } : { type, data },
-  );
+  return async () => {
+    const rows = await tx.query<AgainRow>(`FETCH ${pageRows} FROM told_again`);
+    return rows.map(({ type, data, is_repeated }) =>
+      is_repeated ? { type, data: { ...data, ...nothingOf(type, data) } } : { type, data },
+    );
+  };
 }
 
 /** What a deposit's event says of a balance that does not change by it. */

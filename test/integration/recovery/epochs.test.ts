@@ -6,6 +6,7 @@ import { listEvents } from "../../helpers/events.js";
 import { readLedgerState } from "../../../ledger/guard/ledger-guard.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { derivation, Desk, destination, TOKEN } from "./desk.js";
 
@@ -261,6 +262,62 @@ it("tells a credit again that a chain has lost since, and leaves the deposit los
       data: { ...amount, debitedUnits: "0", debitedAtoken: "0" },
     },
   ]);
+});
+
+/** Most values of one array, and rows of one answer, that a database takes here. */
+const MOST_ROWS = 5_000;
+
+/** The desk's database, which refuses what is more. */
+function boundedDatabase(): SqlDatabase {
+  const bounded: SqlDatabase = Object.create(desk.database);
+  bounded.transaction = (work) =>
+    desk.database.transaction((tx) =>
+      work({
+        async query<Row>(text: string, parameters: readonly unknown[] = []) {
+          const rows = await tx.query<Row>(text, parameters);
+          const counts = [rows, ...parameters].map((all) => (Array.isArray(all) ? all.length : 1));
+          const most = Math.max(...counts);
+          if (most > MOST_ROWS) throw new Error(`${most} rows in one statement: ${text}`);
+          return rows;
+        },
+      }),
+    );
+  return bounded;
+}
+
+it("is begun in pages, however much was written since the backup", async () => {
+  const [{ at } = { at: "" }] = await desk.database.query<{ at: string }>(
+    `SELECT clock_timestamp()::text AS at`,
+  );
+  const last = (await listEvents(desk.database, { afterSeq: 0, limit: 1_000 })).at(-1)?.seq ?? 0;
+  const count = 2 * MOST_ROWS + 1;
+  await desk.database.transaction(async (tx) => {
+    await tx.query(`UPDATE event_counter SET seq = seq + $1`, [count]);
+    await tx.query(
+      `INSERT INTO event (seq, epoch, type, data)
+       SELECT $1::bigint + n, 1, 'withdrawal.accepted', jsonb_build_object('number', n)
+         FROM generate_series(1, $2::integer) AS n`,
+      [last, count],
+    );
+  });
+  const declare = ["recover", "--declare", "all is lost", "--backup-of"];
+  await desk.causeway(...declare, new Date(at).toISOString());
+  const wallets = await listWallets(desk.database);
+  const context = { database: desk.database, chain: chainOf(), wallets, tokens: [] };
+  const plan = await planRecovery(context);
+  if (plan === undefined) throw new Error("the ledger is not in recovery");
+  expect(plan.toldAgain).toBe(count);
+  await applyRecovery(boundedDatabase(), plan, "ben");
+  const rows = await desk.database.query<{ seq: string; number: string }>(
+    `SELECT seq::text, data ->> 'number' AS number FROM event
+      WHERE epoch = $1 AND type = 'withdrawal.accepted' ORDER BY event.seq`,
+    [plan.epoch],
+  );
+  expect(rows.map(({ number }) => Number(number))).toEqual(
+    Array.from({ length: count }, (_, index) => index + 1),
+  );
+  expect(Number(rows[0]?.seq)).toBe(plan.eventSeq + 1);
+  expect(Number(rows.at(-1)?.seq)).toBe(plan.eventSeq + count);
 });
 
 it("is of no backup of a time that is to come, or that cannot be read", async () => {
