@@ -129,7 +129,6 @@ export async function approve(
     await holdBlocks(tx, rewinds);
     await refuseInRecovery(tx);
     const proposal = await lockProposal(tx, id);
-    await assertKnewAll(tx, proposal, terms);
     await assertUnchanged(tx, proposal, terms);
     await finish(tx, { id, terms, paid, operator });
     return readDecision(tx, id);
@@ -137,22 +136,10 @@ export async function approve(
 }
 
 /**
- * What is decided anew after each recovery was proposed after the last one: who proposed it before knew
- * nothing of the payments that this one has found.
- * @throws INVALID_DECISION
- */
-async function assertKnewAll(tx: Sql, { id, key }: Decision, terms: DecisionTerms): Promise<void> {
-  if (subjectOf(terms, (await readLedgerState(tx)).epoch).key === key) return;
-  throw new LedgerError(
-    "INVALID_DECISION",
-    `decision ${id} was proposed before the last recovery, which may have found further payments: refuse ` +
-      "it, look at causeway ledger open, and propose it anew",
-  );
-}
-
-/**
  * What a decision is about is as its proposer saw it: a second person says that the word is right, and not
- * what it would have been on another chain, or about more than was known then.
+ * what it would have been on another chain, or about more than was known then. Nothing is carried out that
+ * was proposed before the last recovery: it may have been carried out or refused since by words that the
+ * ledger has lost, and payments were found of which its proposer knew nothing.
  * @throws INVALID_DECISION
  */
 async function assertUnchanged(tx: Sql, { id }: Decision, terms: DecisionTerms): Promise<void> {
@@ -160,12 +147,17 @@ async function assertUnchanged(tx: Sql, { id }: Decision, terms: DecisionTerms):
     `SELECT seen FROM operator_decision WHERE id = $1`,
     [id],
   );
-  const seen = row?.seen ?? undefined;
-  if (seen === (await holdSubject(tx, terms))) return;
+  const now = await holdSubject(tx, terms);
+  if (row?.seen === now) return;
+  const epochOf = (seen: string) => /^e[0-9]+ /.exec(seen)?.[0];
+  const seenEpoch = epochOf(row?.seen ?? "");
   const what =
-    seen === undefined
-      ? "this release, which keeps what a proposer saw"
-      : "what it is about changed: the chain lost blocks, or more is known by now";
+    seenEpoch === undefined
+      ? "this release, which keeps more of what a proposer saw"
+      : seenEpoch !== epochOf(now)
+        ? "the last recovery, which may have found further payments, and has forgotten whether it was " +
+          "carried out or refused"
+        : "what it is about changed: the chain lost blocks, or more is known by now";
   throw new LedgerError(
     "INVALID_DECISION",
     `decision ${id} was proposed before ${what}: refuse it, look at causeway ledger open, and ` +
@@ -174,26 +166,25 @@ async function assertUnchanged(tx: Sql, { id }: Decision, terms: DecisionTerms):
 }
 
 /**
- * What a decision rests on and may be otherwise later: blocks, all of which a loss puts in doubt; the block
- * in which a token's payment was found; why a request is frozen, with each transaction that may have paid it.
+ * What a decision rests on and may be otherwise later: the ledger's epoch, as each recovery finds more and
+ * forgets what was decided behind the backup; blocks, all of which a loss puts in doubt; the block in which a
+ * token's payment was found; why a request is frozen, with each transaction that may have paid it.
  */
 async function readSeen(tx: Sql, terms: DecisionTerms): Promise<string> {
-  const blocks = `r${(await readCursor(tx)).rewinds}`;
+  const { epoch } = await readLedgerState(tx);
+  const ledger = `e${epoch} r${(await readCursor(tx)).rewinds}`;
   if (terms.action === "decide-transfer") {
     const found = await readInclusion(tx, terms.withdrawalId);
-    return found === undefined ? blocks : `${blocks} ${found.hash} ${found.blockHash}`;
+    return found === undefined ? ledger : `${ledger} ${found.hash} ${found.blockHash}`;
   }
   const id = requestOf(terms);
-  if (id === undefined) return blocks;
+  if (id === undefined) return ledger;
   const [row] = await tx.query<{ cause: string }>(
     `SELECT encode(sha256(convert_to(coalesce(reason, ''), 'UTF8')), 'hex') AS cause
        FROM withdrawal WHERE id = $1`,
     [id],
   );
-  if (row === undefined) return blocks;
-  // What a recovery finds behind the freeze is not in its cause; other decisions ask by their key.
-  const known = terms.action === "adjust" ? ` e${(await readLedgerState(tx)).epoch}` : "";
-  return `${blocks} ${row.cause}${known}`;
+  return row === undefined ? ledger : `${ledger} ${row.cause}`;
 }
 
 /**

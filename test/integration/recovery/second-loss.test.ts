@@ -104,6 +104,48 @@ describe("a second loss", () => {
 });
 
 describe("a second person's word", () => {
+  it("carries out no proposal of before a recovery, which may have been settled since", async () => {
+    desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+    const adjust = (key: string, ...block: string[]) => {
+      const sides = ["--debit", "equity:adjustment", "--credit", "liability:customer:alice"];
+      const terms = ["--key", key, ...sides, "--amount-atoken", "7", ...block];
+      return desk.causeway("ledger", "adjust", ...terms, "--operator", "ann", "--reason", "owed");
+    };
+    const settle = (word: string, id: string) =>
+      desk.causeway("ledger", word, id, "--operator", "bea");
+    await adjust("right");
+    await adjust("wrong");
+    const backup = await desk.backup();
+    const height = desk.chain.head;
+    await settle("approve", "1");
+    await settle("refuse", "2");
+    desk.chain.mine();
+    await desk.watch();
+    await desk.register("bob");
+    await desk.useDatabase(backup);
+    await desk.watch();
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+
+    // One would count from now on, and the other one was refused: the ledger has lost both words.
+    for (const id of ["1", "2"]) {
+      await expect(settle("approve", id)).rejects.toMatchObject({
+        code: "INVALID_DECISION",
+        message: expect.stringContaining(`decision ${id} was proposed before the last recovery`),
+      });
+      await settle("refuse", id);
+    }
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    await adjust("right", "--block", `${height}`);
+    await settle("approve", "3");
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN + 7n);
+    const rows = await desk.database.query(
+      `SELECT effective_height::integer AS height FROM journal_entry
+        WHERE idem_key = 'adjustment:right'`,
+    );
+    expect(rows).toEqual([{ height }]);
+  });
+
   it("pays nothing that a transaction may have paid which was seen behind the proposal", async () => {
     const other = await frozenForTwoPersons();
     const who = ["--operator", "ann", "--reason", "a new one"];
