@@ -107,7 +107,8 @@ export function isJsonType(contentType: string | undefined): boolean {
 /**
  * Bytes to a JSON value. Refuses bytes that are no UTF-8, whole numbers beyond 2^53 - 1 (they would
  * silently change), NUL characters (PostgreSQL cannot store them), nesting beyond 64, and a field that is
- * written twice: whoever looked at the body on its way may have read the other one.
+ * written twice: whoever looked at the body on its way may have read the other one. A fault of one value
+ * names a rule, as those of the validator do: such a body was understood.
  * @throws INVALID_REQUEST with status 400
  */
 export function parseJsonBody(body: Uint8Array): unknown {
@@ -132,7 +133,7 @@ function checkValue(value: unknown, path: string, depth: number): void {
     checkText(value, path);
   } else if (typeof value === "number") {
     if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
-      throw requestError(400, "numbers beyond 2^53 - 1 are not exact", { path });
+      throw requestError(400, "numbers beyond 2^53 - 1 are not exact", { path, rule: "exact" });
     }
   } else if (typeof value === "object" && value !== null) {
     for (const [key, item] of Object.entries(value)) {
@@ -144,7 +145,7 @@ function checkValue(value: unknown, path: string, depth: number): void {
 
 function checkText(text: string, path: string): void {
   if (text.includes("\u0000")) {
-    throw requestError(400, "NUL characters are not allowed", { path });
+    throw requestError(400, "NUL characters are not allowed", { path, rule: "text" });
   }
 }
 

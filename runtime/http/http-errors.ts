@@ -12,7 +12,7 @@ export interface RequestFault {
   /** JSON pointer such as "/body/amountAtoken", or the URL's path. */
   readonly path: string;
   readonly message: string;
-  /** The validator's rule, for example "pattern.openapi.validation"; "" where none is named. */
+  /** The rule that was broken, for example "pattern.openapi.validation"; "" where none is named. */
   readonly errorCode: string;
 }
 
@@ -31,17 +31,19 @@ export class HttpError extends AppError<HttpErrorCode> {
   }
 }
 
-/** A fault of the client with its status. */
+/** A fault of the client with its status; with a `rule` where one value alone cannot be taken. */
 export function requestError(
   status: number,
   message: string,
   options: {
     readonly path?: string;
+    readonly rule?: string;
     readonly cause?: unknown;
     readonly details?: Readonly<Record<string, unknown>>;
   } = {},
 ): HttpError {
-  const errors: readonly RequestFault[] = [{ path: options.path ?? "", message, errorCode: "" }];
+  const { path = "", rule = "" } = options;
+  const errors: readonly RequestFault[] = [{ path, message, errorCode: rule }];
   return new HttpError("INVALID_REQUEST", message, {
     details: { ...options.details, status, errors },
     cause: options.cause,
@@ -105,7 +107,7 @@ const CODE_OF_STATUS: Readonly<Record<number, string>> = {
 };
 
 /**
- * Status of a refusal by the exchange's APIs. The validator says 400 for everything; a request whose
+ * Status of a refusal by the exchange's APIs. The server says 400 for everything; a request whose
  * syntax is right and whose fields break the API's rules was understood, so it is 422. No body at all
  * is nothing to understand.
  */

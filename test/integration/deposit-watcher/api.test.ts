@@ -86,6 +86,8 @@ describe("POST /v1/addresses", () => {
     ["no customer", {}, 422],
     ["an empty customer", { customerId: "" }, 422],
     ["a number", { customerId: 5 }, 422],
+    ["a number that is not exact", { customerId: 2 ** 53 }, 422],
+    ["a NUL character", { customerId: "a\u0000b" }, 422],
     ["65 characters", { customerId: "x".repeat(65) }, 422],
     ["a space", { customerId: "a b" }, 422],
     ["a line break at the end", { customerId: "alice\n" }, 422],

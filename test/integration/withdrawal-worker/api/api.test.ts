@@ -161,6 +161,8 @@ describe("POST /v1/withdrawals", () => {
     const checksummed = getAddress("0x52908400098527886e0f7030069857d2e4169ee7");
     const refused: readonly (readonly [Record<string, unknown>, string])[] = [
       [{ amountAtoken: 1000 }, "INVALID_FIELD"],
+      // What a client that writes amounts as numbers sends: no double has it exactly.
+      [{ amountAtoken: 250_000_000_000_000_000 }, "INVALID_FIELD"],
       [{ amountAtoken: "0" }, "INVALID_FIELD"],
       [{ amountAtoken: "01" }, "INVALID_FIELD"],
       [{ amountAtoken: "-5" }, "INVALID_FIELD"],
@@ -183,6 +185,7 @@ describe("POST /v1/withdrawals", () => {
       [{ customerId: "nobody" }, "UNKNOWN_CUSTOMER"],
       [{ customerId: "" }, "INVALID_FIELD"],
       [{ customerId: "a b" }, "INVALID_FIELD"],
+      [{ customerId: "a\u0000b" }, "INVALID_FIELD"],
       [{ customerId: "x".repeat(65) }, "INVALID_FIELD"],
       [{ amountAtoken: (2n ** 256n - 1n).toString() }, "INSUFFICIENT_BALANCE"],
       [{ to: GOLD }, "FORBIDDEN_DESTINATION"],
