@@ -40,7 +40,7 @@ export interface HttpRoute {
   readonly scope?: string;
   /** What a call of it does can only stop, and waits for no record of it: see `GatedRoute`. */
   readonly stopsOnly?: boolean;
-  /** Throws what is wrong with the headers; asked before the validator, which may tell of one fault alone. */
+  /** Throws what is wrong with the headers; asked before the body is parsed, and told whatever that is. */
   readonly checkHead?: (headers: IncomingHttpHeaders) => void;
   readonly handler: (request: HttpRequest) => Promise<HttpReply>;
 }

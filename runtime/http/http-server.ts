@@ -375,6 +375,10 @@ class OpenApiServer implements HttpServer {
     app.enable("case sensitive routing");
     app.enable("strict routing");
     app.set("query parser", "simple");
+    // Before the body is parsed: what is wrong with the head is told, whatever the body is.
+    for (const route of apis.flatMap(({ routes }) => routes)) {
+      if (route.checkHead) app[route.method](expressPath(route.path), headerCheck(route));
+    }
     app.use((request, _response, next) => {
       const { rawBody } = this.#stateOf(request);
       const isJson = rawBody.length > 0 && isJsonType(request.headers["content-type"]);
@@ -382,9 +386,7 @@ class OpenApiServer implements HttpServer {
       checkUrl(request);
       next();
     });
-    for (const api of apis) {
-      this.#mount(app, api, apis.length > 1);
-    }
+    for (const api of apis) this.#mount(app, api, apis.length > 1);
     app.use((request) => {
       throw requestError(404, "no such path", { path: request.path });
     });
@@ -415,8 +417,6 @@ class OpenApiServer implements HttpServer {
         : {}),
     });
     this.#validators.push(validator);
-    const checked = api.routes.filter(({ checkHead }) => checkHead !== undefined);
-    for (const route of checked) app[route.method](expressPath(route.path), headerCheck(route));
     app.use(...validator);
     for (const route of api.routes) {
       app[route.method](expressPath(route.path), async (request: Request, response: Response) => {

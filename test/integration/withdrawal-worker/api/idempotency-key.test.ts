@@ -60,6 +60,11 @@ describe("the Idempotency-Key", () => {
         .send(bodyOf({ extra: true })),
       post(bodyOf(), "x".repeat(129)).query({ source: "app" }),
       request(base()).post("/v1/withdrawals").set(bearer).type("text/plain").send("x"),
+      request(base())
+        .post("/v1/withdrawals")
+        .set(bearer)
+        .send(bodyOf({ amountAtoken: 250_000_000_000_000_000 })),
+      request(base()).post("/v1/withdrawals").set(bearer).type("json").send('{"customerId":'),
     ];
     for (const answer of await Promise.all(alike)) {
       const { code, details } = answer.body;
