@@ -1,5 +1,5 @@
 /** 8545: JSON-RPC over HTTP on `node:http`, without a framework. */
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import {
   type Exchanged,
   listen,
@@ -97,17 +97,20 @@ function isHeaderList(text: string): boolean {
 }
 
 /**
- * JSON in any spelling, or no type at all. Form and text types are refused: a browser sends those
- * across origins without asking first.
+ * JSON in any spelling, or no type at all where no browser asks. Form and text types are refused, and bytes
+ * without one from a page: a browser sends those across origins without asking first, with Origin and, to
+ * this machine, Sec-Fetch-Site.
  */
-function isJsonType(contentType: string | undefined): boolean {
-  return contentType === undefined || contentType === "" || /^[^;]*json/i.test(contentType);
+function hasJsonType(headers: IncomingHttpHeaders): boolean {
+  const type = headers["content-type"] ?? "";
+  if (type !== "") return /^[^;]*json/i.test(type);
+  return headers.origin === undefined && headers["sec-fetch-site"] === undefined;
 }
 
 function post(api: EvmApi, cors: Headers, exchanged: Exchanged): void {
   const { request, response } = exchanged;
   const refuse = (status: number, text: string) => sendText(response, status, text, cors);
-  if (!isJsonType(request.headers["content-type"])) {
+  if (!hasJsonType(request.headers)) {
     discardRest(request, response);
     refuse(415, "invalid content type, only application/json is supported\n");
     return;

@@ -131,6 +131,22 @@ describe("HTTP", () => {
       const headers = { "Content-Type": type };
       expect([type, (await send(url, { body: chainIdCall, headers })).status]).toEqual([type, 415]);
     }
+    // Of bytes a browser names no type; programs that name none send neither of these.
+    const ofPages: readonly Record<string, string>[] = [
+      { Origin: "https://evil.example" },
+      { Origin: "null" },
+      { "Sec-Fetch-Site": "cross-site" },
+      { Origin: "https://evil.example", "Content-Type": "" },
+    ];
+    for (const headers of ofPages) {
+      const { status } = await send(url, { body: chainIdCall, headers });
+      expect([headers, status]).toEqual([headers, 415]);
+    }
+    // Node's fetch does, and is no page.
+    const modeAlone = { "Sec-Fetch-Mode": "cors" };
+    expect((await send(url, { body: chainIdCall, headers: modeAlone })).status).toBe(200);
+    const named = { Origin: "https://evil.example", "Content-Type": "application/json" };
+    expect((await send(url, { body: chainIdCall, headers: named })).status).toBe(200);
     const single = `${chainIdCall}${" ".repeat(3_000)}`;
     expect((await send(url, { body: single })).status).toBe(413);
     expect((await send(url, { body: ` [${chainIdCall}${" ".repeat(3_000)}]` })).status).toBe(200);
