@@ -12,12 +12,13 @@ import type { MatchedRoute } from "./routes.js";
  */
 const MAX_BODY_VALUES = 70_000;
 
-/** A condition of an event filter that a raw `&` cut off: `type.attribute` with what follows. */
-const CONDITION = /^\s*[a-zA-Z_][\w-]*\.[\w.-]+\s*(?:=|<|>|CONTAINS\b|EXISTS\b)/;
+/** Condition of a filter that a raw `&` cut off: `type.attribute` with what follows. Gives the type. */
+const CONDITION = /^\s*([a-zA-Z_][\w-]*)\.[\w.-]+\s*(?:=|<|>|CONTAINS\b|EXISTS\b)/;
 
 /**
  * Path, query and body as one message. Parameters that the message does not have are ignored, as
- * grpc-gateway does; of a search they are conditions that an unescaped `&` cut off (D4).
+ * grpc-gateway does; of a search they are conditions that an unescaped `&` cut off (D4), unless they begin
+ * with the name of a field: `pagination.page` is another API's parameter, and no event's type.
  * @param query of the URL, behind the question mark
  * @param body its text where the route has one
  * @throws INVALID_ARGUMENT, INVALID_MESSAGE
@@ -49,7 +50,10 @@ export function requestOf(
     conditions.push(...texts.map(({ pair }) => pair));
   }
   if (input.byName("events") !== undefined) {
-    const found = conditions.filter((text) => CONDITION.test(text));
+    const found = conditions.filter((text) => {
+      const type = CONDITION.exec(text)?.[1];
+      return type !== undefined && input.byName(type) === undefined;
+    });
     const events = message["events"];
     const list = Array.isArray(events) ? events : [];
     if (found.length > 0) message["events"] = [...list, ...found];

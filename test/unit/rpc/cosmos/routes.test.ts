@@ -102,6 +102,10 @@ describe("REST routes", () => {
     });
     const more = read("GET", `${txs}?a.b='c=d'&events=e.f='%26'&g.h CONTAINS 'x'&fbclid=1.2`);
     expect(more).toEqual({ events: ["e.f='&'", "g.h CONTAINS 'x'", "a.b='c=d'"] });
+    // Below a field of the request nothing is an event's: other APIs' names for pages.
+    const pages = `pagination.page=2&pagination.per_page>=5&limit.x EXISTS&orderBy.y='1'`;
+    const paged = read("GET", `${txs}?events=a.b='c'&${pages}&d.e='f'&pagination.limit=3`);
+    expect(paged).toEqual({ events: ["a.b='c'", "d.e='f'"], pagination: { limit: 3n } });
   });
 
   it("read bodies strictly", () => {
