@@ -29,6 +29,8 @@ export interface HomePaths {
   readonly genesis: string;
   /** Where the chain comes from, of a home on a chain that exists: `chain-origin.ts`. */
   readonly chain: string;
+  /** What a chain of its own is made of, until its genesis is written: `new-chain.ts`. */
+  readonly newChain: string;
   readonly validatorKey: string;
   /** Owns the stake of a validator of a network of its own. */
   readonly operatorKey: string;
@@ -64,6 +66,7 @@ export function homePaths(home: string): HomePaths {
     killSwitch: killSwitchPath(root),
     genesis: inConfig("genesis.json"),
     chain: inConfig("chain.json"),
+    newChain: inConfig("new-chain.json"),
     validatorKey: inConfig("priv_validator_key.json"),
     operatorKey: inConfig("operator.key"),
     validatorState: inData("priv_validator_state.json"),

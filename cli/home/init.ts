@@ -1,6 +1,7 @@
 /**
  * The first start of a home: keys, genesis, settings. Every file appears whole or not at all and
- * an existing one is never overwritten, so that an init that was cut off is completed by the next.
+ * an existing one is never overwritten, so that an init that was cut off is completed by the next, and
+ * the first of them says what the chain is made of.
  * The genesis file is written last of what money hangs on, and no node starts before: where it or a
  * node's store exists, the keys were complete, and one that is missing was lost, which no start may
  * hide by making a new one.
@@ -28,7 +29,7 @@ import {
   type GenesisValidator,
   loadGenesis,
 } from "../../node/settings/genesis.js";
-import { firstModuleParams, type ModuleParams } from "../../node/settings/module-params.js";
+import type { ModuleParams } from "../../node/settings/module-params.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type ConfigFile, renderToml } from "../../runtime/config/config.js";
 import { passphraseOf } from "../../runtime/config/secret-file.js";
@@ -54,6 +55,7 @@ import {
 import { createHomeFolders, homePaths, type HomePaths, inHome } from "./home.js";
 import { createNetworkKeys, writeNetworkHomes } from "./network/kit-network.js";
 import { type KitNode, kitNodes } from "./network/kit-nodes.js";
+import { forgetNewChain, keepNewChain, type NewChain } from "./network/new-chain.js";
 import {
   encryptKeystore,
   namesAddressAlone,
@@ -130,10 +132,12 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
   const isNetwork = nodes.length > 1;
   // A chain without its genesis file: what is missing beside it was lost, too, and not cut off.
   const stores = [paths, ...nodes.map(({ home }) => homePaths(home))].map(({ store }) => store);
+  let chain: NewChain | undefined;
   if (complete || stores.some((store) => existsSync(store))) {
     await assertKeysPresent(paths, [paths.genesis, paths.faucetKey, ...validatorKeys(nodes)]);
   } else {
     await removeDrafts(paths.config);
+    chain = await keepNewChain(paths, { ...options, validators: nodes.length });
     await createFileOnce(paths.faucetKey, encodeKeyFile(createPrivateKey()), SECRET_MODE);
     await createExchangeKeys(paths, options.scrypt);
     await createExchangeRules(paths);
@@ -142,7 +146,7 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
   for (const file of options.configFiles) {
     // The validators of a network have settings of their own, in their homes.
     if (isNetwork && NODE_CONFIG_FILES.includes(file)) continue;
-    const text = renderToml(file, localSettings(file, options.blockIntervalMs), {
+    const text = renderToml(file, localSettings(file, (chain ?? options).blockIntervalMs), {
       portOffset: options.portOffset,
     });
     await createFileOnce(join(paths.config, `${file.name}.toml`), text, SECRET_MODE);
@@ -152,7 +156,8 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
     faucetAddress: privateKeyToAddress(faucetKey),
     hotWalletAddress: await hotWalletAddress(paths),
   };
-  if (!complete) await createGenesis(options, nodes, addresses);
+  if (chain !== undefined) await createGenesis(options, chain, nodes, addresses);
+  await forgetNewChain(paths);
   for (const { home } of nodes) {
     await createFileOnce(homePaths(home).nodeKey, createNodeKey().text, SECRET_MODE);
   }
@@ -375,10 +380,11 @@ async function createValidator(paths: HomePaths): Promise<GenesisValidator> {
 
 async function createGenesis(
   options: InitOptions,
+  { blockIntervalMs, modules }: NewChain,
   nodes: readonly KitNode[],
   addresses: { readonly faucetAddress: Address; readonly hotWalletAddress: Address },
 ): Promise<void> {
-  const { paths, network, portOffset, clock, blockIntervalMs } = options;
+  const { paths, network, portOffset, clock } = options;
   const isNetwork = nodes.length > 1;
   const genesis = createLocalGenesis({
     network,
@@ -387,7 +393,7 @@ async function createGenesis(
     genesisTimeMs: clock.nowMs(),
     blockIntervalMs,
     validators: isNetwork ? await createNetworkKeys(nodes) : [await createValidator(paths)],
-    modules: options.modules ?? firstModuleParams(),
+    modules,
   });
   const made = encodeGenesis(genesis);
   const text = isNetwork ? await writeNetworkHomes(nodes, { genesis: made, portOffset }) : made;

@@ -152,9 +152,9 @@ export function planEnvironment(plan: ChainPlan, env: Environment): Environment 
   return { ...env, ...Object.fromEntries(given) };
 }
 
-/** Whether this home made its chain itself: then it holds the faucet's key. */
+/** Whether this home made its chain itself, or has begun to: then it holds the faucet's key. */
 export function isLocalHome(paths: HomePaths): boolean {
-  return existsSync(paths.faucetKey);
+  return existsSync(paths.faucetKey) || existsSync(paths.newChain);
 }
 
 function wantedKind({

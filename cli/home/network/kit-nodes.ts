@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Environment } from "../../../runtime/config/config.js";
 import { CliError } from "../../errors.js";
 import { readChainOrigin } from "./chain-origin.js";
+import { readNewChain } from "./new-chain.js";
 import { homePaths, isKitHome } from "../home.js";
 import { PORT_STEP } from "../ports.js";
 
@@ -75,7 +76,10 @@ export function kitNodes(home: string, wanted = 1): readonly KitNode[] {
   // The kit's own genesis is written last: an init that was cut off left that of the first node.
   const files = [homePaths(home).genesis, homePaths(join(folder, "node0")).genesis];
   const genesis = files.find((file) => existsSync(file));
-  if (genesis === undefined) return plannedNodes(home, countNodesOfChain(folder) ?? wanted);
+  if (genesis === undefined) {
+    const begun = countNodesOfChain(folder) ?? readNewChain(homePaths(home))?.validators;
+    return plannedNodes(home, begun ?? wanted);
+  }
   // Without the folder the genesis may be a foreign one, and this home one node of many.
   if (!existsSync(folder)) return plannedNodes(home, 1);
   return plannedNodes(home, countValidators(genesis));

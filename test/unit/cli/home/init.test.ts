@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import {
   chownSync,
@@ -16,6 +17,8 @@ import { HDNodeWallet, Wallet } from "ethers";
 import { homePaths, type HomePaths, resolveHome } from "../../../../cli/home/home.js";
 import { KIT_CONFIG_FILES } from "../../../../cli/home/kit-config.js";
 import { initHome, type InitOptions, isInitialised } from "../../../../cli/home/init.js";
+import { planChain } from "../../../../cli/home/network/attach.js";
+import { kitNodes } from "../../../../cli/home/network/kit-nodes.js";
 import { writeNodeHome } from "../../../../cli/home/node-home.js";
 import { writeRoleHomes } from "../../../../cli/home/role-homes.js";
 import { itForRoot } from "../../../helpers/for-root.js";
@@ -188,6 +191,57 @@ describe("init", () => {
       const keystore = readFileSync(complete.hotWallet, "utf8");
       await expect(Wallet.fromEncryptedJson(keystore, passphrase)).resolves.toBeDefined();
     }
+  });
+
+  it("completes an init that was cut off with the values it began with, and refuses others", async () => {
+    const modules = parseModuleParams({ "staking.unbonding_time": "120s" });
+    const cuts: readonly Partial<InitOptions>[] = [
+      { scrypt: { n: 3, r: 8, p: 1 } },
+      { clock: { nowMs: () => assert.fail("cut off"), monotonicMs: () => 0 } },
+    ];
+    for (const cut of cuts) {
+      const paths = newPaths();
+      const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES };
+      const first = { ...options, modules, blockIntervalMs: 30_000, validators: 2 };
+      await expect(initHome({ ...first, ...cut })).rejects.toThrow();
+      expect(existsSync(paths.genesis)).toBe(false);
+
+      const others: readonly Partial<InitOptions>[] = [
+        { modules: parseModuleParams({ "staking.unbonding_time": "121s" }) },
+        { modules: firstModuleParams() },
+        { blockIntervalMs: 900 },
+      ];
+      for (const other of others) {
+        await expect(initHome({ ...options, ...other })).rejects.toMatchObject({
+          code: "HOME_EXISTS",
+          message: expect.stringMatching(/was cut off.*(unbonding_time=120s|-interval-ms=30000)/),
+        });
+      }
+      expect(kitNodes(paths.home)).toHaveLength(2);
+
+      expect(await initHome({ ...options, blockIntervalMs: 30_000 })).toMatchObject({
+        created: true,
+      });
+      const genesis = parseGenesis(readFileSync(paths.genesis, "utf8"));
+      expect(genesis.modules).toEqual(modules);
+      expect(genesis.params.blockIntervalMs).toBe(30_000);
+      expect(genesis.validators).toHaveLength(2);
+      const bounds = loadConfig({ home: paths.home, env: {} }, sidecarConfig);
+      expect(bounds.node["max-block-age-ms"]).toBe(450_000);
+      expect(existsSync(paths.newChain)).toBe(false);
+    }
+  });
+
+  it("makes no chain where nobody can say what an init that was cut off began with", async () => {
+    const paths = newPaths();
+    mkdirSync(paths.config, { recursive: true });
+    for (const text of ["", "{}", '{"blockIntervalMs":1,"validators":1,"modules":{"a.b":"1"}}']) {
+      writeFileSync(paths.newChain, text);
+      await expect(initHome(optionsFor(paths))).rejects.toMatchObject({ code: "HOME_INCOMPLETE" });
+    }
+    expect(readdirSync(paths.config)).toEqual(["new-chain.json"]);
+    // No start that is to join a chain takes the home either.
+    expect(() => planChain({ network: "testnet" }, paths, {})).toThrow(/a home of its own/);
   });
 
   it("makes the validators of a network, and completes them with the one genesis", async () => {
