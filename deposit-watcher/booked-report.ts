@@ -43,10 +43,10 @@ export function reportBooked(to: Reporting, { result, sightings, leftOut, height
   reportTokens(to, { sightings, leftOut, height });
 }
 
-/** Reports tokens that stand still from now on. */
+/** Reports tokens that are paused from now on. */
 export function reportPaused({ log, metrics }: Reporting, reasons: readonly string[]): void {
   metrics.tokensPaused(reasons.length);
-  for (const reason of reasons) log.error({ reason }, "a token stands still");
+  for (const reason of reasons) log.error({ reason }, "a token is paused");
 }
 
 function reportTokens(

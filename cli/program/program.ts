@@ -318,13 +318,13 @@ function addTokenCommands(program: Command, run: Runner): void {
       run(async (context) => (await import("../commands/tokens/check.js")).runCheckTokens(context)),
     );
   judging(addShared(tokens.command("state")))
-    .description("the ledger's tokens and their accepted code; exit 1 when one stands still")
+    .description("the ledger's tokens and their accepted code; exit 1 when one is paused")
     .action(
       run(async (context) => (await import("../commands/tokens/state.js")).runTokenStates(context)),
     );
   addShared(tokens.command("accept-code"))
     .description("let a token go on with the code that its contract runs now; look at it first")
-    .argument("<symbol>", "the token that stands still")
+    .argument("<symbol>", "the paused token")
     .option("--operator <name>", "who decides, for the record (else the user)")
     .action((symbol: string, own: SharedOptions & AcceptCodeOptions) =>
       run<SharedOptions & AcceptCodeOptions>(async (context, { operator }) => {

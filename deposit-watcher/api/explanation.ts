@@ -74,7 +74,7 @@ export async function explainTransaction(
   const found = await Promise.all(ids.map((id) => findDeposit(database, id)));
   const deposits = found.filter((deposit) => deposit !== undefined);
   // Mined again, it has a deposit of its own beside the reversed one.
-  const standing = deposits.filter(({ status: state }) => state !== "reversed");
+  const standing = deposits.filter(({ status }) => status !== "reversed");
   const [first] = standing;
   if (first !== undefined) {
     return besideDeposits(parts, hash, await ofDeposits(parts, standing, first));
@@ -444,11 +444,10 @@ function suspenseText(waiting: readonly StoredDeposit[], watched: Watched): stri
         "(causeway ledger assign-address, with --with-deposits).";
 }
 
-/** A token that stands still says why. */
+/** A paused token says why. */
 async function heldText(database: SqlDatabase, asset: string): Promise<string> {
   const state = (await readTokenStates(database)).get(asset);
-  if (state?.isPaused === true)
-    return `The deposit is held: ${asset} stands still: ${state.reason}.`;
+  if (state?.isPaused === true) return `The deposit is held: ${asset} is paused: ${state.reason}.`;
   return "The deposit is held; an operator decides about it.";
 }
 

@@ -5,7 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { standsStill } from "./token-state.js";
+import { isPausedSql } from "./token-state.js";
 import { lockCursor } from "../watch/watch-cursor.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 
@@ -17,7 +17,7 @@ export interface DueSweep {
   readonly asset: string;
   /** The token's contract; undefined for coins. */
   readonly contract: Address | undefined;
-  /** The token stands still: its code changed. */
+  /** The token is paused: its code changed. */
   readonly isPaused: boolean;
   /**
    * Within a day, addresses whose sweep of this asset was mined and did not bring it, or how often this
@@ -47,7 +47,7 @@ export async function readDue(
     next_nonce: string;
   }>(
     `SELECT due.address, d.index::text, due.asset, a.contract,
-            ${standsStill("due.asset")} AS paused,
+            ${isPausedSql("due.asset")} AS paused,
             (SELECT greatest(count(DISTINCT s.address),
                              count(*) FILTER (WHERE s.address = due.address))
                FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'

@@ -43,7 +43,7 @@ export interface TokenState {
   /** What was there before it was registered is booked. */
   readonly isOpened: boolean;
   readonly isPaused: boolean;
-  /** Why it stands still; empty while it does not. */
+  /** Why it is paused; empty while it is not. */
   readonly reason: string;
   readonly changedBy: string;
   readonly changedAt: string;
@@ -61,14 +61,14 @@ export const HELD_FOR_TOKEN = "token-paused";
 /** Code of a block that nobody knows: no contract's hash is zero. */
 const UNKNOWN_CODE: TokenCode = { codeHash: ZERO_HASH, implementation: ZERO_HASH };
 
-/** SQL: whether a deposit `d` waits for a token that goes on. */
+/** SQL: whether a deposit `d` waits for a token that is not paused. */
 export const MAY_GO_ON = `d.status = 'held' AND d.held_for = '${HELD_FOR_TOKEN}'
   AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = d.asset AND t.paused)`;
 
 /**
  * SQL: whether a deposit `d` was told of by other code than was accepted then, is accepted now, or has been
  * accepted between. A person who accepts code has read that one, and its balances say nothing of what another
- * one had told. That the token stood still once more before the deposit was credited takes no word back.
+ * one had told. That the token was paused once more before the deposit was credited takes no word back.
  */
 export const IS_OF_OTHER_CODE = `(d.other_code_hash IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM token_state t
@@ -79,20 +79,20 @@ export const IS_OF_OTHER_CODE = `(d.other_code_hash IS NOT NULL AND NOT EXISTS (
    WHERE c.asset = d.asset AND c.code_hash = d.other_code_hash
      AND c.implementation = d.other_implementation AND NOT c.paused AND c.at >= d.seen_at))`;
 
-/** SQL: whether the token of a symbol stands still. @param asset SQL of the symbol */
-export const standsStill = (asset: string) =>
+/** SQL: whether the token of a symbol is paused. @param asset SQL of the symbol */
+export const isPausedSql = (asset: string) =>
   `EXISTS (SELECT 1 FROM token_state t WHERE t.asset = ${asset} AND t.paused)`;
 
-/** How the reason begins of a token that stands still; the block's number follows. */
+/** How the reason begins of a paused token; the block's number follows. */
 const OTHER_CODE_AFTER = "its contract runs other code after block ";
 
 /**
- * SQL: after which block other code was first seen of a token that stands still; '0' where nobody knows, NULL
+ * SQL: after which block other code was first seen of a paused token; '0' where nobody knows, NULL
  * while it goes on. Whoever looks again may name a later block: its first word since it last went on counts.
  * On a chain that came back to a block before it other code may run from there on.
  * @param asset SQL of the symbol
  */
-export const stoodStillAfter = (asset: string) => `(
+export const pausedAfterSql = (asset: string) => `(
   SELECT CASE WHEN t.paused THEN coalesce((
            SELECT least(
                     coalesce(
@@ -110,7 +110,7 @@ export function readTokenStates(sql: Sql): Promise<ReadonlyMap<string, TokenStat
   return readStates(sql, "");
 }
 
-/** States of the tokens that stand still, by their symbols. */
+/** States of the paused tokens, by their symbols. */
 export function readPausedTokens(sql: Sql): Promise<ReadonlyMap<string, TokenState>> {
   return readStates(sql, "WHERE paused");
 }
@@ -187,7 +187,7 @@ interface MaybeCode {
 }
 
 /**
- * Pure: which other code than the accepted one told of what a token that stands still did in a block;
+ * Pure: which other code than the accepted one told of what a paused token did in a block;
  * undefined where it was the accepted one. What nobody has looked at may be any code's word.
  * @param seen what it ran after that block
  */
@@ -235,9 +235,9 @@ async function pin(
   );
 }
 
-/** @returns what is told: that it stands still, and of each deposit that waits for it from now on */
+/** @returns what is told: that it is paused, and of each deposit that waits for it from now on */
 async function pause(tx: Sql, seen: ObservedCode): Promise<readonly NewEvent[]> {
-  const event = await stopFor(tx, seen, "watcher");
+  const event = await pauseFor(tx, seen, "watcher");
   const rows = await tx.query<
     Record<"id" | "customer_id" | "address" | "amount" | "height" | "tx_hash", string>
   >(
@@ -263,15 +263,15 @@ async function pause(tx: Sql, seen: ObservedCode): Promise<readonly NewEvent[]> 
   ];
 }
 
-/** Why tokens were stopped, one sentence each, by what is told of it. */
+/** Why tokens were paused, one sentence each, by what is told of it. */
 export function reasonsOf(events: readonly NewEvent[]): readonly string[] {
   return events.flatMap(({ type, data }) =>
     type === "token.paused" ? [String(data["reason"])] : [],
   );
 }
 
-/** The token stands still for this code: that is what persons are told to look at. */
-async function stopFor(tx: Sql, seen: ObservedCode, by: string): Promise<NewEvent> {
+/** The token is paused for this code: that is what persons are told to look at. */
+async function pauseFor(tx: Sql, seen: ObservedCode, by: string): Promise<NewEvent> {
   const { asset, height } = seen;
   const reason =
     `${OTHER_CODE_AFTER}${height} than was accepted (${nameCode(seen)}): ` +
@@ -289,13 +289,13 @@ function nameCode({ codeHash, implementation }: TokenCode): string {
 }
 
 /**
- * A person's word that a token may go on with the code that it stands still for, or went on with before. Held
+ * A person's word that a token may go on with the code that it is paused for, or went on with before. Held
  * deposits are credited by the watcher's next commit, as far as their confirmations allow; those of other
  * code (`IS_OF_OTHER_CODE`) go to suspense there. Where the contract runs yet another by now, of which nobody
- * was told, it stands still for that one.
+ * was told, it is paused for that one.
  * @param accepted what the chain shows at this moment
  * @returns deposits that will go to suspense
- * @throws INVALID_DECISION when it does not stand still, or not for this code
+ * @throws INVALID_DECISION when it is not paused, or not for this code
  */
 export async function acceptCode(
   database: SqlDatabase,
@@ -307,11 +307,11 @@ export async function acceptCode(
     await lockCursor(tx);
     const state = (await readTokenStates(tx)).get(asset);
     if (state?.isPaused !== true) {
-      throw new LedgerError("INVALID_DECISION", `${asset} is no token that stands still`);
+      throw new LedgerError("INVALID_DECISION", `${asset} is not paused`);
     }
     const isFormer = state.codeHash === codeHash && state.implementation === implementation;
     if (!isFormer && !state.reason.includes(nameCode(accepted))) {
-      await appendEvents(tx, [await stopFor(tx, accepted, by)]);
+      await appendEvents(tx, [await pauseFor(tx, accepted, by)]);
       return undefined;
     }
     await tx.query(
@@ -331,7 +331,7 @@ export async function acceptCode(
   if (setAside !== undefined) return setAside;
   throw new LedgerError(
     "INVALID_DECISION",
-    `${asset} runs other code by now than it stood still for (${nameCode(accepted)}): look at that, ` +
+    `${asset} runs other code by now than it was paused for (${nameCode(accepted)}): look at that, ` +
       "and type this again",
   );
 }

@@ -238,7 +238,7 @@ async function followsOthers(
   );
 }
 
-/** Of a token that stands still each with the code that told of it, where that was not the accepted one. */
+/** Of a paused token each with the code that told of it, where that was not the accepted one. */
 function firstRows(
   { deposits, tokens }: Pick<BlockStep, "deposits" | "tokens">,
   known: { readonly dueHeight: Height; readonly paused: ReadonlyMap<string, TokenState> },

@@ -24,7 +24,7 @@ import {
 } from "../deposits/suspense.js";
 import { broughtBack } from "../deposits/deposit-credit.js";
 import { creditedEvent } from "../deposits/deposit-events.js";
-import { standsStill } from "../assets/token-state.js";
+import { isPausedSql } from "../assets/token-state.js";
 import { readCursor } from "../watch/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
@@ -111,7 +111,7 @@ async function assignDeposits(
   await lockSuspense(tx);
   const byId = "id" in which;
   const chosen = [byId ? which.id : null, byId ? null : which.address, UNASSIGNED];
-  await refuseStill(tx, chosen);
+  await refusePaused(tx, chosen);
   const rows = await tx.query<{
     id: string;
     address: string;
@@ -188,16 +188,16 @@ const IS_CHOSEN = `status = 'suspense' AND NOT ${IS_GAS} AND amount_units > ${TA
            THEN address = $2 AND customer_id = $3 AND NOT ${IS_OUR_PAYMENT}
            ELSE id = $1 END`;
 
-/** The database credits nothing of a token that stands still, whoever says whose it is. */
-async function refuseStill(tx: Sql, chosen: readonly (string | null)[]): Promise<void> {
-  const [still] = await tx.query<{ asset: string }>(
-    `SELECT d.asset FROM deposit d WHERE ${IS_CHOSEN} AND ${standsStill("d.asset")} LIMIT 1`,
+/** The database credits nothing of a paused token, whoever says whose it is. */
+async function refusePaused(tx: Sql, chosen: readonly (string | null)[]): Promise<void> {
+  const [paused] = await tx.query<{ asset: string }>(
+    `SELECT d.asset FROM deposit d WHERE ${IS_CHOSEN} AND ${isPausedSql("d.asset")} LIMIT 1`,
     chosen,
   );
-  if (still === undefined) return;
+  if (paused === undefined) return;
   throw new LedgerError(
     "INVALID_DECISION",
-    `${still.asset} stands still: nobody is given any of it before its code is accepted ` +
+    `${paused.asset} is paused: nobody is given any of it before its code is accepted ` +
       "(causeway tokens state)",
   );
 }

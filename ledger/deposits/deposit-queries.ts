@@ -14,7 +14,7 @@ import {
 } from "../stored-values.js";
 
 /**
- * States of a deposit. `held` are those that wait because their token stands still; `reversed` those whose
+ * States of a deposit. `held` are those that wait because their token is paused; `reversed` those whose
  * block the chain lost.
  */
 export const DEPOSIT_STATUSES = ["detected", "credited", "held", "suspense", "reversed"] as const;
@@ -56,7 +56,7 @@ export interface CustomerBalance {
   readonly availableUnits: bigint;
   /** Reserved for withdrawals on their way. */
   readonly heldUnits: bigint;
-  /** Deposits on the chain that are not posted yet: detected, or held because their token stands still. */
+  /** Deposits on the chain that are not posted yet: detected, or held because their token is paused. */
   readonly pendingUnits: bigint;
 }
 

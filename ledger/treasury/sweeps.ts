@@ -9,7 +9,7 @@ import { decodeTransaction } from "../../chain/transaction.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { IS_LOST, MINED_IN } from "../assets/lost-sweeps.js";
-import { standsStill } from "../assets/token-state.js";
+import { isPausedSql } from "../assets/token-state.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { lockKillSwitch } from "../kill-switch/kill-switch.js";
@@ -415,7 +415,7 @@ interface SweepRow {
 async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): Promise<Sweep[]> {
   const rows = await sql.query<SweepRow>(
     `SELECT s.id::text, s.address, d.index::text, s.asset, a.contract, s.wallet,
-            ${standsStill("s.asset")} AS is_paused,
+            ${isPausedSql("s.asset")} AS is_paused,
             s.amount_units::text AS amount, s.gas_limit::text, s.nonce::text,
             s.gas_price_atoken::text AS price, coalesce(mined.state, s.state) AS state,
             coalesce(mined.reason, s.reason) AS reason, mined.hash AS mined_hash,

@@ -97,7 +97,7 @@ export function receiptOfSlot(
 }
 
 function isProvenByLog(slot: LiveSlot, { height, transfers }: MinedReceipt): boolean {
-  return isOfAcceptedCode(height, slot.stoodStillAfter) && isTransferLogged(slot, transfers);
+  return isOfAcceptedCode(height, slot.pausedAfter) && isTransferLogged(slot, transfers);
 }
 
 /** Pure: why a token's payment without its transfer stays frozen, and what a person does about it. */

@@ -3,7 +3,7 @@ import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { stoodStillAfter } from "../assets/token-state.js";
+import { pausedAfterSql } from "../assets/token-state.js";
 import { ageSecondsSql } from "../database-clock.js";
 import { NATIVE_ASSET, TREASURY } from "../journal/accounts.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
@@ -58,8 +58,8 @@ export interface LiveSlot {
   readonly contract: Address | undefined;
   readonly destination: Address;
   readonly amountUnits: bigint;
-  /** Its token stands still: other code was first seen after this block, 0 where nobody knows. */
-  readonly stoodStillAfter?: Height | undefined;
+  /** Its token is paused: other code was first seen after this block, 0 where nobody knows. */
+  readonly pausedAfter?: Height | undefined;
   /** Index of the deposit address that the treasury gives gas to; undefined for all others. */
   readonly addressIndex?: number | undefined;
   /** Gas that the first attempt is signed with. */
@@ -93,14 +93,14 @@ export interface SlotRow {
   readonly gas_used: string | null;
   readonly effective_gas_price_atoken: string | null;
   readonly address_index: string | null;
-  readonly stood_still_after: string | null;
+  readonly paused_after: string | null;
   readonly cancel_cause: CancelCause | null;
   readonly cancel_reason: string | null;
   /** Of `ATTEMPTS`. */
   readonly attempts: string;
 }
 
-/** SQL: coins have no contract and never stand still: of most slots nothing is looked up. */
+/** SQL: coins have no contract and are never paused: of most slots nothing is looked up. */
 const IS_TOKEN = `w.asset <> '${NATIVE_ASSET}'`;
 
 /** Index of the deposit address that the withdrawal `w` gives gas to; null for all others. */
@@ -137,7 +137,7 @@ export const SELECT_LIVE_SLOT = `
          w.amount_units::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
          w.cancel_cause, w.cancel_reason,
-         CASE WHEN ${IS_TOKEN} THEN ${stoodStillAfter("w.asset")} END AS stood_still_after,
+         CASE WHEN ${IS_TOKEN} THEN ${pausedAfterSql("w.asset")} END AS paused_after,
          ${ADDRESS_INDEX} AS address_index, ${ATTEMPTS} AS attempts
     FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id`;
 
@@ -154,8 +154,7 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
-    stoodStillAfter:
-      row.stood_still_after === null ? undefined : storedInteger(row.stood_still_after),
+    pausedAfter: row.paused_after === null ? undefined : storedInteger(row.paused_after),
     addressIndex: row.address_index === null ? undefined : storedInteger(row.address_index),
     gasLimit: storedAtoken(row.gas_limit),
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),

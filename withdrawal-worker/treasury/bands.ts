@@ -49,7 +49,7 @@ const NOTHING: WaitingUnits = { sumUnits: 0n, largestUnits: 0n };
 const KEPT_TRANSFERS = 1_000n;
 
 /**
- * Persons are asked for nothing that the policy has no band for any more, or that stands still: nobody would
+ * Persons are asked for nothing that the policy has no band for any more, or that is paused: nobody would
  * end that.
  */
 export async function endUnbanded(
@@ -76,7 +76,7 @@ async function bandedOf(sql: Sql, { policy }: HashedPolicy) {
 type ChainNonces = ReadonlyMap<Address, bigint>;
 
 /**
- * Looks at every asset with a band that does not stand still.
+ * Looks at every asset with a band that is not paused.
  * @returns by asset why its move to cold storage was refused
  */
 export async function keepBands(

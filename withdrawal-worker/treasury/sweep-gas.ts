@@ -97,7 +97,7 @@ async function attend(
   } else if (isPaused || !signer.isListed(asset, contract)) {
     if (ageMs <= PATIENCE_MS) return undefined;
     // An intent may be older than the list that this process was started with.
-    const reason = isPaused ? "its token stands still" : unlisted(asset);
+    const reason = isPaused ? "its token is paused" : unlisted(asset);
     await voidSweep(database, id, { reason, delayMs: GIVEN_UP_DELAY_MS });
   } else if (state.nonce < nextNonce) {
     // What the chain has lost of this address is made again first.

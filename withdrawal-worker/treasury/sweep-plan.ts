@@ -83,7 +83,7 @@ export function decideSweep(facts: SweepFacts): SweepDecision {
   if (rules === undefined) return wait("worth", "the policy does not name the asset");
   if (!facts.hasKey) return wait("worth", "its key is of another seed");
   if (!facts.isListed) return wait("list", unlisted(due.asset));
-  if (due.isPaused) return wait("token", "the token stands still");
+  if (due.isPaused) return wait("token", "the token is paused");
   if (due.failures >= MAX_SWEEP_FAILURES) return wait("token", "its sweeps fail");
   if (units === undefined) return wait("token", "the token does not tell its balance");
   if (units === 0n) return wait("deposit", "nothing is there");

@@ -394,7 +394,7 @@ class LedgerCheck {
     if (lastCustomerId !== customerId) {
       this.#fault(`deposit ${depositId} is ${customerId}'s, and was ${lastCustomerId}'s when told`);
     }
-    // Former releases told of a token that stood still, and not of what had been detected of it.
+    // Former releases told of a token that was paused, and not of what had been detected of it.
     const isHeldSince = status === "held" && lastType === "deposit.detected";
     if (lastType === `deposit.${status}` || isHeldSince) return;
     this.#fault(`deposit ${depositId} is ${status}, and the last that was told is ${lastType}`);

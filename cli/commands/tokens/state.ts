@@ -1,4 +1,4 @@
-/** `causeway tokens state` and `accept-code`: which tokens stand still, and a person's word about one. */
+/** `causeway tokens state` and `accept-code`: which tokens are paused, and a person's word about one. */
 import { toChecksumAddress } from "../../../chain/address.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
@@ -16,8 +16,8 @@ export interface AcceptCodeOptions {
 }
 
 /**
- * Prints each token of the ledger with its accepted code and whether it stands still.
- * @returns 0, or 1 when one stands still
+ * Prints each token of the ledger with its accepted code and whether it is paused.
+ * @returns 0, or 1 when one is paused
  */
 export async function runTokenStates(command: LedgerCommand): Promise<number> {
   return withLedgerAlone(command, async ({ database }) => {
@@ -32,7 +32,7 @@ export async function runTokenStates(command: LedgerCommand): Promise<number> {
     for (const { symbol, contract } of tokens) {
       const state = states.get(symbol);
       const code = state?.codeHash ?? "no code seen yet";
-      const stands = state?.isPaused === true ? `STANDS STILL: ${state.reason}` : "goes on";
+      const stands = state?.isPaused === true ? `PAUSED: ${state.reason}` : "goes on";
       command.print(`  ${symbol}  ${toChecksumAddress(contract)}  ${code}  ${stands}`);
     }
     if (tokens.length === 0) command.print("The ledger keeps books of TOKEN alone.");
@@ -41,7 +41,7 @@ export async function runTokenStates(command: LedgerCommand): Promise<number> {
 }
 
 /**
- * Lets a token go on with the code that its contract runs at this moment, where that is what it stands still
+ * Lets a token go on with the code that its contract runs at this moment, where that is what it is paused
  * for: nobody has read any other.
  * @returns 0
  * @throws USAGE for an unknown token and one without code; INVALID_DECISION of `acceptCode`

@@ -17,7 +17,7 @@ const COLUMNS = `
 
 /**
  * Former releases did not write down which code it was of deposits that wait by now. Those of blocks before
- * the token stood still are of the accepted one (see `stoodStillAfter`).
+ * the token was paused are of the accepted one (see `pausedAfterSql`).
  */
 const WAITING = `
   ALTER TABLE deposit DISABLE TRIGGER deposit_guard;

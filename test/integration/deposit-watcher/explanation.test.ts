@@ -127,7 +127,7 @@ it("a token's deposit that is held is explained by its own token, whatever else 
   const { code, message } = await explain();
   expect([code, message]).toEqual([
     "HELD",
-    "The deposit is held: GOLD stands still: it runs other code.",
+    "The deposit is held: GOLD is paused: it runs other code.",
   ]);
 });
 

@@ -92,7 +92,7 @@ describe("decisions about the books", () => {
     expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
   });
 
-  it("give nobody units of a token that stands still, and say so", async () => {
+  it("give nobody units of a paused token, and say so", async () => {
     const token = parseAddress(testAddress(0x70c3));
     desk.chain.token = token;
     desk.tokens = [{ contractAddress: token, symbol: "PLAIN", decimals: 18 }];

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import {
   acceptCode,
   readTokenStates,
-  stoodStillAfter,
+  pausedAfterSql,
   type TokenState,
 } from "../../../ledger/assets/token-state.js";
 import { listEvents } from "../../helpers/events.js";
@@ -60,9 +60,9 @@ async function accept(): Promise<void> {
   await acceptCode(bench.ledger.owner, { ...code, asset: "PROXY", height, by: "ann" });
 }
 
-it("is not taken for code that came behind the one that the token stands still for", async () => {
+it("is not taken for code that came behind the one that the token is paused for", async () => {
   await upgrade("SecondPlain");
-  await stateWhere(({ isPaused }) => isPaused, "it stands still");
+  await stateWhere(({ isPaused }) => isPaused, "it is paused");
   await upgrade("MoodyToken");
   await expect(accept()).rejects.toMatchObject({ code: "INVALID_DECISION" });
   const told = contractAt("MoodyToken").slice(2);
@@ -83,7 +83,7 @@ it("is not taken for code that came behind the one that the token stands still f
 
 it("is taken for code that was accepted before, which came back", async () => {
   await upgrade("SecondPlain");
-  await stateWhere(({ isPaused }) => isPaused, "it stands still");
+  await stateWhere(({ isPaused }) => isPaused, "it is paused");
   await upgrade("PlainToken");
   await accept();
   expect(await stateOf()).toMatchObject({ isPaused: false });
@@ -92,7 +92,7 @@ it("is taken for code that was accepted before, which came back", async () => {
 it("is waited for from the block on that the chain came back to, where it lost that of the other code", async () => {
   const after = async () => {
     const [row] = await bench.database.query<{ after: string | null }>(
-      `SELECT ${stoodStillAfter("'PROXY'")} AS after`,
+      `SELECT ${pausedAfterSql("'PROXY'")} AS after`,
     );
     return row?.after;
   };
@@ -100,7 +100,7 @@ it("is waited for from the block on that the chain came back to, where it lost t
   const { height: kept } = bench.chain.chain.view.head();
   await bench.mine([]);
   await upgrade("SecondPlain");
-  await stateWhere(({ isPaused }) => isPaused, "it stands still");
+  await stateWhere(({ isPaused }) => isPaused, "it is paused");
   expect(Number(await after())).toBeGreaterThanOrEqual(kept + 2);
   bench = await bench.without(kept);
   // Sooner than before.
@@ -224,7 +224,7 @@ describe("deposits that waited for it", () => {
     expect((await bench.reconcile()).internalBreaks).toEqual([]);
   });
 
-  it("are of code that a person has accepted since, also where the token stood still again before", async () => {
+  it("are of code that a person has accepted since, also where the token was paused again before", async () => {
     const alice = await bench.register("alice");
     await bench.mine([callOf("UpgradableProxy", "mint", [ISSUER.address, 5_000n])]);
     await upgrade("SecondPlain");

@@ -28,39 +28,36 @@ const call = (to: Address, method: string, args: readonly unknown[]) => {
 it.each([
   ["in a slot of its own", "OlderProxy", UPGRADED],
   ["at a beacon", "Beacon", ofBeacon],
-] as const)(
-  "stands still when code that it has %s becomes other code",
-  async (_, source, proxy) => {
-    const listed = [...TOKENS, { symbol: "OLDER", contractAddress: proxy, decimals: 6 }];
-    bench = await TokenBench.open(undefined, listed);
-    await bench.watch(listed);
-    await bench.deploy();
-    const alice = await bench.register("alice");
-    await bench.mine([
-      { data: compileFixture("DepositTokens.sol")[source]?.bytecode ?? "0x" },
-      call(UPGRADED, "upgradeTo", [contractAt("PlainToken")]),
-    ]);
-    await bench.mine([
-      call(proxy, "mint", [ISSUER.address, 5_000n]),
-      call(proxy, "mint", [alice, 70n]),
-    ]);
-    await bench.mine([]);
-    await bench.mine([]);
-    await bench.caughtUp();
-    const statuses = async () => {
-      const found = await listDeposits(bench.database, { afterSeq: 0, limit: 10 });
-      return found.map(({ amountUnits, status }) => `${amountUnits} ${status}`);
-    };
-    expect(await statuses()).toEqual(["70 credited"]);
-    await bench.mine([
-      call(UPGRADED, "upgradeTo", [contractAt("SecondPlain")]),
-      call(proxy, "transfer", [alice, 1_000n]),
-    ]);
-    await bench.mine([]);
-    await bench.mine([]);
-    await bench.caughtUp();
-    const isPaused = async () => (await readTokenStates(bench.database)).get("OLDER")?.isPaused;
-    await until(async () => (await isPaused()) === true, { timeoutMs: 20_000, what: "it stands" });
-    expect(await statuses()).toEqual(["70 credited", "990 held"]);
-  },
-);
+] as const)("is paused when code that it has %s becomes other code", async (_, source, proxy) => {
+  const listed = [...TOKENS, { symbol: "OLDER", contractAddress: proxy, decimals: 6 }];
+  bench = await TokenBench.open(undefined, listed);
+  await bench.watch(listed);
+  await bench.deploy();
+  const alice = await bench.register("alice");
+  await bench.mine([
+    { data: compileFixture("DepositTokens.sol")[source]?.bytecode ?? "0x" },
+    call(UPGRADED, "upgradeTo", [contractAt("PlainToken")]),
+  ]);
+  await bench.mine([
+    call(proxy, "mint", [ISSUER.address, 5_000n]),
+    call(proxy, "mint", [alice, 70n]),
+  ]);
+  await bench.mine([]);
+  await bench.mine([]);
+  await bench.caughtUp();
+  const statuses = async () => {
+    const found = await listDeposits(bench.database, { afterSeq: 0, limit: 10 });
+    return found.map(({ amountUnits, status }) => `${amountUnits} ${status}`);
+  };
+  expect(await statuses()).toEqual(["70 credited"]);
+  await bench.mine([
+    call(UPGRADED, "upgradeTo", [contractAt("SecondPlain")]),
+    call(proxy, "transfer", [alice, 1_000n]),
+  ]);
+  await bench.mine([]);
+  await bench.mine([]);
+  await bench.caughtUp();
+  const isPaused = async () => (await readTokenStates(bench.database)).get("OLDER")?.isPaused;
+  await until(async () => (await isPaused()) === true, { timeoutMs: 20_000, what: "it stands" });
+  expect(await statuses()).toEqual(["70 credited", "990 held"]);
+});

@@ -104,7 +104,7 @@ it("books tokens from the first block on where the watcher met the closed ledger
   await expectWhole();
 });
 
-it("gives nobody an address with deposits of a token that stands still, nor half of that", async () => {
+it("gives nobody an address with deposits of a paused token, nor half of that", async () => {
   await recover(() => bench.watch());
   await bench.caughtUp();
   const sql = bench.ledger.owner;
@@ -122,7 +122,7 @@ it("gives nobody an address with deposits of a token that stands still, nor half
   await setPaused(true);
   await expect(assign()).rejects.toMatchObject({
     code: "INVALID_DECISION",
-    message: expect.stringContaining("PLAIN stands still"),
+    message: expect.stringContaining("PLAIN is paused"),
   });
   expect(await customerBalances(bench.database, customerId)).toBeUndefined();
   expect(await sql.query(`SELECT 1 FROM address_assignment`)).toEqual([]);

@@ -467,7 +467,7 @@ describe("withdrawals of tokens", () => {
     expect((await bench.reconcile()).clean).toBe(true);
   });
 
-  it("are not given out of a token that stands still, while others are", async () => {
+  it("are not given out of a paused token, while others are", async () => {
     await bench.ledger.owner.query(
       `UPDATE token_state SET paused = true, reason = 'test', changed_by = 'test'
         WHERE asset = 'MOODY'`,
@@ -532,8 +532,8 @@ describe("withdrawals of tokens", () => {
     expect((await bench.reconcile()).clean).toBe(true);
   });
 
-  describe("of a token that stands still for other code", () => {
-    const standStill = (height: number, again = "") =>
+  describe("of a token that is paused for other code", () => {
+    const pauseToken = (height: number, again = "") =>
       bench.ledger.owner.query(
         `UPDATE token_state SET paused = true, changed_by = 'test', reason = $1
           WHERE asset = 'MOODY'`,
@@ -548,7 +548,7 @@ describe("withdrawals of tokens", () => {
       await bench.mine([callOf("PlainToken", "mint", [WALLET, 5n])]);
       await settleBlocks();
       const before = await balanceOf("alice", "MOODY");
-      behindSlots = async () => standStill(await head());
+      behindSlots = async () => pauseToken(await head());
       await rounds(5);
       const { status, reason, hashes } = await read(unsigned);
       expect([status, reason, hashes.length]).toEqual([
@@ -570,9 +570,9 @@ describe("withdrawals of tokens", () => {
       const paid = await accept("MOODY", 5n);
       house.clock.ms += 3_000;
       await lane.runRound(signal);
-      await standStill((await head()) + 1);
+      await pauseToken((await head()) + 1);
       // Looked at again, for yet other code that came later.
-      await standStill((await head()) + 1_000, ", again");
+      await pauseToken((await head()) + 1_000, ", again");
       await rounds(4);
       const { status, reason, hashes } = await read(paid);
       expect(status).toBe("frozen");
@@ -595,7 +595,7 @@ describe("withdrawals of tokens", () => {
       const paid = await accept("MOODY", 5n);
       house.clock.ms += 3_000;
       await lane.runRound(signal);
-      await standStill((await head()) + 2);
+      await pauseToken((await head()) + 2);
       await rounds(4);
       expect((await read(paid)).status).toBe("settled");
     });
@@ -607,7 +607,7 @@ describe("withdrawals of tokens", () => {
       const behind = await accept("PLAIN", 5n);
       house.clock.ms += 3_000;
       await lane.runRound(signal);
-      await standStill(await head());
+      await pauseToken(await head());
       for (let round = 0; round < 4; round++) {
         house.clock.ms += 40_000;
         await lane.runRound(signal);
@@ -625,7 +625,7 @@ describe("withdrawals of tokens", () => {
         );
         expect([status, reason, signed.length]).toEqual([
           "failed",
-          "its token stands still: nothing dearer is signed for its payment",
+          "its token is paused: nothing dearer is signed for its payment",
           1,
         ]);
         expect(await held("MoodyToken", each.destination)).toBe(0n);
@@ -638,7 +638,7 @@ describe("withdrawals of tokens", () => {
     it("give their nonce up at once where the node refuses them", async () => {
       refusal = "transaction underpriced";
       const refused = await accept("MOODY", 5n);
-      behindSignatures = async () => standStill(await head());
+      behindSignatures = async () => pauseToken(await head());
       house.clock.ms += 3_000;
       await lane.runRound(signal);
       refusal = undefined;

@@ -105,7 +105,7 @@ export async function signSlots(
 function whyGivenUp(context: LaneContext, slot: LiveSlot): string | undefined {
   const { limitMax } = context.settings.gas;
   const { gasLimit } = slot;
-  if (isOfStoppedToken(slot)) return TOKEN_PAUSED;
+  if (isOfPausedToken(slot)) return TOKEN_PAUSED;
   if (gasLimit <= limitMax) return undefined;
   return `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`;
 }
@@ -118,9 +118,9 @@ export function firstGas(
   return { gasLimit, gasPriceAtoken: lower(gasPriceAtoken, settings.gas.priceCapAtoken) };
 }
 
-/** Whether its token stands still: no further payment is signed for it. */
-export function isOfStoppedToken({ stoodStillAfter }: LiveSlot): boolean {
-  return stoodStillAfter !== undefined;
+/** Whether its token is paused: no further payment is signed for it. */
+export function isOfPausedToken({ pausedAfter }: LiveSlot): boolean {
+  return pausedAfter !== undefined;
 }
 
 /**

@@ -5,7 +5,7 @@ import {
   estimateOf,
   FeeRoom,
   isCovered,
-  isOfStoppedToken,
+  isOfPausedToken,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
   type PlannedAttempt,
@@ -13,7 +13,7 @@ import {
   planPayment,
   signReplacements,
 } from "./attempts.js";
-import { giveUpTogether, stoppedExit } from "./joint-exits.js";
+import { giveUpTogether, pausedExit } from "./joint-exits.js";
 import {
   type AttemptGas,
   cancelGasMax,
@@ -48,14 +48,14 @@ export async function correctAttempts(
   if (refused.length === 0) return;
   const cancels = refused.filter(({ slot }) => slot.status === "cancelling");
   const wanted = refused.filter(({ slot }) => slot.status !== "cancelling");
-  const payments = wanted.filter(({ slot }) => !isOfStoppedToken(slot));
-  const stopped = wanted.map(({ slot }) => slot).filter(isOfStoppedToken);
+  const payments = wanted.filter(({ slot }) => !isOfPausedToken(slot));
+  const paused = wanted.map(({ slot }) => slot).filter(isOfPausedToken);
   const attempts = cancels.flatMap((entry) => correctCancel(context, round, entry));
   const mended = await correctPayments(context, round, payments);
   await signReplacements(context, round, [...attempts, ...mended.attempts]);
   await giveUp(context, round, mended.hopeless);
   // No other gas or price is signed for these.
-  await giveUpTogether(context, round, stopped.map(stoppedExit));
+  await giveUpTogether(context, round, paused.map(pausedExit));
 }
 
 /** The next price or gas of a cancelling transfer; none when the cap forbids it. */

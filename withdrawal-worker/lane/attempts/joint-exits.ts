@@ -8,24 +8,24 @@ import { feeOf } from "../../../ledger/withdrawals/slot-choice.js";
 import type { LiveSlot } from "../../../ledger/withdrawals/slot-rows.js";
 import type { SigningRefusal } from "../../signers/signer-port.js";
 import type { LaneContext, Round } from "../lane-context.js";
-import { approvalsOf, dearestOf, firstGas, isOfStoppedToken, priceOf } from "./attempts.js";
+import { approvalsOf, dearestOf, firstGas, isOfPausedToken, priceOf } from "./attempts.js";
 
 /** A slot that is to be given up, and why. */
 export interface Exit extends Omit<CancelIntent, "id"> {
   readonly slot: LiveSlot;
 }
 
-/** The payments of tokens that stand still from a nonce on. */
-export async function stoppedExits(
+/** The payments of paused tokens from a nonce on. */
+export async function pausedExits(
   context: LaneContext,
   lowest: Pick<LiveSlot, "nonce">,
 ): Promise<readonly Exit[]> {
-  return (await readOpenFrom(context, lowest, isOfStoppedToken)).map(stoppedExit);
+  return (await readOpenFrom(context, lowest, isOfPausedToken)).map(pausedExit);
 }
 
 /** No customer is to blame: where nothing was paid it ends as not mined. */
-export function stoppedExit(slot: LiveSlot): Exit {
-  const reason = "its token stands still: nothing dearer is signed for its payment";
+export function pausedExit(slot: LiveSlot): Exit {
+  const reason = "its token is paused: nothing dearer is signed for its payment";
   return { slot, cause: "not-mined", reason };
 }
 

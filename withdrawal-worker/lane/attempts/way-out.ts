@@ -9,7 +9,7 @@ import {
   estimateOf,
   FeeRoom,
   isCovered,
-  isOfStoppedToken,
+  isOfPausedToken,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
   planCancel,
@@ -27,7 +27,7 @@ import {
   withMargin,
 } from "../../gas.js";
 import { gasOf, type LaneContext, type Round } from "../lane-context.js";
-import { type Exit, giveUpTogether, refusedExits, stoppedExits } from "./joint-exits.js";
+import { type Exit, giveUpTogether, refusedExits, pausedExits } from "./joint-exits.js";
 import type { EstimateMeaning } from "../../withdrawal-state.js";
 import { hasCancel, nextStall, OPEN_STATUSES, type Stall, stallAction } from "./stalled-slot.js";
 
@@ -96,10 +96,10 @@ export class WayOut {
       if (action === "give-up" && !isCancelling) await this.#giveUp(lowest, round);
       return;
     }
-    if (action !== "wait" && !isCancelling && isOfStoppedToken(lowest)) {
+    if (action !== "wait" && !isCancelling && isOfPausedToken(lowest)) {
       this.#stall = { ...this.#stall, repricedAtMs: nowMs };
       // Each of those behind it would be waited for in its turn.
-      const exits = await stoppedExits(this.#context, lowest);
+      const exits = await pausedExits(this.#context, lowest);
       return giveUpTogether(this.#context, round, exits);
     }
     if (action === "give-up" && !isCancelling) await this.#giveUp(lowest, round);
@@ -164,7 +164,7 @@ export class WayOut {
       const price = raisePrice(priceOf(slot), { suggestedAtoken }, gas.priceCapAtoken);
       const isFull = slot.attempts.length >= MAX_PAYMENT_ATTEMPTS;
       if (price === undefined || price <= priceOf(slot) || isFull) return [];
-      return isOfStoppedToken(slot) ? [] : [{ slot, price }];
+      return isOfPausedToken(slot) ? [] : [{ slot, price }];
     });
     const estimates = await node.estimate(
       signer.address,
