@@ -122,8 +122,8 @@ export class Watcher {
   readonly #nodes: CheckedNodes;
   readonly #seat: WatchSeat;
   readonly #catchUp: CatchUpSource;
-  readonly #bell = createWakeup();
-  readonly #backfillBell = createWakeup();
+  readonly #wakeup = createWakeup();
+  readonly #backfillWakeup = createWakeup();
   #isTrusted = false;
   /** Whether the checks of the present round have passed. */
   #isChecked = false;
@@ -158,12 +158,12 @@ export class Watcher {
 
   /** A hint that there is a block of this height. */
   wake(height: Height): void {
-    if (height > this.#status.cursorHeight) this.#bell.wake();
+    if (height > this.#status.cursorHeight) this.#wakeup.wake();
   }
 
   /** A hint that an address was registered. */
   wakeBackfill(): void {
-    this.#backfillBell.wake();
+    this.#backfillWakeup.wake();
   }
 
   /** Watches until the signal fires; throws only for faults that waiting cannot cure. */
@@ -171,7 +171,7 @@ export class Watcher {
     while (!signal.aborted) {
       const timeoutMs = await this.#guarded(signal, this.#blocks, () => this.#tryRound(signal));
       this.#update({ progressedAtMs: undefined });
-      const wait = (within: AbortSignal) => this.#bell.wait({ signal: within, timeoutMs });
+      const wait = (within: AbortSignal) => this.#wakeup.wait({ signal: within, timeoutMs });
       const { lease } = this.#seat;
       // Held between rounds, too: a long poll interval is no reason for others to take over.
       await quietly(lease === undefined ? wait(signal) : this.#seat.whileHeld(lease, signal, wait));
@@ -190,7 +190,7 @@ export class Watcher {
         isOthers || !this.#isTrusted
           ? LAG_RETRY_MS
           : await this.#guarded(signal, this.#pasts, () => this.#bookPasts(lease, signal));
-      await quietly(this.#backfillBell.wait({ signal, timeoutMs }));
+      await quietly(this.#backfillWakeup.wait({ signal, timeoutMs }));
     }
   }
 

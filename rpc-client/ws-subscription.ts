@@ -35,7 +35,7 @@ const MAX_MESSAGE_BYTES = 1024 * 1024;
 /** Time for TCP, TLS and the upgrade together. */
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 
-/** The wait only ends by a ring or the signal; this is how often it looks nevertheless. */
+/** The wait only ends by a wake-up or the signal; this is how often it looks nevertheless. */
 const IDLE_WAIT_MS = 60_000;
 
 /**
@@ -46,15 +46,15 @@ export async function* subscribeNewHeads(options: NewHeadsOptions): AsyncGenerat
   const onAbort = () => inner.abort(options.signal.reason);
   if (options.signal.aborted) return;
   options.signal.addEventListener("abort", onAbort, { once: true });
-  const bell = createWakeup();
+  const wakeup = createWakeup();
   let newest: NewHead | undefined;
   const connections = keepConnected(options, inner.signal, (head) => {
     newest = head;
-    bell.wake();
+    wakeup.wake();
   });
   try {
     while (!inner.signal.aborted) {
-      await quietly(bell.wait({ signal: inner.signal, timeoutMs: IDLE_WAIT_MS }));
+      await quietly(wakeup.wait({ signal: inner.signal, timeoutMs: IDLE_WAIT_MS }));
       const head = newest;
       newest = undefined;
       if (head !== undefined && !inner.signal.aborted) yield head;

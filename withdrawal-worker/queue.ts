@@ -1,5 +1,5 @@
 /**
- * BullMQ as a doorbell: a job only makes a lane look at its tables at once. It holds no truth, so
+ * BullMQ for wake-ups alone: a job only makes a lane look at its tables at once. It holds no truth, so
  * a queue that is down, flushed or restored costs latency and nothing else. With REDIS_URL it lives
  * in Redis, else in the ledger's own PostgreSQL server.
  */
@@ -27,7 +27,7 @@ export interface WakeQueueOptions {
   readonly databaseUrl: string;
   /** Redis URL; undefined keeps the queue in PostgreSQL. */
   readonly redisUrl: string | undefined;
-  /** Called for each ring of any process. */
+  /** Called for each wake-up from any process. */
   readonly onWake: () => void;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -51,23 +51,23 @@ const REOPEN_DELAY_MS = 1_000;
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /**
- * Time between two rings: each is a job with commits of its own, and what is rung meanwhile is one
- * ring. A process wakes its own lanes by itself.
+ * Time between two wake-ups: each is a job with commits of its own, and those asked for meanwhile are
+ * one. A process wakes its own lanes by itself.
  */
-const RING_PAUSE_MS = 200;
+const WAKEUP_PAUSE_MS = 200;
 
-/** Time for Redis to take a ring before the connection is made anew. */
-const RING_TIMEOUT_MS = 5_000;
+/** Time for Redis to take a wake-up before the connection is made anew. */
+const WAKEUP_TIMEOUT_MS = 5_000;
 
-/** Pool of the PostgreSQL backend: one connection for rings, one for the worker's own calls. */
+/** Pool of the PostgreSQL backend: one connection for wake-ups, one for the worker's own calls. */
 const POSTGRES_POOL_SIZE = 2;
 
 /** Connects in the background and goes on trying until it is stopped. */
 export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
   let opened: OpenQueue | undefined;
   let isMute = false;
-  let isRinging = false;
-  let isRungAgain = false;
+  let isWaking = false;
+  let isWokenAgain = false;
   const unopened = new RareLine(systemClock);
   const tasks = new TaskGroup({
     signal: options.signal,
@@ -88,12 +88,12 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
     }
   });
 
-  const ring = async (): Promise<void> => {
-    isRinging = true;
+  const wakeOthers = async (): Promise<void> => {
+    isWaking = true;
     do {
-      isRungAgain = false;
+      isWokenAgain = false;
       try {
-        await opened?.ring();
+        await opened?.wakeOthers();
         if (isMute && opened !== undefined) {
           options.log.info({}, "wake-ups are sent again");
           isMute = false;
@@ -104,18 +104,18 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
           options.log.warn({ reason }, "no wake-up can be sent; scanning only");
         isMute = true;
       }
-      // A stop ends the pause; what is rung then reaches nobody.
-      await sleep(RING_PAUSE_MS, { signal: options.signal }).catch(() => undefined);
-    } while (isRungAgain && !options.signal.aborted);
-    isRinging = false;
+      // A stop ends the pause; who wakes then reaches nobody.
+      await sleep(WAKEUP_PAUSE_MS, { signal: options.signal }).catch(() => undefined);
+    } while (isWokenAgain && !options.signal.aborted);
+    isWaking = false;
   };
 
   return {
     name: "wake queue",
     isOpen: () => opened?.isConnected() === true && !isMute,
     wake() {
-      if (isRinging) isRungAgain = true;
-      else void ring();
+      if (isWaking) isWokenAgain = true;
+      else void wakeOthers();
     },
     async stop() {
       await tasks.stop();
@@ -127,8 +127,8 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
 }
 
 interface OpenQueue {
-  ring(): Promise<void>;
-  /** False while the connection that rings is known to be lost. */
+  wakeOthers(): Promise<void>;
+  /** False while the connection that wakes is known to be lost. */
   isConnected(): boolean;
   /** Resolves when the worker was closed for its faults; rejects when the signal fires. */
   untilBroken(signal: AbortSignal): Promise<void>;
@@ -148,7 +148,7 @@ async function openUntilDone(
         signal,
         what: "opening the queue",
       });
-      // What was rung before the queue was open may have been meant for anyone.
+      // A wake-up from before the queue was open may have been meant for anyone.
       options.onWake();
       return queue;
     } catch (error) {
@@ -188,7 +188,7 @@ function buildQueue(options: WakeQueueOptions): OpenQueue & { ready(): Promise<v
       await queue.waitUntilReady();
       await worker.waitUntilReady();
     },
-    async ring() {
+    async wakeOthers() {
       await queue.add("wake", {}, { removeOnComplete: true, removeOnFail: true, attempts: 1 });
     },
     async close() {
@@ -238,7 +238,7 @@ function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>)
   return {
     queue: new backend.Queue(name, { connection }),
     worker: new backend.Worker(name, onWake, { connection }),
-    // A pool connects for each ring.
+    // A pool connects for each wake-up.
     isConnected: () => true,
     // The backend's pools end with their queue and worker.
     disconnect: () => undefined,
@@ -258,7 +258,7 @@ export function withOwnOptions(databaseUrl: string) {
 
 /** The two connections of the queue on Redis; the worker makes a third like its own to block on. */
 interface RedisConnections {
-  readonly ringing: Redis;
+  readonly waking: Redis;
   readonly working: Redis;
 }
 
@@ -270,21 +270,21 @@ function connectRedis(
   { log, onError }: { readonly log: Logger; readonly onError: (error: Error) => void },
 ): RedisConnections {
   const common = { connectionName: CONNECTION_NAME, connectTimeout: OPEN_TIMEOUT_MS };
-  // A ring that cannot be delivered now is worth nothing later: fail at once, do not queue up.
-  const ringing = new Redis(url, {
+  // A wake-up that cannot be delivered now is worth nothing later: fail at once, do not queue up.
+  const waking = new Redis(url, {
     ...common,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
-    socketTimeout: RING_TIMEOUT_MS,
+    socketTimeout: WAKEUP_TIMEOUT_MS,
   });
   // BullMQ waits for jobs as long as it takes.
   const working = new Redis(url, { ...common, maxRetriesPerRequest: null });
-  for (const connection of [ringing, working]) connection.on("error", onError);
+  for (const connection of [waking, working]) connection.on("error", onError);
   working.once("ready", () => void warnOfEviction(working, log));
-  return { ringing, working };
+  return { waking, working };
 }
 
-/** Keys of a queue are no cache: a server that may evict them loses rings without a word. */
+/** Keys of a queue are no cache: a server that may evict them loses wake-ups without a word. */
 async function warnOfEviction(connection: Redis, log: Logger): Promise<void> {
   try {
     const answer = await connection.config("GET", "maxmemory-policy");
@@ -298,16 +298,16 @@ async function warnOfEviction(connection: Redis, log: Logger): Promise<void> {
 
 function buildOnRedis(
   name: string,
-  { ringing, working }: RedisConnections,
+  { waking, working }: RedisConnections,
   onWake: () => Promise<void>,
 ) {
   return {
-    queue: new Queue(name, { connection: ringing, prefix: REDIS_PREFIX }),
+    queue: new Queue(name, { connection: waking, prefix: REDIS_PREFIX }),
     worker: new Worker(name, onWake, { connection: working, prefix: REDIS_PREFIX }),
-    isConnected: () => ringing.status === "ready",
+    isConnected: () => waking.status === "ready",
     // BullMQ leaves connections alone that it did not make.
     disconnect: () => {
-      ringing.disconnect();
+      waking.disconnect();
       working.disconnect();
     },
   };

@@ -76,7 +76,7 @@ const FAULT_PAUSE_MS = 2_000;
 /** Sends what webhooks wait for. */
 export class WebhookDispatcher {
   readonly #parts: DispatcherParts;
-  readonly #bell = createWakeup();
+  readonly #wakeup = createWakeup();
   /** Deliveries under way by webhook. */
   readonly #underWay = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
@@ -91,7 +91,7 @@ export class WebhookDispatcher {
 
   /** Looks at once, for example because a webhook was added. */
   wake(): void {
-    this.#bell.wake();
+    this.#wakeup.wake();
   }
 
   /** Sends until the signal fires; faults are logged and waited out. */
@@ -107,7 +107,7 @@ export class WebhookDispatcher {
         pauseMs = FAULT_PAUSE_MS;
         if (isOwn(error)) await this.#standBack();
       }
-      await this.#bell.wait({ signal, timeoutMs: pauseMs }).catch(() => undefined);
+      await this.#wakeup.wait({ signal, timeoutMs: pauseMs }).catch(() => undefined);
     }
     await Promise.all(this.#running);
     await this.#giveBack();

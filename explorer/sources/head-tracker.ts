@@ -5,7 +5,7 @@
 import type { Height } from "../../chain/hex.js";
 import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
-import { createWakeup } from "../../runtime/process/task.js";
+import { createWakeup, type Wakeup } from "../../runtime/process/task.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../../rpc-client/ws-subscription.js";
 import type { HeadEvent } from "../server/live-streams.js";
@@ -51,15 +51,15 @@ export class HeadTracker implements Service {
 
   /** Begins to follow, until the signal fires. */
   start(): void {
-    const bell = createWakeup();
-    this.following = Promise.all([this.look(bell), this.listen(bell)]);
+    const wakeup = createWakeup();
+    this.following = Promise.all([this.look(wakeup), this.listen(wakeup)]);
   }
 
   async stop(): Promise<void> {
     await this.following;
   }
 
-  private async look(bell: ReturnType<typeof createWakeup>): Promise<void> {
+  private async look(wakeup: Wakeup): Promise<void> {
     const { chain, signal, log, onHead } = this.options;
     while (!signal.aborted) {
       try {
@@ -73,7 +73,7 @@ export class HeadTracker implements Service {
         if (!signal.aborted) log.debug({ err: error }, "the node does not tell its head");
       }
       // The signal ends the wait by an error, and then the loop.
-      await bell.wait({ signal, timeoutMs: POLL_MS }).catch(() => undefined);
+      await wakeup.wait({ signal, timeoutMs: POLL_MS }).catch(() => undefined);
     }
   }
 
@@ -90,10 +90,10 @@ export class HeadTracker implements Service {
     return block?.hash === current.hash;
   }
 
-  private async listen(bell: ReturnType<typeof createWakeup>): Promise<void> {
+  private async listen(wakeup: Wakeup): Promise<void> {
     const { wsUrl: url, signal } = this.options;
     for await (const head of subscribeNewHeads({ url, signal })) {
-      if (head.height !== this.current?.height) bell.wake();
+      if (head.height !== this.current?.height) wakeup.wake();
     }
   }
 }

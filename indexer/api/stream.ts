@@ -28,7 +28,7 @@ const EVENT_ID = /^(?<height>-1|[0-9]{1,9})(?::(?<hash>0x[0-9a-f]{64}))?$/i;
 
 /** The readers of one process. */
 export class BlockStream {
-  private readonly bells = new Set<Wakeup>();
+  private readonly wakeups = new Set<Wakeup>();
   private readonly places: ClientPlaces;
 
   constructor(
@@ -42,7 +42,7 @@ export class BlockStream {
 
   /** New blocks are there, or there will be none. */
   wake(): void {
-    for (const bell of this.bells) bell.wake();
+    for (const wakeup of this.wakeups) wakeup.wake();
   }
 
   /** @throws TOO_MANY_STREAMS, INVALID_FIELD */
@@ -73,8 +73,8 @@ export class BlockStream {
     signal: AbortSignal,
   ): AsyncGenerator<Buffer, void> {
     const leave = this.places.take(remoteAddress);
-    const bell = createWakeup();
-    this.bells.add(bell);
+    const wakeup = createWakeup();
+    this.wakeups.add(wakeup);
     const isOver = () => signal.aborted || this.options.signal.aborted;
     let last = start;
     let silentMs = 0;
@@ -89,7 +89,7 @@ export class BlockStream {
           yield event("rewound", last, data);
           silentMs = 0;
           // Tables that are being put in place of others may be seen in part: nobody is told in a loop.
-          await bell.wait({ signal, timeoutMs: LOOK_MS });
+          await wakeup.wait({ signal, timeoutMs: LOOK_MS });
           continue;
         }
         const rows = found.slice(0, PAGE_BLOCKS);
@@ -103,12 +103,12 @@ export class BlockStream {
           silentMs = 0;
           yield Buffer.from(": still here\n\n");
         }
-        if (rows.length < PAGE_BLOCKS) await bell.wait({ signal, timeoutMs: LOOK_MS });
+        if (rows.length < PAGE_BLOCKS) await wakeup.wait({ signal, timeoutMs: LOOK_MS });
       }
     } catch (error) {
       if (!isOver()) throw error;
     } finally {
-      this.bells.delete(bell);
+      this.wakeups.delete(wakeup);
       leave();
     }
   }

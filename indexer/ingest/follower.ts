@@ -106,7 +106,7 @@ const LOCK_KEYS: Readonly<Record<IndexSchema, bigint>> = {
 
 /** The loop, and what it tells of itself. */
 export class IndexFollower {
-  private readonly bell = createWakeup();
+  private readonly wakeup = createWakeup();
   private state: FollowerState = "starting";
   private reason: string | undefined;
   private tip: Tip = { height: -1, hash: undefined };
@@ -170,7 +170,7 @@ export class IndexFollower {
    */
   wake(height: Height): void {
     this.nodeHeight = Math.max(this.nodeHeight ?? height, height);
-    this.bell.wake();
+    this.wakeup.wake();
   }
 
   /** Follows until the signal fires, or until all is done where `untilHead` asks for that. */
@@ -309,7 +309,7 @@ export class IndexFollower {
       this.reason = undefined;
       if (await this.upkeep(target, signal)) continue;
       if (this.options.untilHead === true) return;
-      await this.bell.wait({ signal, timeoutMs: this.options.pollIntervalMs });
+      await this.wakeup.wait({ signal, timeoutMs: this.options.pollIntervalMs });
     }
   }
 

@@ -255,41 +255,41 @@ function beginFollowing(signal: AbortSignal): Followers {
   return begun;
 }
 
-/** Wakes a loop that otherwise polls, as a doorbell does: calls during one round count as one. */
+/** Wakes a loop that otherwise polls: calls during one round count as one. */
 export interface Wakeup {
   /** Ends the present wait, or makes the next one return at once. */
   wake(): void;
   /**
-   * Waits for a ring or `timeoutMs`, whichever is first; true when it was a ring. One waiter at a
+   * Waits to be woken or for `timeoutMs`, whichever is first; true when it was woken. One waiter at a
    * time. Rejects with the signal's reason.
    */
   wait(options: { readonly signal: AbortSignal; readonly timeoutMs: number }): Promise<boolean>;
 }
 
-/** Makes a doorbell. */
+/** Makes one that nobody has woken yet. */
 export function createWakeup(): Wakeup {
-  let isRung = false;
-  let ring: (() => void) | undefined;
+  let isWoken = false;
+  let endWait: (() => void) | undefined;
   return {
     wake() {
-      isRung = true;
-      ring?.();
+      isWoken = true;
+      endWait?.();
     },
     async wait({ signal, timeoutMs }) {
       signal.throwIfAborted();
-      if (!isRung) {
+      if (!isWoken) {
         const waitController = new AbortController();
         const onAbort = () => waitController.abort();
         signal.addEventListener("abort", onAbort, { once: true });
-        ring = onAbort;
+        endWait = onAbort;
         await sleep(timeoutMs, { signal: waitController.signal }).catch(() => undefined);
         signal.removeEventListener("abort", onAbort);
-        ring = undefined;
+        endWait = undefined;
         signal.throwIfAborted();
       }
-      const wasRung = isRung;
-      isRung = false;
-      return wasRung;
+      const wasWoken = isWoken;
+      isWoken = false;
+      return wasWoken;
     },
   };
 }

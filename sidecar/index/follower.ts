@@ -75,7 +75,7 @@ const TOLD_AS: Partial<Record<IndexErrorCode, SidecarErrorCode>> = {
 
 /** The loop, and what requests ask of it. */
 export class IndexFollower {
-  private readonly bell = createWakeup();
+  private readonly wakeup = createWakeup();
   private readonly waiters: Waiters;
   private readonly ticker: HeadTicker;
   private readonly rpc: RpcOptions;
@@ -125,7 +125,7 @@ export class IndexFollower {
         this.haltReason = undefined;
         this.isWrongNetwork = false;
         this.isOtherChain = false;
-        await this.bell.wait({ signal, timeoutMs: LOOK_INTERVAL_MS });
+        await this.wakeup.wait({ signal, timeoutMs: LOOK_INTERVAL_MS });
       } catch (error) {
         if (signal.aborted) break;
         await this.afterFault(error);
@@ -136,7 +136,7 @@ export class IndexFollower {
 
   /** Looks at once; a hint, for example a new head that was announced. */
   wake(): void {
-    this.bell.wake();
+    this.wakeup.wake();
   }
 
   /** Why the index stands still until somebody acts; undefined while it does not. */
@@ -413,7 +413,7 @@ export class IndexFollower {
     const pauseMs = Math.min(MIN_PAUSE_MS * 2 ** Math.min(this.faults, 10), MAX_PAUSE_MS);
     try {
       await sleep(MIN_PAUSE_MS, { signal });
-      await this.bell.wait({ signal, timeoutMs: pauseMs });
+      await this.wakeup.wait({ signal, timeoutMs: pauseMs });
       if (isWrite || !store.isOpen()) {
         await store.recover();
         if (store.outdated() === undefined) await ledger.load();

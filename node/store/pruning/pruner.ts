@@ -69,7 +69,7 @@ const VERSION_SPACES: readonly VersionSpace[] = ["accountHistory", "storageHisto
 
 /** Prunes until its signal fires. */
 export class Pruner {
-  private readonly bell = createWakeup();
+  private readonly wakeup = createWakeup();
   /** What is under way; it goes on where the last round ended. */
   private work: AsyncGenerator<void> | undefined;
   /** The first round cleans up what former settings or a crash have left. */
@@ -85,13 +85,13 @@ export class Pruner {
 
   /** There may be something to do: a block was published. */
   wake(): void {
-    this.bell.wake();
+    this.wakeup.wake();
   }
 
   /** Works until the signal fires. Throws STORE_WRITE_FAILED. */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await this.bell.wait({ signal, timeoutMs: IDLE_MS });
+      await this.wakeup.wait({ signal, timeoutMs: IDLE_MS });
       await this.round(signal);
     }
   }

@@ -66,7 +66,7 @@ const TOLD_SPANS = 16;
 
 /** Makes spans until its signal fires. */
 export class SpanBuilder {
-  private readonly bell = createWakeup();
+  private readonly wakeup = createWakeup();
   private readonly fanOut: number;
   /** By level, where the next span begins, as far as those that are there tell. */
   private ends: Height[] | undefined;
@@ -80,7 +80,7 @@ export class SpanBuilder {
 
   /** There may be something to do: a block was published. */
   wake(): void {
-    this.bell.wake();
+    this.wakeup.wake();
   }
 
   /**
@@ -108,7 +108,7 @@ export class SpanBuilder {
     for (let isFirst = true; ; isFirst = false) {
       await this.round(signal);
       if (isFirst && isMany) log.info("proofs of old heights: all spans are made");
-      await this.bell.wait({ signal, timeoutMs: IDLE_MS });
+      await this.wakeup.wait({ signal, timeoutMs: IDLE_MS });
     }
   }
 

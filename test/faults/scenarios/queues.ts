@@ -52,7 +52,7 @@ export const QUEUES: readonly Scenario[] = [
       const { redis } = lab;
       if (redis === undefined) throw new Error("no Redis");
       lab.worker.process.freeze();
-      await ring(lab, DUPLICATES);
+      await wakeOften(lab, DUPLICATES);
       await redis.copy();
       lab.worker.process.thaw();
       await lab.work(2);
@@ -83,7 +83,7 @@ export const QUEUES: readonly Scenario[] = [
     number: 42,
     name: "jobs twice and in disorder; a worker frozen for 40 s comes back as a zombie",
     async run(lab) {
-      await ring(lab, DUPLICATES);
+      await wakeOften(lab, DUPLICATES);
       const working = lab.work();
       const zombie = lab.worker;
       const heir = await lab.addWorker();
@@ -93,7 +93,7 @@ export const QUEUES: readonly Scenario[] = [
       lab.askAt(heir);
       await lab.work(2);
       await lab.customers.untilEnded(lab.customers.requests.length);
-      await ring(lab, DUPLICATES);
+      await wakeOften(lab, DUPLICATES);
       await pause(FROZEN_MS);
       zombie.process.thaw();
       await lab.work(2);
@@ -115,8 +115,8 @@ async function empty(lab: LabExchange): Promise<void> {
   for (const { name } of tables) await lab.query(`DELETE FROM ${name}`);
 }
 
-/** Rings many times as a stranger; none of these rings has anything to tell. */
-async function ring(lab: LabExchange, count: number): Promise<void> {
+/** Wakes many times as a stranger; none of these wake-ups has anything to tell. */
+async function wakeOften(lab: LabExchange, count: number): Promise<void> {
   const jobs = Array.from({ length: count }, (_, index) => ({
     name: index % 3 === 0 ? "wake" : `stray ${index}`,
     data: { withdrawalId: "wd_0" },
@@ -127,13 +127,13 @@ async function ring(lab: LabExchange, count: number): Promise<void> {
   await queue.close();
 }
 
-/** What of a queue is needed to ring. */
-interface Bell {
+/** What of a queue is needed to wake by it. */
+interface JobQueue {
   addBulk(jobs: readonly { name: string; data: object; opts: object }[]): Promise<unknown>;
   close(): Promise<void>;
 }
 
-function openQueue(lab: LabExchange): Bell {
+function openQueue(lab: LabExchange): JobQueue {
   const nobodyCares = () => undefined;
   if (lab.redis !== undefined) {
     const connection = { host: "127.0.0.1", port: lab.redis.port };

@@ -1,4 +1,4 @@
-/** The doorbell on PostgreSQL always, and on Redis where REDIS_URL_TEST names one. */
+/** The wake queue on PostgreSQL always, and on Redis where REDIS_URL_TEST names one. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Redis } from "ioredis";
@@ -31,7 +31,7 @@ if (redisUrl === undefined) {
 
 interface Counted {
   readonly queue: WakeQueue;
-  rings: number;
+  wakeups: number;
 }
 
 function open(options: {
@@ -40,12 +40,12 @@ function open(options: {
   redis?: string | undefined;
   log?: Logger;
 }): Counted {
-  const counted: { queue?: WakeQueue; rings: number } = { rings: 0 };
+  const counted: { queue?: WakeQueue; wakeups: number } = { wakeups: 0 };
   const queue = createWakeQueue({
     databaseUrl: options.url ?? database.url,
     redisUrl: options.redis,
     onWake: () => {
-      counted.rings += 1;
+      counted.wakeups += 1;
     },
     log: options.log ?? log,
     signal: new AbortController().signal,
@@ -61,31 +61,31 @@ const backends: readonly (readonly [string, string | undefined])[] = [
 
 for (const [backend, redis] of backends) {
   describe(`the wake queue on ${backend}`, () => {
-    it("carries a ring from one process to another", async () => {
+    it("carries a wake-up from one process to another", async () => {
       const name = `test-${randomUUID()}`;
       const listener = open({ name, redis });
       await until(() => listener.queue.isOpen(), { what: "the queue to open" });
-      const ringsAtOpening = listener.rings;
-      const ringer = open({ name, redis });
-      await until(() => ringer.queue.isOpen(), { what: "the second queue to open" });
-      const before = ringer.rings;
-      ringer.queue.wake();
-      await until(() => listener.rings + ringer.rings > ringsAtOpening + before, {
-        what: "the ring to arrive",
+      const wakeupsAtOpening = listener.wakeups;
+      const waker = open({ name, redis });
+      await until(() => waker.queue.isOpen(), { what: "the second queue to open" });
+      const before = waker.wakeups;
+      waker.queue.wake();
+      await until(() => listener.wakeups + waker.wakeups > wakeupsAtOpening + before, {
+        what: "the wake-up to arrive",
       });
-      await Promise.all([listener.queue.stop(), ringer.queue.stop()]);
+      await Promise.all([listener.queue.stop(), waker.queue.stop()]);
     });
 
-    it("melts a burst into few rings and never loses the last one", async () => {
+    it("melts a burst into few wake-ups and never loses the last one", async () => {
       const name = `test-${randomUUID()}`;
       const only = open({ name, redis });
       await until(() => only.queue.isOpen(), { what: "the queue to open" });
       for (let index = 0; index < 500; index++) only.queue.wake();
-      await until(() => only.rings >= 2, { what: "the rings to arrive" });
-      const settled = only.rings;
+      await until(() => only.wakeups >= 2, { what: "the wake-ups to arrive" });
+      const settled = only.wakeups;
       expect(settled).toBeLessThan(50);
       only.queue.wake();
-      await until(() => only.rings > settled, { what: "the last ring to arrive" });
+      await until(() => only.wakeups > settled, { what: "the last wake-up to arrive" });
       await only.queue.stop();
     });
   });
@@ -115,19 +115,19 @@ if (redisUrl !== undefined) {
   });
 
   describe("the wake queue on a Redis that was flushed", () => {
-    it("goes on ringing", async () => {
+    it("goes on waking", async () => {
       const only = open({ name: `test-${randomUUID()}`, redis: redisUrl });
       await until(() => only.queue.isOpen(), { what: "the queue to open" });
       const redis = new Redis(redisUrl);
       await redis.flushall();
       redis.disconnect();
-      const before = only.rings;
+      const before = only.wakeups;
       await until(
         () => {
           only.queue.wake();
-          return only.rings > before;
+          return only.wakeups > before;
         },
-        { what: "a ring after the flush" },
+        { what: "a wake-up after the flush" },
       );
       await only.queue.stop();
     });
@@ -174,13 +174,13 @@ describe("a wake queue whose server is gone", () => {
         WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
     await client.end();
-    const before = only.rings;
+    const before = only.wakeups;
     await until(
       () => {
         only.queue.wake();
-        return only.rings > before;
+        return only.wakeups > before;
       },
-      { what: "a ring after the cut" },
+      { what: "a wake-up after the cut" },
     );
     await only.queue.stop();
   });
@@ -200,7 +200,7 @@ if (program === undefined) {
       it(`says that no wake-up is sent when it ${fault}, and that they are again`, async () => {
         const redis = await OwnRedis.start(program);
         const only = open({ name: `test-${randomUUID()}`, redis: redis.url });
-        const rung = (isOpen: boolean) =>
+        const untilOpen = (isOpen: boolean) =>
           until(
             () => {
               only.queue.wake();
@@ -209,13 +209,13 @@ if (program === undefined) {
             { what: `isOpen() to be ${isOpen}` },
           );
         try {
-          await rung(true);
+          await untilOpen(true);
           await cause(redis);
-          await rung(false);
+          await untilOpen(false);
           if (fault === "is gone") await redis.start();
           await redis.send("CONFIG SET maxmemory 0");
           await redis.send("REPLICAOF NO ONE");
-          await rung(true);
+          await untilOpen(true);
         } finally {
           await only.queue.stop();
           await redis.remove();
@@ -232,11 +232,11 @@ if (program === undefined) {
         only.queue.wake();
         await until(() => !only.queue.isOpen(), { what: "isOpen() to be false" });
         redis.thaw();
-        const isRung = () => {
+        const isOpenAgain = () => {
           only.queue.wake();
           return only.queue.isOpen();
         };
-        await until(isRung, { what: "isOpen() to be true again" });
+        await until(isOpenAgain, { what: "isOpen() to be true again" });
       } finally {
         await only.queue.stop();
         await redis.remove();

@@ -104,7 +104,7 @@ describe("withTimeout", () => {
 });
 
 describe("createWakeup", () => {
-  it("remembers a ring that came before the wait, once", async () => {
+  it("remembers a wake-up that came before the wait, once", async () => {
     const wakeup = createWakeup();
     wakeup.wake();
     wakeup.wake();
@@ -112,7 +112,7 @@ describe("createWakeup", () => {
     expect(await wakeup.wait({ signal: never, timeoutMs: 1 })).toBe(false);
   });
 
-  it("ends a wait by a ring, and by the signal with its reason", async () => {
+  it("ends a wait by a wake-up, and by the signal with its reason", async () => {
     const wakeup = createWakeup();
     const waiting = wakeup.wait({ signal: never, timeoutMs: 60_000 });
     wakeup.wake();
