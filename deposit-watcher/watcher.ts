@@ -27,6 +27,7 @@ import { reportBooked, reportPaused } from "./booked-report.js";
 import { type ReadRange, readRuns } from "./reading/block-reader.js";
 import { touchTest } from "./block-parts.js";
 import { type CatchUpClient, CatchUpSource } from "./reading/catch-up-source.js";
+import { BookingLease } from "./booking-lease.js";
 import { type CheckedNode, CheckedNodes, readHead, whoLacksNext } from "./chain-check.js";
 import { paidIn } from "./deposit-match.js";
 import { type PreparedRun, type PrepareParts, prepareRun } from "./prepared-run.js";
@@ -35,7 +36,6 @@ import type { TokenBook } from "./tokens/token-book.js";
 import type { TokenNode } from "./tokens/token-run.js";
 import { RunTooLong } from "./tokens/wanted-logs.js";
 import { Doubt, isCurable, isOwn, toIncident } from "./watch-faults.js";
-import { WatchSeat } from "./watch-seat.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
 /**
@@ -120,7 +120,7 @@ export interface WatcherStatus {
 export class Watcher {
   readonly #parts: WatcherParts;
   readonly #nodes: CheckedNodes;
-  readonly #seat: WatchSeat;
+  readonly #booking: BookingLease;
   readonly #catchUp: CatchUpSource;
   readonly #wakeup = createWakeup();
   readonly #backfillWakeup = createWakeup();
@@ -148,7 +148,7 @@ export class Watcher {
     this.#nodes = new CheckedNodes(parts.node, parts.secondNode);
     const { database, log, options } = parts;
     this.#catchUp = new CatchUpSource(parts.source, log);
-    this.#seat = new WatchSeat({ database, log, leaseMs: options.leaseMs, owner: options.owner });
+    this.#booking = new BookingLease({ ...options, database, log });
   }
 
   /** The latest state; a snapshot. */
@@ -172,17 +172,17 @@ export class Watcher {
       const timeoutMs = await this.#guarded(signal, this.#blocks, () => this.#tryRound(signal));
       this.#update({ progressedAtMs: undefined });
       const wait = (within: AbortSignal) => this.#wakeup.wait({ signal: within, timeoutMs });
-      const { lease } = this.#seat;
+      const { lease } = this.#booking;
       // Held between rounds, too: a long poll interval is no reason for others to take over.
-      await quietly(lease === undefined ? wait(signal) : this.#seat.whileHeld(lease, signal, wait));
+      await quietly(lease ? this.#booking.whileHeld(lease, signal, wait) : wait(signal));
     }
-    await this.#seat.giveBack();
+    await this.#booking.giveBack();
   }
 
   /** Books the past of registered addresses until the signal fires; see `run` for faults. */
   async runBackfills(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const { lease } = this.#seat;
+      const { lease } = this.#booking;
       const isOthers = lease === undefined || this.#status.incident !== undefined;
       if (isOthers) this.#update({ pastProblem: undefined });
       // Outside of the looks: one that is not taken confirms no doubt, and takes none back.
@@ -225,7 +225,7 @@ export class Watcher {
       // The next round reads where the ledger stands, and what halts it.
       if (["CURSOR_MOVED", "INCIDENT_OPEN"].includes(errorCode(error))) return 0;
       if (error instanceof WatchLeaseLostError) {
-        this.#seat.forget(error);
+        this.#booking.forget(error);
         return 0;
       }
       const incident = toIncident(error);
@@ -245,14 +245,14 @@ export class Watcher {
     this.#tell(loop, message);
   }
 
-  /** Runs a round; a fault that others may be spared keeps them from the seat no longer than it must. */
+  /** Runs a round; a fault that others may be spared keeps them from booking no longer than it must. */
   async #tryRound(signal: AbortSignal): Promise<number> {
     this.#update({ progressedAtMs: systemClock.monotonicMs() });
     this.#isChecked = false;
     try {
       return await this.#round(signal);
     } catch (error) {
-      if (isOwn(error)) await this.#seat.stumbled(errorMessage(error), this.#isChecked);
+      if (isOwn(error)) await this.#booking.stumbled(errorMessage(error), this.#isChecked);
       throw error;
     }
   }
@@ -261,7 +261,7 @@ export class Watcher {
   async #round(signal: AbortSignal): Promise<number> {
     const { database, guard, node, identity, book, tokens, metrics, options } = this.#parts;
     await guard.keep();
-    const held = await this.#seat.renew();
+    const held = await this.#booking.renew();
     const incident = await openIncident(database);
     const cursor = await readCursor(database);
     this.#update({ incident, cursorHeight: cursor.height });
@@ -287,12 +287,12 @@ export class Watcher {
     this.#seeHead(headHeight);
     await book.refresh(database);
     await tokens.refresh();
-    // Only now: who has the seat and cannot book keeps those from it who could.
-    const lease = held ?? (await this.#seat.take());
+    // Only now: who has the lease and cannot book keeps those from it who could.
+    const lease = held ?? (await this.#booking.take());
     if (lease === undefined) {
       // Another watcher books: this one shows how far that is, and stands by.
-      if (!this.#seat.givesWay) this.#update({ problem: undefined, waitsFor: undefined });
-      return Math.min(options.pollIntervalMs, this.#seat.leaseMs);
+      if (!this.#booking.givesWay) this.#update({ problem: undefined, waitsFor: undefined });
+      return Math.min(options.pollIntervalMs, this.#booking.leaseMs);
     }
     const common = await this.#nodes.commonHead(headHeight, { signal });
     const range = {
@@ -301,7 +301,7 @@ export class Watcher {
       to: common.height,
       readsInFlight: options.readsInFlight,
     };
-    const booked = await this.#seat.whileHeld(lease, signal, (heldSignal) =>
+    const booked = await this.#booking.whileHeld(lease, signal, (heldSignal) =>
       this.#bookRuns(lease, cursor, { ...range, signal: heldSignal }),
     );
     reportPaused(this.#parts, await tokens.checkCodes(booked, { lease, signal }));
@@ -309,8 +309,8 @@ export class Watcher {
     const stands = isBehind && booked.height === cursor.height;
     const waitsFor = stands ? whoLacksNext(common, cursor, headHeight) : undefined;
     this.#update({ problem: undefined, waitsFor });
-    if (waitsFor === undefined) this.#seat.worked();
-    else await this.#seat.stumbled(waitsFor, true);
+    if (waitsFor === undefined) this.#booking.worked();
+    else await this.#booking.stumbled(waitsFor, true);
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
   }
 
@@ -420,7 +420,7 @@ export class Watcher {
         const progressedAtMs = systemClock.monotonicMs();
         const { height: cursorHeight } = last;
         this.#update({ cursorHeight, problem: undefined, waitsFor: undefined, progressedAtMs });
-        this.#seat.worked();
+        this.#booking.worked();
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
         const { rewinds } = from;
@@ -436,7 +436,7 @@ export class Watcher {
     this.#isTrusted = false;
     try {
       // Another watcher books, and looks with its own node: nothing is halted by what this one sees.
-      if (!(await this.#seat.record(incident))) return this.#lookAgain(incident, loop);
+      if (!(await this.#booking.record(incident))) return this.#lookAgain(incident, loop);
       failpoint("watcher.after-incident");
       this.#staleHeads = 0;
       this.#update({ incident: await openIncident(database) });

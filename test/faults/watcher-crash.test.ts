@@ -12,7 +12,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/gl
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { keccak256Hex } from "../../chain/hashes.js";
-import { WatchSeat } from "../../deposit-watcher/watch-seat.js";
+import { BookingLease } from "../../deposit-watcher/booking-lease.js";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
 import { commitBlockStep } from "../../ledger/blocks/block-step.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
@@ -252,10 +252,10 @@ describe("two watchers on one ledger", () => {
   it("write nothing under a lease that went to the other", async () => {
     const { database } = bench.ledger;
     const parts = { database, log: silentLog, leaseMs: 100 };
-    const zombie = new WatchSeat({ ...parts, owner: "zombie" });
+    const zombie = new BookingLease({ ...parts, owner: "zombie" });
     const lease = await zombie.take();
     if (lease === undefined) throw new Error("no lease");
-    const heir = new WatchSeat({ ...parts, owner: "heir" });
+    const heir = new BookingLease({ ...parts, owner: "heir" });
     await until(async () => (await heir.take()) !== undefined, {
       timeoutMs: 10_000,
       what: "the lease runs out",

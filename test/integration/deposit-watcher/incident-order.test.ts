@@ -1,9 +1,9 @@
 /**
  * An incident and the commits of blocks: each commit stands before it or is refused, none is beside it. The
- * seat that both are made from.
+ * lease that both are made from.
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { WatchSeat } from "../../../deposit-watcher/watch-seat.js";
+import { BookingLease } from "../../../deposit-watcher/booking-lease.js";
 import { type BlockStep, commitBlockStep } from "../../../ledger/blocks/block-step.js";
 import { readCursor, type WatchCursor } from "../../../ledger/watch/watch-cursor.js";
 import { proveWatchLease, WatchLeaseLostError } from "../../../ledger/watch/watch-lease.js";
@@ -42,8 +42,8 @@ async function waiting(count: number): Promise<void> {
 
 it("waits for the block that is being booked, and lets none be booked behind it", async () => {
   const { database, owner } = ledger;
-  const seat = new WatchSeat({ database, log: silentLog, owner: "test", leaseMs: 60_000 });
-  const lease = await seat.take();
+  const booking = new BookingLease({ database, log: silentLog, owner: "test", leaseMs: 60_000 });
+  const lease = await booking.take();
   if (lease === undefined) throw new Error("no lease");
   const book = (from: WatchCursor, height: number) => {
     const nothing = {
@@ -69,7 +69,7 @@ it("waits for the block that is being booked, and lets none be booked behind it"
     await tx.query(`LOCK TABLE token_state IN ACCESS EXCLUSIVE MODE`);
     first = book(start, 0).then(said("first block"));
     await waiting(1);
-    incident = seat
+    incident = booking
       .record({ kind: "NODES_DISAGREE", height: 0, message: "found elsewhere", details: {} })
       .then(said("incident"));
     await waiting(2);
@@ -87,18 +87,18 @@ it("waits for the block that is being booked, and lets none be booked behind it"
 
 it("keeps the lease that it took since, where work under a former one finds that lost", async () => {
   const { database } = ledger;
-  const seat = new WatchSeat({ database, log: silentLog, owner: "test", leaseMs: 60_000 });
-  const former = await seat.take();
+  const booking = new BookingLease({ database, log: silentLog, owner: "test", leaseMs: 60_000 });
+  const former = await booking.take();
   if (former === undefined) throw new Error("no lease");
-  await seat.giveBack();
-  const lease = await seat.take();
+  await booking.giveBack();
+  const lease = await booking.take();
   const lost = await database
     .transaction((tx) => proveWatchLease(tx, former))
     .catch((error) => error);
   if (!(lost instanceof WatchLeaseLostError)) throw lost;
-  seat.forget(lost);
-  expect(seat.lease).toBe(lease);
-  expect(await seat.renew()).toBe(lease);
-  seat.forget({ epoch: former.epoch + 1n });
-  expect(seat.lease).toBeUndefined();
+  booking.forget(lost);
+  expect(booking.lease).toBe(lease);
+  expect(await booking.renew()).toBe(lease);
+  booking.forget({ epoch: former.epoch + 1n });
+  expect(booking.lease).toBeUndefined();
 });

@@ -50,7 +50,7 @@ async function oddHeader(height: string): Promise<unknown> {
 describe("what a watcher sees that stands by", () => {
   it("halts nobody, and nobody is told that it does", async () => {
     const { address } = await bench.register("alice");
-    // The seat stays its own, however long this machine does something else.
+    // The lease stays its own, however long this machine does something else.
     const first = bench.start(undefined, undefined, MAX_LEASE_MS);
     await bench.caughtUp();
     // A node of its own, which has another block where the ledger has booked one.
@@ -89,7 +89,7 @@ describe("a watcher that cannot book", () => {
     return rows[0]?.epoch;
   };
 
-  it.each(["node", "Data API"])("leaves the seat to others: without its %s", async (what) => {
+  it.each(["node", "Data API"])("leaves booking to others: without its %s", async (what) => {
     const { address } = await bench.register("alice");
     let isDown = false;
     const node: EvmClient = {
@@ -156,7 +156,7 @@ describe("a watcher that cannot book", () => {
     bench.chain.mine();
     const given = async () =>
       (await epoch()) === undefined && watcher.status.problem === "no connection";
-    await until(given, { timeoutMs: 20_000, what: "it has given the seat back" });
+    await until(given, { timeoutMs: 20_000, what: "it has given the lease back" });
     const shown = new Set<string | undefined>();
     const before = asked;
     const taken = async () => {
@@ -178,7 +178,7 @@ describe("a watcher that cannot book", () => {
     bench.chain.toldHead = 0;
     await until(async () => (await epoch()) === undefined, {
       timeoutMs: 10_000,
-      what: "it has given the seat back",
+      what: "it has given the lease back",
     });
     await until(() => watcher.status.incident?.kind === "HEIGHT_WENT_BACK", {
       timeoutMs: 10_000,

@@ -20,17 +20,17 @@ import { whileHolding } from "../runtime/process/lease-keeper.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 
-/** Leases for which who gave the seat back leaves it to others: they look for it once a lease at least. */
+/** Leases for which who gave the lease back leaves it to others: they look for it once a lease at least. */
 const STAND_BACK_LEASES = 2;
 
 /**
- * Leases that have to pass since another watcher had the seat, or could have had it, before one whose checks
+ * Leases that have to pass since another watcher had the lease, or could have had it, before one whose checks
  * do not pass takes it to write an incident: the other may only be starting again, and its node be right.
  */
 const OTHERS_FIRST_LEASES = 5;
 
-/** What a seat needs. */
-export interface WatchSeatParts {
+/** What a `BookingLease` is made of: two of one `owner` take it from each other. */
+export interface BookingLeaseParts {
   readonly database: SqlDatabase;
   readonly log: Logger;
   readonly owner: string;
@@ -38,8 +38,8 @@ export interface WatchSeatParts {
 }
 
 /** Holds, renews and gives back the lease of the one watcher that books. */
-export class WatchSeat {
-  readonly #parts: WatchSeatParts;
+export class BookingLease {
+  readonly #parts: BookingLeaseParts;
   #lease: WatchLease | undefined;
   /** How often `worked` was called. */
   #steps = 0;
@@ -51,7 +51,7 @@ export class WatchSeat {
   #takesFromMs = Number.NEGATIVE_INFINITY;
   #othersFirstAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: WatchSeatParts) {
+  constructor(parts: BookingLeaseParts) {
     this.#parts = parts;
   }
 
@@ -60,7 +60,7 @@ export class WatchSeat {
     return this.#lease;
   }
 
-  /** Whether this watcher cannot book, and leaves the seat to others: nobody else has taken it yet. */
+  /** Whether this watcher cannot book, and leaves booking to others: nobody else has taken it yet. */
   get givesWay(): boolean {
     return this.#hasGivenWay;
   }
@@ -112,10 +112,10 @@ export class WatchSeat {
 
   /**
    * Blocks could not be booked, by what another watcher may do without: its node and Data API are others.
-   * Once that has lasted for a lease the seat is given back: who holds it on keeps all from booking.
+   * Once that has lasted for as long as a lease, it is given back: who holds it on keeps all from booking.
    * @param reason for the log
    * @param isChecked whether the node passed the checks: then nothing else keeps this watcher from taking the
-   *   seat again, and it leaves others the time to
+   *   lease again, and it leaves others the time to
    */
   async stumbled(reason: string, isChecked: boolean): Promise<void> {
     const { log, leaseMs } = this.#parts;
