@@ -19,7 +19,7 @@ import { webhookRoutes } from "./pages/webhooks.js";
 import { withdrawalRoutes } from "./pages/withdrawals.js";
 import { type ConsoleServer, createConsoleServer } from "./server/console-server.js";
 import type { WatchedPart } from "./sources/part-lights.js";
-import { UserDesk } from "./users/desk.js";
+import { UserService } from "./users/user-service.js";
 import { PASSWORD_COST, type PasswordCost } from "./users/sealed-key.js";
 
 /** What a console is made from. */
@@ -75,7 +75,7 @@ export function createConsole(options: ConsoleOptions): OperatorConsole {
     ],
     assets: loadAssets(),
     home,
-    desk: new UserDesk(home, options.passwordCost ?? PASSWORD_COST),
+    users: new UserService(home, options.passwordCost ?? PASSWORD_COST),
     api: {
       depositUrl: config.api["deposit-url"],
       withdrawalUrl: config.api["withdrawal-url"],

@@ -37,7 +37,7 @@ import { accountPage, loginPage, type LoginNote } from "../pages/login.js";
 import { ExchangeApi, type ExchangeApiOptions } from "../sources/exchange-api.js";
 import { textsOf } from "../text/catalogue.js";
 import { isAble } from "../users/roles.js";
-import type { UserDesk } from "../users/desk.js";
+import type { UserService } from "../users/user-service.js";
 import { isUserName } from "../users/user-files.js";
 import { ConsoleCookies } from "./cookies.js";
 import { contentOf, type FormFields, readForm } from "./form-body.js";
@@ -59,7 +59,7 @@ export interface ConsoleServerOptions {
   readonly assets: Assets;
   /** Where the users' files lie. */
   readonly home: string;
-  readonly desk: UserDesk;
+  readonly users: UserService;
   readonly api: ExchangeApiOptions;
   readonly session: {
     readonly idleMs: number;
@@ -304,7 +304,7 @@ class Pages implements ConsoleServer {
     const tried = { remoteAddress, name, knownBrowser: this.knownBrowser(name, request) };
     try {
       const known = await this.tries.enter(tried, this.timeOfOne(), () =>
-        this.options.desk.enter(name, form.get("password") ?? ""),
+        this.options.users.enter(name, form.get("password") ?? ""),
       );
       this.beginSession(exchange, known);
       this.logins.inc({ outcome: "right" });
@@ -331,7 +331,7 @@ class Pages implements ConsoleServer {
     );
     try {
       const known = await this.tries.change(session.formToken, this.timeOfOne(), () =>
-        this.options.desk.change(user, { current, next, again }),
+        this.options.users.change(user, { current, next, again }),
       );
       const location = `${ACCOUNT}?${DONE_QUERY}=password`;
       this.sessions.endAllOf(user);

@@ -43,7 +43,7 @@ const userFile = z.strictObject({
 /** A user as stored. */
 export type ConsoleUser = Readonly<z.output<typeof userFile>>;
 
-/** Files that are looked at; more users than any desk has. */
+/** Files that are looked at; more users than any exchange has. */
 const MAX_USERS = 1_000;
 
 /** What a user may be called: also the name of a file. */

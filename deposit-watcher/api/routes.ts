@@ -28,7 +28,7 @@ import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
 import { confirmationsOf } from "../../chain/confirmations.js";
 import { DepositError } from "../errors.js";
-import { AddressDesk } from "./address-desk.js";
+import { AddressIssuer } from "./address-issuer.js";
 import { type ChainEvidence, collectEvidence, type EvidenceParts } from "./evidence.js";
 import { nextCursor, readListQuery } from "./list-query.js";
 import { type ExplanationParts, explainTransaction } from "./explanation.js";
@@ -53,13 +53,13 @@ export interface DepositApiParts {
 
 /** Routes of `openapi/deposit.yaml`. */
 export function createDepositRoutes(parts: DepositApiParts): readonly KeyedRoute[] {
-  const desk = new AddressDesk(parts);
+  const issuer = new AddressIssuer(parts);
   return [
     {
       method: "post",
       path: "/v1/addresses",
       scope: "addresses:write",
-      handler: (request) => createAddress(desk, request),
+      handler: (request) => createAddress(issuer, request),
     },
     reading("/v1/deposits", (request) => getDeposits(parts, request)),
     reading("/v1/deposits/explain", (request) => explain(parts, request)),
@@ -81,7 +81,7 @@ function reading(path: string, handler: KeyedRoute["handler"]): KeyedRoute {
   return { method: "get", path, scope: "deposits:read", handler };
 }
 
-async function createAddress(desk: AddressDesk, request: HttpRequest): Promise<HttpReply> {
+async function createAddress(issuer: AddressIssuer, request: HttpRequest): Promise<HttpReply> {
   const body = request.body;
   const given: unknown =
     typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
@@ -89,7 +89,7 @@ async function createAddress(desk: AddressDesk, request: HttpRequest): Promise<H
   if (standsForNobody(customerId)) {
     throw invalidField("customerId", "this identifier stands for nobody");
   }
-  const registered = await desk.give(customerId);
+  const registered = await issuer.give(customerId);
   return {
     status: 201,
     body: {

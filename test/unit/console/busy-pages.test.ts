@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { afterEach, expect, it } from "@jest/globals";
 import { type ConsoleServer, createConsoleServer } from "../../../console/server/console-server.js";
 import type { ConsolePage, ConsoleRequest, PageRoute } from "../../../console/server/route.js";
-import type { UserDesk } from "../../../console/users/desk.js";
+import type { UserService } from "../../../console/users/user-service.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { el } from "../../../web/html/element.js";
@@ -63,7 +63,7 @@ async function open(
     ],
     assets: { path: (name) => `/assets/${name}`, answer: () => undefined },
     home: "/nowhere",
-    desk: { enter: async (user: string) => ({ ...who, user }) } as unknown as UserDesk,
+    users: { enter: async (user: string) => ({ ...who, user }) } as unknown as UserService,
     api: { depositUrl: "http://a.test", withdrawalUrl: "http://b.test", timeoutMs: 1_000 },
     session: { idleMs: 600_000, maxMs: 600_000, maxSessions: 10 },
     triesPerMinute: 1_000,

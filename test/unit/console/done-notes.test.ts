@@ -4,7 +4,7 @@ import { withdrawalRoutes } from "../../../console/pages/withdrawals.js";
 import { doneNote } from "../../../console/pages/context.js";
 import { createConsoleServer } from "../../../console/server/console-server.js";
 import type { ConsolePage, ConsoleRequest } from "../../../console/server/route.js";
-import type { UserDesk } from "../../../console/users/desk.js";
+import type { UserService } from "../../../console/users/user-service.js";
 import { CATALOGUES } from "../../../console/text/catalogue.js";
 import type { ApiQuestion } from "../../../console/sources/exchange-api.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -43,7 +43,7 @@ it("is said to who did it, once, and not to who brings an address", async () => 
     ],
     assets: { path: (name) => `/assets/${name}`, answer: () => undefined },
     home: "/nowhere",
-    desk: { enter, change: enter } as unknown as UserDesk,
+    users: { enter, change: enter } as unknown as UserService,
     api: { depositUrl: "http://a.test", withdrawalUrl: "http://b.test", timeoutMs: 1_000 },
     session: { idleMs: 600_000, maxMs: 600_000, maxSessions: 10 },
     triesPerMinute: 1_000,

@@ -13,7 +13,7 @@ import { isSameToken, SessionStore } from "../../../console/server/session-store
 import { CATALOGUES } from "../../../console/text/catalogue.js";
 import { isAble, scopesOf } from "../../../console/users/roles.js";
 import { newPassword, openKey, PASSWORD_COST, sealKey } from "../../../console/users/sealed-key.js";
-import { UserDesk } from "../../../console/users/desk.js";
+import { UserService } from "../../../console/users/user-service.js";
 import {
   createUser,
   isUserName,
@@ -159,14 +159,14 @@ describe("users", () => {
     });
     createUser(home, await made("former", "the former words"));
     const reset = await made("latter", "the latter words");
-    const desk = new UserDesk(home, CHEAP);
+    const users = new UserService(home, CHEAP);
     const next = "words of my own";
-    const changing = desk.change("ann", { current: "the former words", next, again: next });
+    const changing = users.change("ann", { current: "the former words", next, again: next });
     // The former file was read: it is a person at the command line who writes here.
     writeFileSync(join(home, "data", "console", "users", "ann.json"), JSON.stringify(reset));
     await expect(changing).rejects.toMatchObject({ code: "WRONG_LOGIN" });
     expect(readUser(home, "ann")).toEqual(reset);
-    expect((await desk.enter("ann", "the latter words")).apiKey).toBe("latter");
+    expect((await users.enter("ann", "the latter words")).apiKey).toBe("latter");
     rmSync(home, { recursive: true });
   });
 
@@ -183,15 +183,15 @@ describe("users", () => {
         createdAt: "2026-01-01T00:00:00Z",
         key: await sealKey("key", old, "ann", CHEAP),
       });
-      const desk = new UserDesk(home, CHEAP);
+      const users = new UserService(home, CHEAP);
       const latter = await sealKey("key", next, "ann", CHEAP);
       // The former file was read, and the former password fits it.
-      const tried = desk.enter("ann", old);
+      const tried = users.enter("ann", old);
       const changed = { ...present(readUser(home, "ann"), "ann"), key: latter };
       const file = join(home, "data", "console", "users", "ann.json");
       writeFileSync(file, JSON.stringify(changed));
       await expect(tried).rejects.toMatchObject({ code: "WRONG_LOGIN" });
-      const known = desk.enter("ann", next);
+      const known = users.enter("ann", next);
       rmSync(file);
       await expect(known).rejects.toMatchObject({ code: "WRONG_LOGIN" });
     } finally {
@@ -214,9 +214,9 @@ describe("users", () => {
           key: await sealKey("key", current, name, CHEAP),
         });
       }
-      const desk = new UserDesk(home, CHEAP);
+      const users = new UserService(home, CHEAP);
       const next = "Annapolis bananas";
-      const change = (name: string) => desk.change(name, { current, next, again: next });
+      const change = (name: string) => users.change(name, { current, next, again: next });
       expect((await change("a")).mustChange).toBe(false);
       expect((await change("ann")).mustChange).toBe(false);
       await expect(change("anna")).rejects.toMatchObject({ code: "PASSWORD_UNFIT" });

@@ -25,7 +25,7 @@ export interface KnownUser {
 }
 
 /** The users of one home. */
-export class UserDesk {
+export class UserService {
   /** Tried where there is no such user, so that the time of an answer tells nothing. */
   private nobody: Promise<SealedKey> | undefined;
 

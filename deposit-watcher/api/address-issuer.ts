@@ -15,8 +15,8 @@ import { DepositError } from "../errors.js";
 /** Addresses in one commit: enough that the disk does not bound the rate, few enough that it stays quick. */
 const MAX_BATCH = 50;
 
-/** What an `AddressDesk` needs. */
-export interface AddressDeskParts {
+/** What an `AddressIssuer` needs. */
+export interface AddressIssuerParts {
   readonly database: SqlDatabase;
   readonly derivation: AddressDerivation;
   readonly guard: LedgerGuard;
@@ -27,13 +27,13 @@ export interface AddressDeskParts {
 }
 
 /** What waits is bounded by the HTTP server's open requests. */
-export class AddressDesk {
-  readonly #parts: AddressDeskParts;
+export class AddressIssuer {
+  readonly #parts: AddressIssuerParts;
   readonly #batcher: Batcher<CustomerId, DepositAddress>;
   /** The ledger's addresses are of this key: what stands there stays. */
   #isKeyKnown = false;
 
-  constructor(parts: AddressDeskParts) {
+  constructor(parts: AddressIssuerParts) {
     this.#parts = parts;
     this.#batcher = new Batcher({
       run: (customerIds) => this.#give(customerIds),

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
 import { HDNodeWallet } from "ethers";
-import { AddressDesk } from "../../../deposit-watcher/api/address-desk.js";
+import { AddressIssuer } from "../../../deposit-watcher/api/address-issuer.js";
 import { markPath } from "../../../ledger/guard/home-mark.js";
 import { LedgerGuard } from "../../../ledger/guard/ledger-guard.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
@@ -17,14 +17,14 @@ const CLIENTS = 20;
 let ledger: TestLedger;
 let home: string;
 let guard: LedgerGuard;
-let desk: AddressDesk;
+let issuer: AddressIssuer;
 
 beforeEach(async () => {
   ledger = await openTestLedger();
   home = mkdtempSync(join(tmpdir(), "causeway-mark-"));
   guard = await LedgerGuard.open({ database: ledger.database, home, reporter: "test" });
   const { database } = ledger;
-  desk = new AddressDesk({ database, derivation, guard, onRegistered: () => undefined });
+  issuer = new AddressIssuer({ database, derivation, guard, onRegistered: () => undefined });
 });
 afterEach(async () => {
   await ledger.drop();
@@ -32,7 +32,8 @@ afterEach(async () => {
 });
 
 const customerOf = (client: number) => parseCustomerId(`customer-${client % 7}`);
-const giveAll = () => Array.from({ length: CLIENTS }, (_, client) => desk.give(customerOf(client)));
+const giveAll = () =>
+  Array.from({ length: CLIENTS }, (_, client) => issuer.give(customerOf(client)));
 const remembered = () =>
   (JSON.parse(readFileSync(markPath(home), "utf8")) as { nextAddressIndex: number })
     .nextAddressIndex;
@@ -59,7 +60,7 @@ it("share one commit and one forced mark, and get each their own, in their order
 it("get none twice where two watchers give addresses out at once", async () => {
   const { database } = ledger;
   const second = await LedgerGuard.open({ database, home, reporter: "second" });
-  const other = new AddressDesk({
+  const other = new AddressIssuer({
     database,
     derivation,
     guard: second,
@@ -93,35 +94,35 @@ const otherKey = createAddressDerivation(
   ).neuter().extendedKey,
 );
 
-function deskOfOtherKey(keyFromIndex?: number): AddressDesk {
+function issuerOfOtherKey(keyFromIndex?: number): AddressIssuer {
   const { database } = ledger;
   const parts = { database, derivation: otherKey, guard, onRegistered: () => undefined };
-  return new AddressDesk(keyFromIndex === undefined ? parts : { ...parts, keyFromIndex });
+  return new AddressIssuer(keyFromIndex === undefined ? parts : { ...parts, keyFromIndex });
 }
 
 it("get none of another key than the ledger's: nobody sweeps what comes there", async () => {
-  const { address } = await desk.give(customerOf(1));
-  const other = deskOfOtherKey();
+  const { address } = await issuer.give(customerOf(1));
+  const other = issuerOfOtherKey();
   await expect(other.give(customerOf(2))).rejects.toMatchObject({
     code: "OTHER_DEPOSIT_KEY",
     details: { index: 0, address },
   });
   // Nothing was given out for it, and the one with the key goes on.
-  expect((await desk.give(customerOf(3))).index).toBe(1);
+  expect((await issuer.give(customerOf(3))).index).toBe(1);
 });
 
 it("get none of another key where both begin a ledger at once", async () => {
-  const other = deskOfOtherKey();
-  const both = await Promise.allSettled([desk.give(customerOf(1)), other.give(customerOf(2))]);
+  const other = issuerOfOtherKey();
+  const both = await Promise.allSettled([issuer.give(customerOf(1)), other.give(customerOf(2))]);
   expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
 });
 
 it("are of another key from the index on that says so", async () => {
-  await desk.give(customerOf(1));
-  const given = await deskOfOtherKey(1).give(customerOf(2));
+  await issuer.give(customerOf(1));
+  const given = await issuerOfOtherKey(1).give(customerOf(2));
   expect(given).toMatchObject({ index: 1, address: otherKey.addressAt(1) });
-  await expect(desk.give(customerOf(3))).resolves.toMatchObject({ index: 2 });
-  const former = new AddressDesk({
+  await expect(issuer.give(customerOf(3))).resolves.toMatchObject({ index: 2 });
+  const former = new AddressIssuer({
     database: ledger.database,
     derivation,
     guard,
