@@ -1,6 +1,6 @@
 /** `GET /v1/wallets`: every hot wallet with what it holds and who works for it. */
 import { toChecksumAddress } from "../../chain/address.js";
-import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
+import { readWalletOverview, type WalletLane } from "../../ledger/withdrawals/wallet-overview.js";
 import type { KeyedRoute } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 
@@ -12,7 +12,7 @@ export function createWalletRoutes(database: SqlDatabase): readonly KeyedRoute[]
       path: "/v1/wallets",
       scope: "withdrawals:read",
       handler: async () => ({
-        body: { wallets: (await readWalletBoard(database)).map(encodeWallet) },
+        body: { wallets: (await readWalletOverview(database)).map(encodeWallet) },
       }),
     },
   ];

@@ -56,7 +56,7 @@ import {
 } from "../../ledger/wallets/wallet-lease.js";
 import { sayKeyHeld } from "../../ledger/wallets/key-mark.js";
 import type { Payer } from "../../ledger/wallets/payer-choice.js";
-import { readOtherWallets, readPayers } from "../../ledger/withdrawals/wallet-board.js";
+import { readOtherWallets, readPayers } from "../../ledger/withdrawals/wallet-overview.js";
 import { endBeforeSlot } from "../../ledger/requests/endings.js";
 import {
   drawBack,

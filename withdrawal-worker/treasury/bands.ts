@@ -30,7 +30,7 @@ import { listWallets } from "../../ledger/wallets/wallet.js";
 import { cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
 import { isReserving } from "../../ledger/withdrawals/slot-rows.js";
-import { readWalletBoard, type WalletLane } from "../../ledger/withdrawals/wallet-board.js";
+import { readWalletOverview, type WalletLane } from "../../ledger/withdrawals/wallet-overview.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice } from "../gas.js";
@@ -137,7 +137,7 @@ async function noncesOf(
 
 /** What the books say of the wallets that may pay. */
 interface BandBooks {
-  readonly board: readonly Pick<WalletLane, "address">[];
+  readonly lanes: readonly Pick<WalletLane, "address">[];
   /** By wallet, what its payments may still take of the coins that it has on the chain. */
   readonly reservedAtoken: ReadonlyMap<Address, Atoken>;
   /** The same of tokens, by symbol and then by wallet. */
@@ -167,19 +167,19 @@ async function readBandBooks(
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     // What nobody can sign for is neither held nor given away.
-    const board = (await readWalletBoard(tx)).filter(
+    const lanes = (await readWalletOverview(tx)).filter(
       ({ status, freeze, isKeyHeld }) => status === "active" && !freeze.frozen && isKeyHeld,
     );
-    if (board.length === 0) return undefined;
+    if (lanes.length === 0) return undefined;
     const counted = new Map<Address, bigint>();
-    for (const { address: wallet, seenAtoken } of board) {
+    for (const { address: wallet, seenAtoken } of lanes) {
       const nonce = nonces.get(wallet);
       if (seenAtoken === undefined || nonce === undefined) return undefined;
       counted.set(wallet, nonce);
       if ((await paymentsFrom(tx, { wallet, nonce, limit: 1 })).length > 0) return undefined;
     }
     return {
-      board,
+      lanes,
       reservedAtoken: await reservedOf(tx, counted),
       reservedUnits: await reservedTokensOf(tx, counted),
       waitingByAsset: await waitingOf(tx, assets),
@@ -211,17 +211,17 @@ async function holdingsOf(
   { database, rpc, evm, settings }: TreasuryContext,
   asked: {
     readonly asset: string;
-    readonly books: Pick<BandBooks, "board" | "reservedAtoken" | "reservedUnits">;
+    readonly books: Pick<BandBooks, "lanes" | "reservedAtoken" | "reservedUnits">;
     readonly view: WalletView;
     readonly signal: AbortSignal;
   },
 ): Promise<readonly Holding[] | undefined> {
   const { asset, books, view, signal } = asked;
-  const { board, reservedAtoken } = books;
+  const { lanes, reservedAtoken } = books;
   if (asset === NATIVE_ASSET) {
     const priceAtoken = choosePrice(view.suggestedPriceAtoken, settings.gas);
     const keptAtoken = KEPT_TRANSFERS * TRANSFER_GAS * priceAtoken;
-    const wallets = board.map(({ address }) => address);
+    const wallets = lanes.map(({ address }) => address);
     const states = await readAddressStates(rpc, wallets, view.blockHash, { signal });
     return wallets.map((wallet, index) => {
       const heldAtoken = states[index]?.balanceAtoken ?? 0n;
@@ -232,15 +232,15 @@ async function holdingsOf(
   const token = (await readTokenAssets(database)).find(({ symbol }) => symbol === asset);
   if (token === undefined) return undefined;
   const balances = await evm.tokenBalances(
-    board.map(({ address: account }) => ({ token: token.contract, account, at: view.blockHash })),
+    lanes.map(({ address: account }) => ({ token: token.contract, account, at: view.blockHash })),
     { signal },
   );
-  const holdings = board.flatMap(({ address: wallet }, index) => {
+  const holdings = lanes.flatMap(({ address: wallet }, index) => {
     const heldUnits = balances[index];
     const reserved = books.reservedUnits.get(asset)?.get(wallet) ?? 0n;
     return heldUnits === undefined ? [] : [{ wallet, freeUnits: heldUnits - reserved }];
   });
-  return holdings.length === board.length ? holdings : undefined;
+  return holdings.length === lanes.length ? holdings : undefined;
 }
 
 /** SQL: open slots `s` of these wallets that reserve of their balances, with their withdrawals `w`. */

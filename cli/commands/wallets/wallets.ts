@@ -17,7 +17,10 @@ import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../../../ledger/assets/token-opening.js";
 import { readHomeWallets, WALLETS_FOLDER } from "../../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
-import { readWalletBoard, type WalletLane } from "../../../ledger/withdrawals/wallet-board.js";
+import {
+  readWalletOverview,
+  type WalletLane,
+} from "../../../ledger/withdrawals/wallet-overview.js";
 import {
   drainWallet,
   reactivateWallet,
@@ -69,10 +72,10 @@ const DEFAULT_DUST_ATOKEN = 10n * TRANSFER_GAS * DEFAULT_GAS_PRICE_ATOKEN;
 export async function runListWallets(command: LedgerCommand): Promise<number> {
   return withLedgerAlone(command, async ({ database, listWallets }) => {
     const wallets = await listWallets();
-    const board = await readWalletBoard(database);
+    const lanes = await readWalletOverview(database);
     const keys = new Set(readHomeWallets(command.home).map(({ address }) => address));
-    const shown = board.map((wallet) => ({ ...wallet, isInHome: keys.has(wallet.address) }));
-    const registered = new Set(board.map(({ address }) => address));
+    const shown = lanes.map((wallet) => ({ ...wallet, isInHome: keys.has(wallet.address) }));
+    const registered = new Set(lanes.map(({ address }) => address));
     const waiting = wallets.flatMap(({ address, label }) =>
       registered.has(address) ? [] : [{ address, label }],
     );

@@ -8,7 +8,7 @@ import {
   createHotWallet,
   showBalance,
 } from "../../../ledger/wallets/wallet-lease.js";
-import { readPayers, readWalletBoard } from "../../../ledger/withdrawals/wallet-board.js";
+import { readPayers, readWalletOverview } from "../../../ledger/withdrawals/wallet-overview.js";
 import {
   openTestLedger,
   registerTestWallets,
@@ -60,10 +60,10 @@ it("of a wallet makes no payer of it that a clock has left behind", async () => 
   if (lease === undefined) throw new Error("nobody else wants it");
   await showBalance(database, lease, { balanceAtoken: 1n, height: 1, nonce: 0n });
   expect(await readPayers(database)).toMatchObject([{ wallet: WALLET }]);
-  expect(await readWalletBoard(database)).toMatchObject([{ leaseHolder: "one" }]);
+  expect(await readWalletOverview(database)).toMatchObject([{ leaseHolder: "one" }]);
   await clockGoesBack("hot_wallet", "lease_expires_at", "1 hour");
   expect(await readPayers(database)).toEqual([]);
-  expect(await readWalletBoard(database)).toMatchObject([{ leaseHolder: undefined }]);
+  expect(await readWalletOverview(database)).toMatchObject([{ leaseHolder: undefined }]);
 });
 
 it("of background work keeps others out for as long as it can have been given for", async () => {

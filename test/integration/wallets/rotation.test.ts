@@ -7,7 +7,7 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { encryptKeystore } from "../../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { readPayers } from "../../../ledger/withdrawals/wallet-board.js";
+import { readPayers } from "../../../ledger/withdrawals/wallet-overview.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 

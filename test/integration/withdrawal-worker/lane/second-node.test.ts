@@ -1,7 +1,7 @@
 /** A second node: nothing is settled, and no hold given back, on the word of one alone. */
 import { describe, expect, it } from "@jest/globals";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
-import { readPayers, readWalletBoard } from "../../../../ledger/withdrawals/wallet-board.js";
+import { readPayers, readWalletOverview } from "../../../../ledger/withdrawals/wallet-overview.js";
 import { NodeFault, RpcError } from "../../../../rpc-client/errors.js";
 import { WorkerError } from "../../../../withdrawal-worker/errors.js";
 import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
@@ -259,8 +259,12 @@ describe("what is mined and waits for the second node", () => {
     expect(await statusOf(first.id)).toBe("included");
     const left = house.chain.balances.get(WALLET);
     expect(await free()).toBe(left);
-    const [board] = await readWalletBoard(house.database);
-    expect([board?.seenAtoken, board?.reservedAtoken, board?.openSlots]).toEqual([left, 0n, 1]);
+    const [overview] = await readWalletOverview(house.database);
+    expect([overview?.seenAtoken, overview?.reservedAtoken, overview?.openSlots]).toEqual([
+      left,
+      0n,
+      1,
+    ]);
     const second = await house.acceptTo(3n * TOKEN);
     await rounds(lane, 1);
     expect(await statusOf(second.id)).toBe("broadcast");
@@ -322,8 +326,8 @@ describe("what is mined and waits for the second node", () => {
     const second = await house.acceptTo(3n * TOKEN);
     await rounds(lane, 2);
     expect(await statusOf(second.id)).toBe("accepted");
-    const [board] = await readWalletBoard(house.database);
-    expect(board?.reservedAtoken).toBeGreaterThan(6n * TOKEN);
+    const [overview] = await readWalletOverview(house.database);
+    expect(overview?.reservedAtoken).toBeGreaterThan(6n * TOKEN);
   });
 });
 

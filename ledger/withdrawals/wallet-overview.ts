@@ -72,17 +72,17 @@ const SELECT_LANES = `
       ON true`;
 
 /** Reads all wallets, the first registered first. */
-export async function readWalletBoard(sql: Sql): Promise<WalletLane[]> {
+export async function readWalletOverview(sql: Sql): Promise<WalletLane[]> {
   const wallets = await listWallets(sql);
   const rows = await sql.query<LaneRow>(SELECT_LANES);
   const byWallet = new Map(rows.map((row) => [row.wallet, row]));
-  const board: WalletLane[] = [];
+  const lanes: WalletLane[] = [];
   for (const wallet of wallets) {
     const row = byWallet.get(wallet.address);
     const freeze = await readFreeze(sql, wallet.address);
-    board.push({ ...wallet, freeze, ...toLane(row) });
+    lanes.push({ ...wallet, freeze, ...toLane(row) });
   }
-  return board;
+  return lanes;
 }
 
 function toLane(row: LaneRow | undefined): Omit<WalletLane, keyof HotWallet | "freeze"> {
