@@ -24,7 +24,7 @@ const AGREEING_LOOKS = 3;
  * What a loop has found to be impossible, and how often in a row: one answer may come from a node behind a
  * balancer that is late or wrong, so looks have to agree.
  */
-export class Doubt {
+export class AgreeingLooks {
   #about = "";
   #looks = 0;
 

@@ -35,7 +35,7 @@ import { isUntold, PutOffMemory, throwGravest } from "./put-off.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import type { TokenNode } from "./tokens/token-run.js";
 import { RunTooLong } from "./tokens/wanted-logs.js";
-import { Doubt, isCurable, isOwn, toIncident } from "./watch-faults.js";
+import { AgreeingLooks, isCurable, isOwn, toIncident } from "./watch-faults.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
 /**
@@ -67,7 +67,7 @@ const FAULT_RETRY_MS = 500;
 interface Loop {
   /** Where it says why it does not come through: one that does says nothing of the other. */
   readonly tells: "problem" | "pastProblem";
-  readonly doubt: Doubt;
+  readonly looks: AgreeingLooks;
 }
 
 /** What the watcher needs. */
@@ -128,9 +128,9 @@ export class Watcher {
   /** Whether the checks of the present round have passed. */
   #isChecked = false;
   #staleHeads = 0;
-  readonly #blocks: Loop = { tells: "problem", doubt: new Doubt() };
+  readonly #blocks: Loop = { tells: "problem", looks: new AgreeingLooks() };
   readonly #memory = new PutOffMemory();
-  readonly #pasts: Loop = { tells: "pastProblem", doubt: new Doubt() };
+  readonly #pasts: Loop = { tells: "pastProblem", looks: new AgreeingLooks() };
   /** Whether what the past waits for is told of one address, wallet or token alone. */
   #isPutOff = false;
   #status: WatcherStatus = {
@@ -185,7 +185,7 @@ export class Watcher {
       const { lease } = this.#booking;
       const isOthers = lease === undefined || this.#status.incident !== undefined;
       if (isOthers) this.#update({ pastProblem: undefined });
-      // Outside of the looks: one that is not taken confirms no doubt, and takes none back.
+      // Outside of the looks: one that is not taken confirms none of the others, and refutes none.
       const timeoutMs =
         isOthers || !this.#isTrusted
           ? LAG_RETRY_MS
@@ -218,7 +218,7 @@ export class Watcher {
   async #guarded(signal: AbortSignal, loop: Loop, round: () => Promise<number>): Promise<number> {
     try {
       const waitMs = await round();
-      loop.doubt.clear();
+      loop.looks.clear();
       return waitMs;
     } catch (error) {
       if (signal.aborted) return 0;
@@ -230,7 +230,7 @@ export class Watcher {
       }
       const incident = toIncident(error);
       if (incident === undefined) this.#waitOut(error, loop);
-      else if (loop.doubt.isConfirmed(incident, this.#status)) await this.#halt(incident, loop);
+      else if (loop.looks.isConfirmed(incident, this.#status)) await this.#halt(incident, loop);
       else this.#lookAgain(incident, loop);
       return FAULT_RETRY_MS;
     }

@@ -111,12 +111,12 @@ export interface GenesisValidator {
 }
 
 /** Gas of a block (D21). */
-const MAX_GAS = 600_000_000n;
-const MAX_TRANSACTION_GAS = 30_000_000n;
+const DEFAULT_BLOCK_MAX_GAS = 600_000_000n;
+const DEFAULT_TRANSACTION_MAX_GAS = 30_000_000n;
 /** A second of the reference machine for a block, a quarter of it for a transaction (D21). */
-const MAX_COMPUTE_NS = 1_000_000_000;
-const MAX_TRANSACTION_COMPUTE_NS = 250_000_000;
-const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
+const DEFAULT_BLOCK_MAX_COMPUTE_NS = 1_000_000_000;
+const DEFAULT_TRANSACTION_MAX_COMPUTE_NS = 250_000_000;
+const DEFAULT_BLOCK_MAX_BYTES = 16 * 1024 * 1024;
 
 /** Coins of all accounts: a balance is a word, and half of what it holds is left for minting. */
 const MOST_ATOKEN = MAX_WORD >> 1n;
@@ -171,12 +171,12 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
     genesisTimeMs: options.genesisTimeMs,
     params: {
       blockIntervalMs: options.blockIntervalMs ?? BLOCK_INTERVAL_MS,
-      maxGas: MAX_GAS,
-      maxTransactionGas: MAX_TRANSACTION_GAS,
+      maxGas: DEFAULT_BLOCK_MAX_GAS,
+      maxTransactionGas: DEFAULT_TRANSACTION_MAX_GAS,
       computeWeights: NEWEST_WEIGHTS,
-      maxComputeNs: MAX_COMPUTE_NS,
-      maxTransactionComputeNs: MAX_TRANSACTION_COMPUTE_NS,
-      maxBytes: MAX_BLOCK_BYTES,
+      maxComputeNs: DEFAULT_BLOCK_MAX_COMPUTE_NS,
+      maxTransactionComputeNs: DEFAULT_TRANSACTION_MAX_COMPUTE_NS,
+      maxBytes: DEFAULT_BLOCK_MAX_BYTES,
       ...system,
       burnAddress: BURN_ADDRESS,
     },

@@ -18,7 +18,7 @@ import { FixtureState } from "./state-world.js";
 
 /** EIP-3529. */
 const MAX_REFUND_QUOTIENT = 5n;
-const MAX_NONCE = 2n ** 64n - 1n;
+const LAST_NONCE = 2n ** 64n - 1n;
 const MAX_WORD = 2n ** 256n - 1n;
 
 /** EIP-4844. */
@@ -65,7 +65,7 @@ function refusalOf({ block, transaction }: StateCase, state: JournaledState): st
   if (maxFee < block.baseFee) return "fee below the base fee";
   if (gasLimit > block.gasLimit) return "gas above the block's";
   if (sender.codeHash !== EMPTY_ACCOUNT.codeHash) return "sender is a contract";
-  if (transaction.nonce === MAX_NONCE) return "nonce is the last one";
+  if (transaction.nonce === LAST_NONCE) return "nonce is the last one";
   if (transaction.nonce !== sender.nonce) return "another nonce";
   if (value > MAX_WORD || cost > MAX_WORD) return "cost beyond 256 bits";
   if (sender.balanceAtoken < cost) return "not enough coins";

@@ -30,7 +30,7 @@ import { Settler } from "./settler.js";
 import { LateClock } from "./slots/late-clock.js";
 import { LeftToOthers } from "./slots/waiting.js";
 import type { ShownWallet } from "./shown-nonces.js";
-import { Turns } from "./turns.js";
+import { LeaseTurns } from "./lease-turns.js";
 import { fillCodeSlots, fillSlots, NOT_FILLED } from "./slots/slotter.js";
 import { signCancels, WayOut } from "./attempts/way-out.js";
 import type { WalletView } from "./wallet-node.js";
@@ -70,7 +70,7 @@ export class Lane {
   readonly #broadcaster: Broadcaster;
   readonly #settler: Settler;
   readonly #wayOut: WayOut;
-  readonly #turns: Turns;
+  readonly #turns: LeaseTurns;
   readonly #answers: SignerAnswers;
   readonly #lateClock = new LateClock();
   readonly #left = new LeftToOthers();
@@ -102,7 +102,7 @@ export class Lane {
     this.#broadcaster = new Broadcaster(context);
     this.#settler = new Settler(context);
     this.#wayOut = new WayOut(context);
-    this.#turns = new Turns(context.settings);
+    this.#turns = new LeaseTurns(context.settings);
     this.#answers = new SignerAnswers(context);
   }
 

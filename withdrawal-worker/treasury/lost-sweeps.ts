@@ -20,7 +20,7 @@ const MAX_NAMED = 5;
 type SeenAddress = Pick<DueSweep, "address" | "nextNonce"> & { readonly state: AddressState };
 
 /** What is known for one round. */
-interface Round extends SigningRound {
+interface LostSweepRound extends SigningRound {
   /** Losses of blocks that the watcher had gone back for before the chain was looked at. */
   readonly rewinds: number;
   readonly maySign: boolean;
@@ -36,7 +36,7 @@ interface Round extends SigningRound {
 export async function sendVanished(
   context: TreasuryContext,
   looked: readonly SeenAddress[],
-  round: Round,
+  round: LostSweepRound,
 ): Promise<readonly StoredPlace[]> {
   const { database, node, log } = context;
   const lost = looked.filter(({ nextNonce, state }) => state.nonce < nextNonce);
@@ -60,7 +60,7 @@ export async function sendVanished(
 async function signAnew(
   context: TreasuryContext,
   lost: readonly SeenAddress[],
-  round: Round,
+  round: LostSweepRound,
 ): Promise<void> {
   const { database, log } = context;
   const states = new Map(lost.map(({ address, state }) => [address, state]));
@@ -125,7 +125,7 @@ function tellStuck({ log }: TreasuryContext, places: readonly StoredPlace[]): vo
  */
 export function freeOf(
   vanished: readonly StoredPlace[],
-  { rewinds, isAsBooked }: Pick<Round, "rewinds" | "isAsBooked">,
+  { rewinds, isAsBooked }: Pick<LostSweepRound, "rewinds" | "isAsBooked">,
 ): (address: Address) => boolean {
   const free = vanished.filter(({ isOurs }) => !isOurs).map(({ address }) => address);
   const addresses = new Set(rewinds > 0 && isAsBooked ? free : []);

@@ -56,7 +56,7 @@ const LOOKED_AT_ONCE = 200;
 const ESTIMATES_AT_ONCE = 8;
 
 /** What is known for one round. */
-interface Round {
+interface SweepRound {
   readonly policy: HashedPolicy;
   readonly rules: TreasuryRules;
   readonly view: WalletView;
@@ -125,7 +125,7 @@ export class Sweeper {
     if (view === undefined) return false;
     const allowed = { maySign: !stops(level, "stop-sign"), isStopped: stops(level, "stop-new") };
     const looked = { view, booked, rewinds, isAsBooked: view.height >= booked.height };
-    const round: Round = { policy: current, rules, ...looked, wallets, ...allowed, signal };
+    const round: SweepRound = { policy: current, rules, ...looked, wallets, ...allowed, signal };
     await this.#followed.follow(rules);
     const moving = (await this.#advance(round)).filter(
       ({ asset, isLate }) => rules.assets.has(asset) && !isLate,
@@ -171,7 +171,7 @@ export class Sweeper {
   }
 
   /** @returns the sweeps that are under way */
-  async #advance(round: Round): Promise<readonly Sweep[]> {
+  async #advance(round: SweepRound): Promise<readonly Sweep[]> {
     const { database, settings } = this.#context;
     const window = { assets: [...round.rules.assets.keys()], limit: settings.sweepsAtOnce };
     const sweeps = await readMovingSweeps(database, window);
@@ -211,7 +211,7 @@ export class Sweeper {
     return signed;
   }
 
-  async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<SeenSweep[]> {
+  async #see(sweeps: readonly Sweep[], { view, signal }: SweepRound): Promise<SeenSweep[]> {
     const addresses = sweeps.map(({ address }) => address);
     const states = await readAddressStates(this.#context.rpc, addresses, view.blockHash, {
       signal,
@@ -230,7 +230,7 @@ export class Sweeper {
   }
 
   /** Height at which a sweep's newest attempt was first seen; of a chain that came back shorter, anew. */
-  #seenSince({ sweep: { id, attempts } }: SeenSweep, { view: { height } }: Round): Height {
+  #seenSince({ sweep: { id, attempts } }: SeenSweep, { view: { height } }: SweepRound): Height {
     const { length: count } = attempts;
     const known = this.#newest.get(id);
     if (known?.count === count && known.height <= height) return known.height;
@@ -239,7 +239,7 @@ export class Sweeper {
   }
 
   /** A used nonce without a receipt of ours is never signed over. */
-  async #freezeUsed(seen: readonly SeenSweep[], round: Round): Promise<void> {
+  async #freezeUsed(seen: readonly SeenSweep[], round: SweepRound): Promise<void> {
     const { view, rewinds, signal } = round;
     const { database, node, clock, settings } = this.#context;
     const used = seen.filter(
@@ -297,7 +297,7 @@ export class Sweeper {
   }
 
   /** Whether the chain has what is booked: other blocks of these heights may move what those did not. */
-  async #isBooked({ booked: { height, blockHash }, signal }: Round): Promise<boolean> {
+  async #isBooked({ booked: { height, blockHash }, signal }: SweepRound): Promise<boolean> {
     const header = await this.#context.evm.getBlockHeader(height, { signal });
     return header?.hash === blockHash;
   }
@@ -306,7 +306,7 @@ export class Sweeper {
    * What the signer refuses for long ends, since nothing is signed for it: its asset may have left the
    * policy. One whose nonce was used meanwhile stays, and freezes.
    */
-  async #giveUp(unsigned: readonly SeenSweep[], { wallets }: Round): Promise<void> {
+  async #giveUp(unsigned: readonly SeenSweep[], { wallets }: SweepRound): Promise<void> {
     const { database, log } = this.#context;
     if (wallets.length === 0) return;
     for (const { sweep, state } of unsigned) {
@@ -320,7 +320,7 @@ export class Sweeper {
   }
 
   /** The stored bytes, as often as needed. */
-  async #send(sweeps: readonly Sweep[], { signal }: Round): Promise<void> {
+  async #send(sweeps: readonly Sweep[], { signal }: SweepRound): Promise<void> {
     const { database, node, clock, settings, log } = this.#context;
     const nowMs = clock.monotonicMs();
     const late = sweeps.flatMap(({ id, state, attempts }) => {
@@ -357,7 +357,7 @@ export class Sweeper {
   }
 
   /** Begins sweeps of what is due, as many as may be under way. @returns true when more is due */
-  async #begin(round: Round, moving: readonly Sweep[]): Promise<boolean> {
+  async #begin(round: SweepRound, moving: readonly Sweep[]): Promise<boolean> {
     const { database, settings, clock, log } = this.#context;
     const room = settings.sweepsAtOnce - moving.length;
     let gasRoom =
@@ -408,7 +408,7 @@ export class Sweeper {
     return due.length === LOOKED_AT_ONCE && (written > 0 || later.length > 0);
   }
 
-  async #look(due: readonly DueSweep[], wallet: Address, round: Round) {
+  async #look(due: readonly DueSweep[], wallet: Address, round: SweepRound) {
     const { rpc, evm, signer } = this.#context;
     const { view, signal, rules } = round;
     const addresses = due.map(({ address }) => address);
@@ -452,7 +452,7 @@ export class Sweeper {
   async #gasOfTokens(
     unitsOf: ReadonlyMap<DueSweep, bigint | undefined>,
     wallet: Address,
-    { view, rules, signal }: Round,
+    { view, rules, signal }: SweepRound,
   ): Promise<ReadonlyMap<DueSweep, bigint | "refused">> {
     const { node, settings } = this.#context;
     const worth = [...unitsOf].flatMap(([entry, units = 0n]) => {
@@ -491,7 +491,7 @@ export class Sweeper {
     return limits;
   }
 
-  #price({ view }: Round): bigint {
+  #price({ view }: SweepRound): bigint {
     return choosePrice(view.suggestedPriceAtoken, this.#context.settings.gas);
   }
 }

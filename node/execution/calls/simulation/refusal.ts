@@ -14,7 +14,7 @@ import type { SimulationRefusal } from "../call-port.js";
 import { belowBaseFeeText, fundsText, tipAboveFeeText } from "../call-run.js";
 
 /** EIP-2681: no transaction has this nonce. */
-const MAX_NONCE = 2n ** 64n - 1n;
+const FIRST_IMPOSSIBLE_NONCE = 2n ** 64n - 1n;
 
 /** A refusal on its way to the client. */
 export function refused(refusal: SimulationRefusal, text: string): CallError {
@@ -30,7 +30,7 @@ export function checkCall(
   const who = `address ${toChecksumAddress(from)}`;
   const refuse = (refusal: SimulationRefusal, text: string) =>
     refused(refusal, asGethWraps(text, gasLimit));
-  if (nonce >= MAX_NONCE) {
+  if (nonce >= FIRST_IMPOSSIBLE_NONCE) {
     throw refuse("NONCE_EXHAUSTED", `nonce has max value: ${who}, nonce: ${nonce}`);
   }
   // A call that names no fees is free, unless the rules of real blocks were asked for.

@@ -29,7 +29,7 @@ import { wordToSize } from "../words.js";
 
 const NO_BYTES = new Uint8Array(0);
 /** EIP-2681: an account with this nonce makes no contract any more. */
-const MAX_NONCE = 0xffff_ffff_ffff_ffffn;
+const LAST_NONCE = 0xffff_ffff_ffff_ffffn;
 
 /** CALL: a message with gas, value and input. */
 export function call(frame: Frame): void {
@@ -187,7 +187,7 @@ function makeContract(frame: Frame, isSalted: boolean): void {
     isStatic: false,
     depth: frame.message.depth + 1,
   };
-  const spent = self.nonce >= MAX_NONCE ? NONCE_SPENT : undefined;
+  const spent = self.nonce >= LAST_NONCE ? NONCE_SPENT : undefined;
   const refusal = refusalOf(frame, valueAtoken) ?? spent;
   if (refusal !== undefined) {
     refuse(frame, message, refusal);

@@ -11,8 +11,8 @@ import { historyPruned } from "../errors.js";
 import { LARGE_BYTES } from "../large-lane.js";
 import { JsonPieces, type LargeContext } from "../method.js";
 
-/** A block with more is given as JSON, which leaves large data out. */
-const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
+/** A block whose records are longer is given as JSON, which leaves large data out. */
+const MAX_RECORDS_BYTES = 16 * 1024 * 1024;
 
 /** A block's JSON is about so many times as long as its records. */
 const JSON_LENGTH = 3;
@@ -89,7 +89,7 @@ async function blockTexts(
   const texts: string[] = [];
   for (const text of parts()) {
     texts.push(text);
-    if (sizeBytes > MAX_BLOCK_BYTES) return undefined;
+    if (sizeBytes > MAX_RECORDS_BYTES) return undefined;
     if (sizeBytes > LARGE_BYTES) await context.becameLarge();
     await breathe(context.signal);
   }

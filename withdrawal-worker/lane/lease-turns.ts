@@ -11,7 +11,7 @@ export interface Turn {
 }
 
 /** Remembers the last round under a lease. */
-export class Turns {
+export class LeaseTurns {
   readonly #settings: Pick<LaneSettings, "leaseMs" | "scanIntervalMs">;
   #last: { readonly epoch: bigint; readonly askedMs: number } | undefined;
 
