@@ -4,7 +4,7 @@
  */
 import { clientOf, isLoopback } from "../../runtime/turns/client-address.js";
 import type { Clock } from "../../runtime/process/clock.js";
-import { RateLimit, Turns } from "../../web/server/rate-limit.js";
+import { createPageTurns, PageRate } from "../../web/server/page-limits.js";
 import { isUserName, lookForUser } from "../users/user-files.js";
 
 /** Passwords of strangers that are tried at a time, and beside them as many of others: each takes 32 MiB. */
@@ -32,19 +32,19 @@ export interface LoginTry {
 export class LoginTries {
   /** Strangers at names of nobody take no turn from who is known. */
   private readonly turns = {
-    strangers: new Turns(CONCURRENT_TRIES),
-    known: new Turns(CONCURRENT_TRIES),
+    strangers: createPageTurns(CONCURRENT_TRIES),
+    known: createPageTurns(CONCURRENT_TRIES),
   };
-  private readonly addresses: RateLimit;
-  private readonly users: RateLimit;
+  private readonly addresses: PageRate;
+  private readonly users: PageRate;
   /** Apart, so that no number of them makes a user's tries forgotten. */
-  private readonly nobodies: RateLimit;
-  private readonly browsers: RateLimit;
-  private readonly sessions: RateLimit;
+  private readonly nobodies: PageRate;
+  private readonly browsers: PageRate;
+  private readonly sessions: PageRate;
 
   constructor(private readonly options: LoginTriesOptions) {
     const { perMinute, clock } = options;
-    const limit = () => new RateLimit(perMinute, clock);
+    const limit = () => new PageRate(perMinute, clock);
     this.addresses = limit();
     this.users = limit();
     this.nobodies = limit();

@@ -1,6 +1,7 @@
 /** Whose page or action is made when: so many at once, and no user keeps the others from theirs. */
 import { errorCode } from "../../chain/errors.js";
-import { Turns } from "../../web/server/rate-limit.js";
+import type { Turns } from "../../runtime/turns/turns.js";
+import { createPageTurns } from "../../web/server/page-limits.js";
 import type { ConsolePage, ConsoleRequest, PageRoute } from "./route.js";
 
 /** Of all turns, the part that one user has at most. */
@@ -17,16 +18,16 @@ export class PageTurns {
 
   /** @param most pages at the same time, and beside them as many actions */
   constructor(most: number) {
-    this.pages = new Turns(most, USER_SHARE);
-    this.actions = new Turns(most, USER_SHARE);
+    this.pages = createPageTurns(most, USER_SHARE);
+    this.actions = createPageTurns(most, USER_SHARE);
   }
 
   /** Makes a page. @throws BUSY where the route has nothing to show without a turn; what the route throws */
   async show({ show, showBusy }: PageRoute, request: ConsoleRequest): Promise<ConsolePage> {
-    const { user: who, signal } = request;
-    const bound = showBusy === undefined ? {} : { maxWaitMs: SHORT_WAIT_MS };
+    const { user, signal } = request;
+    const maxWaitMs = showBusy === undefined ? undefined : SHORT_WAIT_MS;
     try {
-      return await this.pages.run(signal, () => show(request), { who, ...bound });
+      return await this.pages.run(signal, () => show(request), user, maxWaitMs);
     } catch (error) {
       if (showBusy === undefined || errorCode(error) !== "BUSY") throw error;
       return showBusy(request);
@@ -34,7 +35,7 @@ export class PageTurns {
   }
 
   /** Carries an action out. @throws BUSY; what it throws */
-  act<T>({ user: who, signal }: ConsoleRequest, action: () => Promise<T>): Promise<T> {
-    return this.actions.run(signal, action, { who });
+  act<T>({ user, signal }: ConsoleRequest, action: () => Promise<T>): Promise<T> {
+    return this.actions.run(signal, action, user);
   }
 }

@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ChainAccounts } from "../../chain/chain-accounts.js";
 import { clientOf, isLoopback } from "../../runtime/turns/client-address.js";
+import type { Turns } from "../../runtime/turns/turns.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { discardRest } from "../../runtime/http/http-body.js";
 import { PipelineBound } from "../../runtime/http/connections/pipeline.js";
@@ -37,7 +38,7 @@ import {
   sendLanguage,
   UNREADABLE,
 } from "../../web/server/page-request.js";
-import { RateLimit, Turns } from "../../web/server/rate-limit.js";
+import { createPageTurns, PageRate } from "../../web/server/page-limits.js";
 import { layout } from "../html/layout.js";
 import { faultPage } from "../pages/fault.js";
 import { textsOf } from "../text/catalogue.js";
@@ -122,7 +123,7 @@ class Pages implements PageServer {
   readonly app: PageServer["app"];
   private readonly listener: PageListener;
   private readonly cache: PageCache;
-  private readonly limit: RateLimit;
+  private readonly limit: PageRate;
   private readonly turns: Turns;
   private readonly streams: LiveStreams;
   private readonly forms = new FormRoom();
@@ -131,8 +132,8 @@ class Pages implements PageServer {
 
   constructor(private readonly options: PageServerOptions) {
     this.cache = new PageCache(options.cacheBytes);
-    this.limit = new RateLimit(options.pagesPerMinute, options.clock);
-    this.turns = new Turns(options.concurrentPages);
+    this.limit = new PageRate(options.pagesPerMinute, options.clock);
+    this.turns = createPageTurns(options.concurrentPages);
     const { maxStreams: most, limitsLoopback } = options;
     this.streams = new LiveStreams({ most, limitsLoopback });
     this.timer = new ReplyTimer("explorer", options.metrics);

@@ -18,7 +18,7 @@ import {
   type RpcOptions,
   type RpcOutcome,
 } from "../../rpc-client/json-rpc.js";
-import { Turns } from "../../web/server/rate-limit.js";
+import { createPageTurns } from "../../web/server/page-limits.js";
 import { decodeText } from "../decode/abi.js";
 import {
   type HeaderView,
@@ -65,7 +65,7 @@ export type NoJournal = typeof TOO_LARGE | "pruned";
 
 /** Reads of one node; unknown things are undefined. Throws NodeFault and RpcError. */
 export class ChainSource {
-  private readonly wholeBlocks = new Turns(1);
+  private readonly wholeBlocks = createPageTurns(1);
   private readonly journals = new KeptJournals();
 
   constructor(

@@ -23,7 +23,7 @@ import {
   readAsset,
   readHeight,
 } from "./inputs.js";
-import { RateLimit } from "./rate-limit.js";
+import { RequestQuota } from "./request-quota.js";
 import { type ApiContext, atOneMoment, blockHashAt, metaOf } from "./reads.js";
 import type { BlockStream } from "./stream.js";
 import { tokenRoutes } from "./token-routes.js";
@@ -47,7 +47,7 @@ const API_FILE = fileURLToPath(new URL("../../openapi/indexer.yaml", import.meta
 /** Makes the server; it does not listen yet. */
 export function createIndexerServer(parts: ApiParts): HttpServer {
   const { context, config, log, metrics } = parts;
-  const limit = new RateLimit(config.api["requests-per-minute"], systemClock);
+  const limit = new RequestQuota(config.api["requests-per-minute"], systemClock);
   const routes = [
     ...serviceRoutes(parts),
     ...transactionRoutes(context),

@@ -9,6 +9,8 @@ import { ClientPlaces } from "./client-places.js";
 export interface TurnBounds {
   readonly maxRunning: number;
   readonly maxWaiting: number;
+  /** Longest wait for a turn; whoever waits longer is refused as where too many wait. Default none. */
+  readonly maxWaitMs?: number;
   readonly full: () => Error;
   /** Of all turns, the part that one client of another machine has at a time; default all. */
   readonly share?: number;
@@ -44,26 +46,38 @@ export class Turns {
   /**
    * Waits for a turn. @returns gives it back; to be called once
    * @param client whose turn it is; who is not told apart is one with all others of whom nothing is known
+   * @param maxWaitMs how long it waits at most; default as the bounds say
    * @throws the signal's reason; what the bounds say where too many wait, and this is the last in the
-   * longest line
+   * longest line, and where it has waited for too long
    */
-  async enter(signal: AbortSignal, client = ""): Promise<() => void> {
+  async enter(
+    signal: AbortSignal,
+    client = "",
+    maxWaitMs = this.bounds.maxWaitMs,
+  ): Promise<() => void> {
     signal.throwIfAborted();
     const isFree = this.running.hasRoom(client);
-    const giveBack = isFree ? this.running.take(client) : await this.turn(signal, client);
+    const giveBack = isFree
+      ? this.running.take(client)
+      : await this.turn(signal, client, maxWaitMs);
     return () => {
       giveBack();
       this.beginNext();
     };
   }
 
-  /** Runs the work in its turn. @param client as of `enter` @throws as `enter`, and what the work throws */
+  /**
+   * Runs the work in its turn.
+   * @param client and the longest wait as of `enter`
+   * @throws as `enter`, and what the work throws
+   */
   async run<Result>(
     signal: AbortSignal,
     work: () => Promise<Result>,
     client?: string,
+    maxWaitMs?: number,
   ): Promise<Result> {
-    const leave = await this.enter(signal, client);
+    const leave = await this.enter(signal, client, maxWaitMs);
     try {
       return await work();
     } finally {
@@ -71,9 +85,16 @@ export class Turns {
     }
   }
 
-  private turn(signal: AbortSignal, client: string): Promise<() => void> {
+  private turn(
+    signal: AbortSignal,
+    client: string,
+    maxWaitMs: number | undefined,
+  ): Promise<() => void> {
     return new Promise((resolve, reject) => {
-      const end = () => signal.removeEventListener("abort", onAbort);
+      const end = () => {
+        signal.removeEventListener("abort", onAbort);
+        clearTimeout(timer);
+      };
       const one: Waiting = {
         client,
         begin: (giveBack) => {
@@ -85,10 +106,16 @@ export class Turns {
           reject(error);
         },
       };
-      const onAbort = () => {
+      const giveUp = (reason: unknown) => {
         this.lines.remove(one);
-        reject(signal.reason);
+        end();
+        reject(reason);
       };
+      const onAbort = () => giveUp(signal.reason);
+      const timer =
+        maxWaitMs === undefined
+          ? undefined
+          : setTimeout(() => giveUp(this.bounds.full()), maxWaitMs);
       signal.addEventListener("abort", onAbort, { once: true });
       this.lines.add(one);
       if (this.lines.size <= this.bounds.maxWaiting) return;

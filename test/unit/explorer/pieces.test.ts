@@ -14,7 +14,7 @@ import { el, renderDocument } from "../../../web/html/element.js";
 import { foreignName, unitsAmount } from "../../../web/html/format.js";
 import { isKnown } from "../../../web/server/finished-answer.js";
 import { addressOf } from "../../../web/server/page-request.js";
-import { RateLimit, Turns } from "../../../web/server/rate-limit.js";
+import { createPageTurns, PageRate } from "../../../web/server/page-limits.js";
 import { parseHtml, textOf } from "../../helpers/pages/html.js";
 
 const account = `0x${"ab".repeat(20)}`;
@@ -175,7 +175,7 @@ describe("charts", () => {
 describe("limits", () => {
   it("give each client its share and fill it up again", () => {
     let nowMs = 0;
-    const limit = new RateLimit(60, { nowMs: () => nowMs, monotonicMs: () => nowMs });
+    const limit = new PageRate(60, { nowMs: () => nowMs, monotonicMs: () => nowMs });
     for (let page = 0; page < 12; page++) limit.take("a", 5);
     expect(() => limit.take("a", 5)).toThrow("too many pages");
     limit.take("b", 5);
@@ -195,7 +195,7 @@ describe("limits", () => {
   });
 
   it("let so many work at once, in order, and let go of who waits no longer", async () => {
-    const turns = new Turns(1);
+    const turns = createPageTurns(1);
     const { signal } = new AbortController();
     setMaxListeners(0, signal);
     const order: string[] = [];
@@ -209,7 +209,7 @@ describe("limits", () => {
     finish();
     await Promise.all([first, third]);
     expect(order).toEqual(["third"]);
-    const waiting = new Turns(1);
+    const waiting = createPageTurns(1);
     void waiting.run(signal, () => new Promise<void>((resolve) => (finish = resolve)));
     const many = Array.from({ length: 257 }, () => waiting.run(signal, async () => undefined));
     await expect(many.at(-1)).rejects.toThrow("too many pages are made at once");

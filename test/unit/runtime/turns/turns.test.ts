@@ -68,3 +68,14 @@ it("are no more than its share at a time for a client of another machine, and al
   await Promise.all(own);
   expect(turns.counts).toEqual({ running: 0, waiting: 0 });
 });
+
+it("are waited for no longer than is said, by all or by one", async () => {
+  const { turns, order, ask } = start(3, { maxWaitMs: 1 });
+  const leave = await turns.enter(NEVER);
+  await ask("too long");
+  const patient = turns.run(NEVER, async () => void order.push("in time"), "b", 600_000);
+  leave();
+  await patient;
+  expect(order).toEqual(["too long: full", "in time"]);
+  expect(turns.counts).toEqual({ running: 0, waiting: 0 });
+});

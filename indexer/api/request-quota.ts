@@ -13,7 +13,7 @@ const MAX_CLIENTS = 100_000;
 type Headers = Pick<ServerResponse, "setHeader">;
 
 /** Counts requests; zero requests a minute means no limit. */
-export class RateLimit {
+export class RequestQuota {
   private readonly counts = new Map<string, number>();
   private windowStartMs = 0;
 

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "@jest/globals";
-import { RateLimit } from "../../../indexer/api/rate-limit.js";
+import { RequestQuota } from "../../../indexer/api/request-quota.js";
 import { createIndexerServer } from "../../../indexer/api/server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
@@ -11,7 +11,7 @@ import { silentLog } from "../../helpers/services/ledger.js";
 describe("the limit of requests", () => {
   it("counts a network once, and spares this machine", () => {
     let nowMs = 1_000;
-    const limit = new RateLimit(2, { monotonicMs: () => nowMs });
+    const limit = new RequestQuota(2, { monotonicMs: () => nowMs });
     const ask = (remoteAddress: string) => {
       const headers: Record<string, unknown> = {};
       const setHeader = (name: string, value: unknown) => Object.assign(headers, { [name]: value });
@@ -42,7 +42,7 @@ describe("the limit of requests", () => {
   });
 
   it("is none where none is set", () => {
-    const limit = new RateLimit(0, { monotonicMs: () => 0 });
+    const limit = new RequestQuota(0, { monotonicMs: () => 0 });
     const response = {} as ServerResponse;
     limit.pace({ socket: { remoteAddress: "10.0.0.1" } } as IncomingMessage, response);
   });
