@@ -1,11 +1,13 @@
 /** Whether the node behind the online server is the right one, reachable and moving, and indexed. */
-import { blockAgeSeconds, blockAgeText, isBlockAgeBeyond } from "../chain/consensus/block-age.js";
-import { errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { Network } from "../chain/networks.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
+import {
+  createReadiness,
+  oldBlockReason,
+  otherChainReason,
+} from "../rpc-client/readiness/node-readiness.js";
 import type { Clock } from "../runtime/process/clock.js";
-import { shareUnderway } from "../runtime/process/task.js";
 import type { Readiness } from "../runtime/http/http-server.js";
 import type { IndexFollower } from "./index/follower.js";
 import { LIGHT_READ_TIMEOUT_MS } from "./index/head-ticker.js";
@@ -25,36 +27,25 @@ export interface NodeReadinessOptions {
 /** Blocks that may be missing from the index of a server that keeps up. */
 const MAX_LAG_BLOCKS = 16;
 
-/** The check behind /ready; faults of the node are reasons, not errors. */
+/** The check behind /ready. */
 export function createNodeReadiness(options: NodeReadinessOptions): () => Promise<Readiness> {
-  // Anybody may ask, as often as he likes: one by one these questions would fill the client of the index.
-  return shareUnderway(async () => {
-    const reason = await reasonNotReady(options).catch(errorMessage);
-    return reason === undefined ? { ready: true } : { ready: false, reason };
-  });
+  return createReadiness(() => reasonNotReady(options));
 }
 
-/** One sentence, or undefined when all is well. Block age is the signal that cannot deceive. */
+/** One sentence, or undefined when all is well. */
 async function reasonNotReady(options: NodeReadinessOptions): Promise<string | undefined> {
-  const { network, client, clock, maxBlockAgeMs, follower, signal } = options;
+  const { network, client, follower, signal } = options;
   const light = { signal, timeoutMs: LIGHT_READ_TIMEOUT_MS };
   const [chainId, isSyncing, head] = await Promise.all([
     client.chainId(light),
     client.isSyncing(light),
     client.getBlockHeader("latest", light),
   ]);
-  if (chainId !== network.evmChainId) {
-    return `the node is on chain ${chainId}, not ${network.evmChainId}`;
-  }
-  const halted = follower.halted();
-  if (halted !== undefined) return halted;
+  const wrong = otherChainReason(chainId, network) ?? follower.halted();
+  if (wrong !== undefined) return wrong;
   if (isSyncing) return "the node is behind the chain";
   if (head === undefined) return "the node has no block";
-  const ageSeconds = blockAgeSeconds(head.timestampSeconds * 1_000, clock.nowMs());
-  if (isBlockAgeBeyond(ageSeconds, maxBlockAgeMs / 1_000)) {
-    return `the newest block (${head.height}) is ${blockAgeText(ageSeconds)}`;
-  }
-  return indexReason(options, head.height);
+  return oldBlockReason(head, options) ?? indexReason(options, head.height);
 }
 
 /** Why the index cannot answer for the node's newest block. */

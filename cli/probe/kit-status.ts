@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { blockAgeSeconds, stallReason } from "../../chain/consensus/block-age.js";
 import type { Height } from "../../chain/hex.js";
-import { readBlockInterval } from "../../rpc-client/block-interval.js";
+import { readBlockInterval } from "../../rpc-client/readiness/block-interval.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";
 import type { Clock } from "../../runtime/process/clock.js";

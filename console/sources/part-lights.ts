@@ -1,7 +1,7 @@
 /** Whether the parts of the kit are ready, as each says of itself, and how old the newest block is. */
 import { errorMessage } from "../../chain/errors.js";
 import { blockAgeSeconds, blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
-import { readBlockInterval } from "../../rpc-client/block-interval.js";
+import { readBlockInterval } from "../../rpc-client/readiness/block-interval.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { httpExchange } from "../../runtime/http/outgoing/http-exchange.js";
 import { routeOf } from "../../runtime/http/outgoing/route-url.js";

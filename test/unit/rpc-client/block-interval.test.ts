@@ -1,6 +1,6 @@
 /** The time between blocks, read from a node's last ones. */
 import { expect, it } from "@jest/globals";
-import { readBlockInterval } from "../../../rpc-client/block-interval.js";
+import { readBlockInterval } from "../../../rpc-client/readiness/block-interval.js";
 import { RpcError } from "../../../rpc-client/errors.js";
 import type { EvmClient, NodeBlockHeader } from "../../../rpc-client/evm-client.js";
 

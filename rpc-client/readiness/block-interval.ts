@@ -1,8 +1,8 @@
 /** How often a chain has blocks, where only a node of it is known and no genesis. */
-import { intervalOfBlocks } from "../chain/consensus/block-age.js";
-import { isPruned } from "./errors.js";
-import type { EvmClient, NodeBlockHeader } from "./evm-client.js";
-import type { RpcOptions } from "./json-rpc.js";
+import { intervalOfBlocks } from "../../chain/consensus/block-age.js";
+import { isPruned } from "../errors.js";
+import type { EvmClient, NodeBlockHeader } from "../evm-client.js";
+import type { RpcOptions } from "../json-rpc.js";
 
 /**
  * Time between blocks in front of a newest one, ms; undefined where the node has too few of them.
