@@ -15,7 +15,7 @@ import type { Sql } from "../runtime/sql/sql.js";
 import type { Watched } from "./deposit-match.js";
 
 /** Rows per read: large enough for few round trips, small enough for one message. */
-const PAGE = 20_000;
+const ROWS_PER_PAGE = 20_000;
 
 /**
  * Grows only: nothing is ever unregistered. A ledger that was put back under it is read anew, because it
@@ -85,9 +85,9 @@ export class AddressBook implements Watched {
     await this.#forgetLost(sql);
     await this.#readWallets(sql);
     for (;;) {
-      const page = await addressesFrom(sql, { firstIndex: this.#nextIndex, limit: PAGE });
+      const page = await addressesFrom(sql, { firstIndex: this.#nextIndex, limit: ROWS_PER_PAGE });
       this.add(page);
-      if (page.length < PAGE) break;
+      if (page.length < ROWS_PER_PAGE) break;
     }
     await this.#readAssignments(sql);
   }
@@ -105,13 +105,16 @@ export class AddressBook implements Watched {
   /** Every customer named since: rare, and a few rows. */
   async #readAssignments(sql: Sql): Promise<void> {
     for (;;) {
-      const page = await assignmentsAfter(sql, { afterId: this.#lastAssignment, limit: PAGE });
+      const page = await assignmentsAfter(sql, {
+        afterId: this.#lastAssignment,
+        limit: ROWS_PER_PAGE,
+      });
       for (const { id, address, customerId } of page) {
         this.#customers.set(address, customerId);
         this.prefixes.add(address);
         this.#lastAssignment = id;
       }
-      if (page.length < PAGE) return;
+      if (page.length < ROWS_PER_PAGE) return;
     }
   }
 

@@ -30,7 +30,7 @@ import { agreedHeld } from "./tokens/token-run.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
 /** Addresses looked at in one round. */
-const ROUND = 200;
+const ADDRESSES_PER_ROUND = 200;
 
 /** Addresses read at the same time: enough to hide the round trip, few enough for the node. */
 const PARALLEL = 8;
@@ -94,7 +94,10 @@ export async function runBackfill(
   let firstIndex = 0;
   for (;;) {
     const basis = await readBasis(parts.database);
-    const waiting = await addressesToBackfill(parts.database, { firstIndex, limit: ROUND });
+    const waiting = await addressesToBackfill(parts.database, {
+      firstIndex,
+      limit: ADDRESSES_PER_ROUND,
+    });
     const last = waiting.at(-1);
     if (last === undefined) break;
     const putOffBefore = putOff.count;

@@ -108,8 +108,8 @@ export class BalanceReader {
   }
 }
 
-function pair(entry: BalanceEntry, amount: bigint | undefined): [BalanceEntry, bigint][] {
-  return amount === undefined ? [] : [[entry, amount]];
+function pair(entry: BalanceEntry, units: bigint | undefined): [BalanceEntry, bigint][] {
+  return units === undefined ? [] : [[entry, units]];
 }
 
 /** Amounts in the order of the currencies; one that is missing or unasked is BAD_ANSWER. */

@@ -41,7 +41,7 @@ export interface ListDeliveriesOptions extends PageOptions {
   readonly status?: string;
 }
 
-const MAX_DESCRIPTION = 200;
+const MAX_DESCRIPTION_CHARACTERS = 200;
 
 /** `webhooks add URL`: the secret is shown once, or written to a file of mode 600. */
 export async function runAddWebhook(
@@ -55,7 +55,10 @@ export async function runAddWebhook(
   const events = parseEventFilters(options.events.split(",").map((part) => part.trim()));
   const { description } = options;
   if (description !== undefined && !/^.{1,200}$/u.test(description)) {
-    throw new CliError("USAGE", `--description takes 1 to ${MAX_DESCRIPTION} characters.`);
+    throw new CliError(
+      "USAGE",
+      `--description takes 1 to ${MAX_DESCRIPTION_CHARACTERS} characters.`,
+    );
   }
   return withLedgerAlone(command, async ({ database }) => {
     const { webhook, secret } = await addWebhook(database, {

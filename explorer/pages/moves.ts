@@ -23,7 +23,7 @@ import { listedToken, type PageContext, tokenLink } from "./context.js";
 export const MAX_ROWS = 200;
 
 /** Characters of calldata and of a log's data that are shown. */
-const MAX_DATA = 2_050;
+const MAX_DATA_CHARACTERS = 2_050;
 
 /** Changes of the balance journal. */
 export function changeTable(changes: readonly BalanceChange[], t: Texts): Content {
@@ -188,9 +188,9 @@ function valueContent(value: AbiValue, t: Texts): Content {
 
 /** Bytes as hex, cut where they are long. */
 export function rawData(data: string, t: Texts): Content {
-  if (data.length <= MAX_DATA) return code(data);
+  if (data.length <= MAX_DATA_CHARACTERS) return code(data);
   const sizeBytes = (data.length - 2) / 2;
-  return [code(`${data.slice(0, MAX_DATA)}…`), " ", t("bytes", { count: sizeBytes })];
+  return [code(`${data.slice(0, MAX_DATA_CHARACTERS)}…`), " ", t("bytes", { count: sizeBytes })];
 }
 
 /** Events of the Cosmos side. */

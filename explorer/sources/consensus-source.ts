@@ -75,7 +75,7 @@ export interface SupplyParts {
 }
 
 /** Validators on a page, the most that CometBFT gives. */
-const PAGE = 100;
+const VALIDATORS_PER_PAGE = 100;
 
 /** Headers of one answer, the most that CometBFT gives. */
 const HEADERS = 20;
@@ -102,10 +102,14 @@ export class ConsensusSource {
   async rawValidators(height: number, options: RpcOptions): Promise<AnswerObject[]> {
     const pages: AnswerObject[] = [];
     for (let page = 1; page <= MAX_PAGES; page++) {
-      const found = await this.find("validators", [String(height), page, PAGE], options);
+      const found = await this.find(
+        "validators",
+        [String(height), page, VALIDATORS_PER_PAGE],
+        options,
+      );
       if (found === undefined) break;
       pages.push(found);
-      if (Number(readString(found["total"], "total")) <= page * PAGE) break;
+      if (Number(readString(found["total"], "total")) <= page * VALIDATORS_PER_PAGE) break;
     }
     return pages;
   }

@@ -15,7 +15,7 @@ import type { ProvenCreation } from "./verified-store.js";
 const MAX_TRANSACTIONS = 2_000;
 
 /** Transactions that are asked for at once. */
-const BATCH = 200;
+const TRANSACTIONS_PER_BATCH = 200;
 
 /** What is known of the contract. */
 export interface CreatedContract {
@@ -66,11 +66,14 @@ async function inBlock(
 ): Promise<ProvenCreation | undefined> {
   const [block] = await chain.blocks([height], options);
   const count = Math.min(block?.transactionCount ?? 0, MAX_TRANSACTIONS);
-  for (let first = 0; first < count; first += BATCH) {
-    const places = Array.from({ length: Math.min(BATCH, count - first) }, (_, index) => ({
-      height,
-      index: first + index,
-    }));
+  for (let first = 0; first < count; first += TRANSACTIONS_PER_BATCH) {
+    const places = Array.from(
+      { length: Math.min(TRANSACTIONS_PER_BATCH, count - first) },
+      (_, index) => ({
+        height,
+        index: first + index,
+      }),
+    );
     const creating = (await chain.transactionsAt(places, options)).filter(
       ({ to }) => to === undefined,
     );

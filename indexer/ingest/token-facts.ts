@@ -19,7 +19,7 @@ export type FactSource = Pick<EvmClient, "contractViews">;
 const MAX_TEXT_CHARACTERS = 64;
 
 /** Contracts asked in one round, as far as there is time. */
-const ROUND = 20;
+const CONTRACTS_PER_ROUND = 20;
 
 /**
  * Contracts asked in one exchange: with the dearest code that there is one view takes a quarter of a second
@@ -66,7 +66,7 @@ export async function readTokenFacts(
      UNION ALL
      (SELECT address FROM ${schema}.token WHERE metadata_height < $1
       ORDER BY metadata_height LIMIT $2) LIMIT $2`,
-    [again, ROUND, options.upTo ?? LAST_HEIGHT],
+    [again, CONTRACTS_PER_ROUND, options.upTo ?? LAST_HEIGHT],
   );
   let asked = 0;
   for (const some of time.asFarAsThereIsTime(exchangesOf(rows))) {
@@ -146,7 +146,7 @@ export async function confirmPairs(
      (SELECT address FROM ${schema}.pair
       WHERE is_confirmed IS NULL AND address <= $2 AND height <= $3
       ORDER BY address LIMIT $4) LIMIT $1`,
-    [ROUND, after, upTo ?? LAST_HEIGHT, upTo === undefined ? ROUND : 0],
+    [CONTRACTS_PER_ROUND, after, upTo ?? LAST_HEIGHT, upTo === undefined ? CONTRACTS_PER_ROUND : 0],
   );
   let asked = 0;
   for (const some of time.asFarAsThereIsTime(exchangesOf(rows))) {

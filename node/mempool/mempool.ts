@@ -13,7 +13,7 @@ import type { EventBus, PendingTransaction, TransactionLocation } from "../view/
 import { Batcher } from "../../runtime/process/batcher.js";
 import { type PoolRules, type StateAtHead, waitReason } from "./admission/admission.js";
 import { Intakes } from "./admission/intake.js";
-import { amountOf, WaitingByWay, wayOf } from "./admission/ways.js";
+import { loadOf, WaitingByWay, wayOf } from "./admission/ways.js";
 import { MinedBlock } from "./mined-block.js";
 import { BlockSelection } from "./order/ordering.js";
 import { keptOutcome, OutcomeHistory } from "./outcome-history.js";
@@ -59,7 +59,7 @@ export interface MempoolPorts {
 }
 
 /** Most transactions that one journal write takes from several calls: judging them takes 5 ms. */
-const GROUP_SIZE = 512;
+const GROUP_TRANSACTIONS = 512;
 
 type Answer = Hash32 | PoolError;
 
@@ -108,7 +108,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     });
     this.commits = new Batcher({
       run: (group) => this.commitGroup(group),
-      maxBatchItems: GROUP_SIZE,
+      maxBatchItems: GROUP_TRANSACTIONS,
     });
   }
 
@@ -127,7 +127,7 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
     const halted = this.haltedRefusal();
     if (halted !== undefined) return raws.map(() => this.counted(halted));
     const way = wayOf(raws, origin);
-    const leave = this.waiting.enter(way, amountOf(raws));
+    const leave = this.waiting.enter(way, loadOf(raws));
     if (leave === undefined) return raws.map(() => this.counted(poolFull()));
     try {
       const { prepared, committed } = await this.intakes.take(raws, way, (items) => {

@@ -39,14 +39,14 @@ function read(value: string, role: string, parse: (text: string) => Address): Ad
 export interface PositiveCoin {
   readonly denom: string;
   /** Smallest units, above zero. */
-  readonly amount: bigint;
+  readonly amountUnits: bigint;
 }
 
 /** The only coin of a list, where there is one as the SDK takes it; its amount has 78 digits at most. */
 export function positiveCoin(coins: readonly Coin[]): PositiveCoin | undefined {
   const [coin, ...others] = coins;
   if (coin === undefined || others.length > 0 || !isPositive(coin)) return undefined;
-  return { denom: coin.denom, amount: BigInt(coin.amount) };
+  return { denom: coin.denom, amountUnits: BigInt(coin.amount) };
 }
 
 /** Whether coins have a denomination each and are above zero. */

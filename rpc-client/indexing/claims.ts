@@ -57,7 +57,7 @@ export interface NodeUnbonding {
 /** A claim with what explains it. */
 export interface NodeClaim {
   /** Atoken; shares of 10^-18 of one delegation. */
-  readonly amount: bigint;
+  readonly amountUnits: bigint;
   readonly delegations: readonly NodeDelegation[];
   readonly entries: readonly NodeUnbonding[];
   /** Of commission: what could be withdrawn, with what is not booked yet. */
@@ -98,7 +98,7 @@ function parseAnswer(outcome: RpcOutcome | undefined): ClaimAnswer {
 function parseClaim(value: unknown): NodeClaim {
   const claim = readObject(value, "claim");
   return {
-    amount: readQuantity(claim["amount"], "amount"),
+    amountUnits: readQuantity(claim["amount"], "amount"),
     delegations: (readOptional(claim["delegations"], "delegations", readList) ?? []).map(
       parseDelegation,
     ),

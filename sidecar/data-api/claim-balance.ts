@@ -40,11 +40,11 @@ export function parseClaimCurrencies(value: unknown, { kind }: SubAccount): Want
 
 /** The balances; of shares those with every validator where none is named, and zero for strangers. */
 export function claimBalances(
-  { amount, delegations }: NodeClaim,
+  { amountUnits, delegations }: NodeClaim,
   { kind }: SubAccount,
   wanted: WantedShares,
 ): Amount[] {
-  if (kind !== "staked") return [currencyAmount(amount, CLAIM_CURRENCY)];
+  if (kind !== "staked") return [currencyAmount(amountUnits, CLAIM_CURRENCY)];
   const shares = new Map(delegations.map((one) => [one.validator, one.shares]));
   return (wanted ?? [...shares.keys()]).map((validator) =>
     currencyAmount(shares.get(validator) ?? 0n, shareCurrency(validator)),
@@ -77,7 +77,7 @@ export function explain(
         })),
       };
     case "commission":
-      return { withdrawable: (claim.withdrawableAtoken ?? claim.amount).toString() };
+      return { withdrawable: (claim.withdrawableAtoken ?? claim.amountUnits).toString() };
     default:
       return undefined;
   }

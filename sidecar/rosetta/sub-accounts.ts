@@ -75,10 +75,10 @@ export function claimAccount({ kind, account, validator }: Claim): AccountIdenti
 }
 
 /** An amount of a claim in its currency. */
-export function claimAmount({ kind, validator }: Claim, amount: bigint): Amount {
-  if (kind === "own") return tokenAmount(amount);
-  if (kind !== "staked" || validator === undefined) return currencyAmount(amount, CLAIM_CURRENCY);
-  return currencyAmount(amount, shareCurrency(validator));
+export function claimAmount({ kind, validator }: Claim, units: bigint): Amount {
+  if (kind === "own") return tokenAmount(units);
+  if (kind !== "staked" || validator === undefined) return currencyAmount(units, CLAIM_CURRENCY);
+  return currencyAmount(units, shareCurrency(validator));
 }
 
 /** What a currency of a request means for a sub-account. */

@@ -86,6 +86,13 @@ describe("sources", () => {
     expect(find(/Atoken\??: bigint\b|Atoken\([^()]*\): bigint\b/)).toEqual([]);
   });
 
+  it("say what an amount is of, and what a bound counts", () => {
+    expect(find(/\bamount\??: (bigint|Atoken)\b/)).toEqual([]);
+    const bare = "AT_ONCE|BATCH|ENTRIES|FEW|PAGE|RECORDS|ROUND|ROWS";
+    expect(find(new RegExp(`^(export )?const (${bare}) = [\\d_]+;`))).toEqual([]);
+    expect(find(/\bconst MAX_(REASON|SUMMARY|DATA|DESCRIPTION) =/)).toEqual([]);
+  });
+
   it("read the environment in one place", () => {
     const files = sources.filter(({ text }) => /process\.env\b/.test(text)).map(({ path }) => path);
     expect(files.filter((path) => path !== "runtime/config/config.ts")).toEqual([]);

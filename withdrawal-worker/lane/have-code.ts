@@ -12,7 +12,7 @@ import { type JsonRpcClient, resultOf, type RpcOutcome } from "../../rpc-client/
 export type CodeAnswer = boolean | "too-much" | undefined;
 
 /** Addresses of a small exchange: with the largest code that there is its answer is below a megabyte. */
-const FEW = 16;
+const ADDRESSES_PER_CALL = 16;
 
 /** What a node knew of addresses by its answers, and what kept it from the rest. */
 interface Answers {
@@ -36,8 +36,8 @@ export async function askHaveCode(
   await askPart(rpc, [...new Set(addresses)], view, answers);
   // One with much code may have taken the room of all others.
   const again = [...known.keys()].filter((address) => known.get(address) === "too-much");
-  for (let start = 0; start < again.length; start += FEW) {
-    await askPart(rpc, again.slice(start, start + FEW), view, answers);
+  for (let start = 0; start < again.length; start += ADDRESSES_PER_CALL) {
+    await askPart(rpc, again.slice(start, start + ADDRESSES_PER_CALL), view, answers);
     // Every single question would be refused alike: no use in going on.
     if (answers.limit !== undefined && isAllTooMuch(known)) throw answers.limit;
   }

@@ -14,7 +14,7 @@ import { type BundleContents, type LightBlockJson } from "./bundle.js";
 import { collectPath, type HeaderSource } from "./header-path.js";
 
 /** Validators on a page, the most that CometBFT gives. */
-const PAGE = 100;
+const VALIDATORS_PER_PAGE = 100;
 
 /** Pages of the largest set that the chain may have. */
 const MAX_PAGES = 100;
@@ -154,9 +154,11 @@ export function headerSource(options: {
       const commit = await ask(`/commit?height=${height}`);
       const validators: unknown[] = [];
       for (let page = 1; page <= MAX_PAGES; page++) {
-        const found = await ask(`/validators?height=${height}&page=${page}&per_page=${PAGE}`);
+        const found = await ask(
+          `/validators?height=${height}&page=${page}&per_page=${VALIDATORS_PER_PAGE}`,
+        );
         validators.push(found);
-        if (Number(pageTotal.parse(found).total) <= page * PAGE) break;
+        if (Number(pageTotal.parse(found).total) <= page * VALIDATORS_PER_PAGE) break;
       }
       return { commit, validators };
     },

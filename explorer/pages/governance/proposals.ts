@@ -23,8 +23,8 @@ import { askModules, isNoAnswer, noAnswerPage, placeIn, proposalId } from "../mo
 import { ownWords } from "../staking/validator-parts.js";
 
 /** Characters of a proposal's messages and of its summary on a page. */
-const MAX_MESSAGES = 50_000;
-const MAX_SUMMARY = 20_000;
+const MAX_MESSAGES_CHARACTERS = 50_000;
+const MAX_SUMMARY_CHARACTERS = 20_000;
 
 /** "/proposals" and "/proposal/<number>". */
 export function proposalRoutes(context: PageContext): readonly PageRoute[] {
@@ -130,7 +130,7 @@ async function pageParts(
       ? undefined
       : section(
           t("proposalSummary"),
-          textBlock(found.summary.slice(0, MAX_SUMMARY), t("proposalSummary"), "prose"),
+          textBlock(found.summary.slice(0, MAX_SUMMARY_CHARACTERS), t("proposalSummary"), "prose"),
         ),
     section(t("proposalMessages"), messagesContent(found, t)),
     status === "deposit" ? undefined : tallySection({ found, tally, bonded, rules }, t),
@@ -170,9 +170,9 @@ function messagesContent({ messages }: Proposal, t: Texts): Content {
       {},
       messages.map((message) => el("li", {}, typeOf(message))),
     ),
-    textBlock(text.slice(0, MAX_MESSAGES), t("proposalMessages")),
-    text.length > MAX_MESSAGES
-      ? el("p", {}, t("moreCharacters", { count: text.length - MAX_MESSAGES }))
+    textBlock(text.slice(0, MAX_MESSAGES_CHARACTERS), t("proposalMessages")),
+    text.length > MAX_MESSAGES_CHARACTERS
+      ? el("p", {}, t("moreCharacters", { count: text.length - MAX_MESSAGES_CHARACTERS }))
       : undefined,
   ];
 }

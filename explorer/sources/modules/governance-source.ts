@@ -96,8 +96,8 @@ export interface ModuleParameters {
 }
 
 /** Rows of the list of proposals, and of votes and deposits. */
-const PROPOSALS = 30;
-const ROWS = 50;
+const PROPOSALS_PER_PAGE = 30;
+const ROWS_PER_PAGE = 50;
 
 const GOV = "/cosmos/gov/v1";
 
@@ -119,7 +119,7 @@ export class GovernanceSource {
 
   /** Proposals, newest first. */
   async proposals(place: string | undefined, signal: AbortSignal): Promise<RestPage<Proposal>> {
-    const query = pageQuery(PROPOSALS, place, { "pagination.reverse": true });
+    const query = pageQuery(PROPOSALS_PER_PAGE, place, { "pagination.reverse": true });
     return readPage(await this.ask(`${GOV}/proposals`, query, signal), "proposals", proposalOf);
   }
 
@@ -142,7 +142,11 @@ export class GovernanceSource {
 
   /** Who voted. */
   async votes(id: bigint, place: string | undefined, signal: AbortSignal): Promise<RestPage<Vote>> {
-    const answer = await this.ask(`${GOV}/proposals/${id}/votes`, pageQuery(ROWS, place), signal);
+    const answer = await this.ask(
+      `${GOV}/proposals/${id}/votes`,
+      pageQuery(ROWS_PER_PAGE, place),
+      signal,
+    );
     return readPage(answer, "votes", voteOf);
   }
 
@@ -153,10 +157,14 @@ export class GovernanceSource {
     signal: AbortSignal,
   ): Promise<RestPage<Deposit>> {
     const path = `${GOV}/proposals/${id}/deposits`;
-    return readPage(await this.ask(path, pageQuery(ROWS, place), signal), "deposits", (row) => ({
-      depositor: readAccount(row["depositor"], "depositor"),
-      amountAtoken: coinsAtoken(row["amount"]),
-    }));
+    return readPage(
+      await this.ask(path, pageQuery(ROWS_PER_PAGE, place), signal),
+      "deposits",
+      (row) => ({
+        depositor: readAccount(row["depositor"], "depositor"),
+        amountAtoken: coinsAtoken(row["amount"]),
+      }),
+    );
   }
 
   /** What has to be reached. */

@@ -111,13 +111,13 @@ export interface ValidatorEarnings {
 }
 
 /** Validators that are asked for at once; no chain has more of them than a thousand. */
-const VALIDATORS = 500;
+const VALIDATORS_PER_PAGE = 500;
 
 /** Records of signing, the most that a page may have. */
-const RECORDS = 1_000;
+const RECORDS_PER_PAGE = 1_000;
 
 /** Entries of an account or a validator on a page. */
-const ENTRIES = 100;
+const ENTRIES_PER_PAGE = 100;
 
 /** Pages of validators that are looked through for those that are wanted. */
 const MAX_PAGES = 5;
@@ -138,7 +138,7 @@ export class StakingSource {
     place: string | undefined,
     signal: AbortSignal,
   ): Promise<RestPage<StakedValidator>> {
-    const query = pageQuery(VALIDATORS, place);
+    const query = pageQuery(VALIDATORS_PER_PAGE, place);
     return readPage(
       await this.ask(`${STAKING}/validators`, query, signal),
       "validators",
@@ -183,7 +183,7 @@ export class StakingSource {
   async signing(signal: AbortSignal): Promise<ReadonlyMap<string, SigningRecord>> {
     const answer = await this.ask(
       `${SLASHING}/signing_infos`,
-      pageQuery(RECORDS, undefined),
+      pageQuery(RECORDS_PER_PAGE, undefined),
       signal,
     );
     return new Map(
@@ -220,7 +220,7 @@ export class StakingSource {
     signal: AbortSignal,
   ): Promise<RestPage<Delegation>> {
     const path = `${STAKING}/validators/${operatorText(operator)}/delegations`;
-    const answer = await this.ask(path, pageQuery(ENTRIES, place), signal);
+    const answer = await this.ask(path, pageQuery(ENTRIES_PER_PAGE, place), signal);
     return readPage(answer, "delegation_responses", delegationOf);
   }
 
@@ -245,20 +245,20 @@ export class StakingSource {
     signal: AbortSignal,
   ): Promise<RestPage<Delegation>> {
     const path = `${STAKING}/delegations/${toBech32(delegator)}`;
-    const answer = await this.ask(path, pageQuery(ENTRIES, place), signal);
+    const answer = await this.ask(path, pageQuery(ENTRIES_PER_PAGE, place), signal);
     return readPage(answer, "delegation_responses", delegationOf);
   }
 
   /** Stake of an account that is on its way out. */
   async unbondingOf(delegator: Address, signal: AbortSignal): Promise<RestPage<UnbondingEntry>> {
     const path = `${STAKING}/delegators/${toBech32(delegator)}/unbonding_delegations`;
-    return unbondingPage(await this.ask(path, pageQuery(ENTRIES, undefined), signal));
+    return unbondingPage(await this.ask(path, pageQuery(ENTRIES_PER_PAGE, undefined), signal));
   }
 
   /** Stake at a validator that is on its way out. */
   async unbondingFrom(operator: Address, signal: AbortSignal): Promise<RestPage<UnbondingEntry>> {
     const path = `${STAKING}/validators/${operatorText(operator)}/unbonding_delegations`;
-    return unbondingPage(await this.ask(path, pageQuery(ENTRIES, undefined), signal));
+    return unbondingPage(await this.ask(path, pageQuery(ENTRIES_PER_PAGE, undefined), signal));
   }
 
   /** Stake of an account that was moved. */
@@ -267,7 +267,7 @@ export class StakingSource {
     signal: AbortSignal,
   ): Promise<RestPage<RedelegationEntry>> {
     const path = `${STAKING}/delegators/${toBech32(delegator)}/redelegations`;
-    const answer = await this.ask(path, pageQuery(ENTRIES, undefined), signal);
+    const answer = await this.ask(path, pageQuery(ENTRIES_PER_PAGE, undefined), signal);
     const page = readPage(answer, "redelegation_responses", redelegationsIn);
     return { ...page, items: page.items.flat() };
   }

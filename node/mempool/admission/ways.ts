@@ -37,25 +37,25 @@ const SHARES: Readonly<Record<Way, number>> = {
 };
 
 /** Transactions, and their raw bytes. */
-export interface Amount {
+export interface Load {
   readonly count: number;
   readonly sizeBytes: number;
 }
 
 /** What these come to. */
-export function amountOf(raws: readonly Uint8Array[]): Amount {
+export function loadOf(raws: readonly Uint8Array[]): Load {
   return { count: raws.length, sizeBytes: raws.reduce((sum, { length }) => sum + length, 0) };
 }
 
 /** Most that may wait on a way. */
-export function roomOn(way: Way, limits: PoolLimits): Amount {
+export function roomOn(way: Way, limits: PoolLimits): Load {
   const { waitingCount, waitingBytes } = limits;
   return { count: waitingCount * SHARES[way], sizeBytes: waitingBytes * SHARES[way] };
 }
 
 /** What waits on each of the ways. */
 export class WaitingByWay {
-  private readonly byWay = new Map<Way, Amount>();
+  private readonly byWay = new Map<Way, Load>();
 
   constructor(private readonly limits: PoolLimits) {}
 
@@ -65,7 +65,7 @@ export class WaitingByWay {
   }
 
   /** Counts what comes in. @returns takes it out again; undefined where the way is full */
-  enter(way: Way, { count, sizeBytes }: Amount): (() => void) | undefined {
+  enter(way: Way, { count, sizeBytes }: Load): (() => void) | undefined {
     const before = this.on(way);
     const room = roomOn(way, this.limits);
     const isTooMuch =
@@ -75,11 +75,11 @@ export class WaitingByWay {
     return () => this.add(way, { count: -count, sizeBytes: -sizeBytes });
   }
 
-  private on(way: Way): Amount {
+  private on(way: Way): Load {
     return this.byWay.get(way) ?? { count: 0, sizeBytes: 0 };
   }
 
-  private add(way: Way, { count, sizeBytes }: Amount): void {
+  private add(way: Way, { count, sizeBytes }: Load): void {
     const before = this.on(way);
     this.byWay.set(way, { count: before.count + count, sizeBytes: before.sizeBytes + sizeBytes });
   }

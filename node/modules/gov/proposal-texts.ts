@@ -9,9 +9,9 @@ import type { ModuleContext } from "../module-context.js";
 import { govFailure } from "./gov-failure.js";
 
 /** Bytes of title and metadata, as in the SDK; characters by the first rules. */
-const MAX_METADATA = 255;
+const MAX_METADATA_LENGTH = 255;
 /** Of the summary, as in the SDK. */
-const MAX_SUMMARY = 40 * MAX_METADATA;
+const MAX_SUMMARY_LENGTH = 40 * MAX_METADATA_LENGTH;
 /** Bytes of the texts of a content of v1beta1. */
 const MAX_CONTENT_TITLE = 140;
 const MAX_CONTENT_DESCRIPTION = 10_000;
@@ -44,19 +44,19 @@ export function assertLengths(version: Version, { title, summary, metadata }: Pr
     const name = isFirst ? "metadataTooLong" : "summaryTooLong";
     return govFailure(name, `got summary with length ${summaryLength}`);
   };
-  if (!isFirst && summaryLength > MAX_SUMMARY) throw tooLongSummary();
+  if (!isFirst && summaryLength > MAX_SUMMARY_LENGTH) throw tooLongSummary();
   const titleLength = lengthOf(version, title);
-  if (titleLength > MAX_METADATA) {
+  if (titleLength > MAX_METADATA_LENGTH) {
     const name = isFirst ? "title" : "metadata";
     throw govFailure("metadataTooLong", `got ${name} with length ${titleLength}`);
   }
-  if (summaryLength > MAX_SUMMARY) throw tooLongSummary();
+  if (summaryLength > MAX_SUMMARY_LENGTH) throw tooLongSummary();
 }
 
 /** Throws `MessageFailure` for metadata, of a proposal or a vote, that are too long. */
 export function assertMetadata(version: Version, metadata: string): void {
   const length = lengthOf(version, metadata);
-  if (length <= MAX_METADATA) return;
+  if (length <= MAX_METADATA_LENGTH) return;
   throw govFailure("metadataTooLong", `got metadata with length ${length}`);
 }
 
@@ -70,12 +70,13 @@ function lengthOf({ appVersion }: Version, text: string): number {
  * proposal. Metadata of any other form say nothing; those that are too long are refused anyway.
  */
 export function assertAgreeing({ title, summary, metadata }: ProposalTexts): void {
-  if (metadata === "" || Buffer.byteLength(metadata, "utf8") > MAX_METADATA) return;
+  if (metadata === "" || Buffer.byteLength(metadata, "utf8") > MAX_METADATA_LENGTH) return;
   const told = wordsOf(metadata);
   if (told === undefined) return;
   const assertSame = (name: string, found: string, wanted: string) => {
     if (found === wanted) return;
-    const text = `metadata ${name} '${found}' must equal proposal ${name} '${wanted.slice(0, MAX_METADATA)}'`;
+    const shown = wanted.slice(0, MAX_METADATA_LENGTH);
+    const text = `metadata ${name} '${found}' must equal proposal ${name} '${shown}'`;
     throw govFailure("invalidContent", text);
   };
   assertSame("title", told.title, title);

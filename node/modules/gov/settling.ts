@@ -23,7 +23,7 @@ const MAX_STEPS = 2_000;
 /** Gas of all messages of a proposal: a third of what one transaction may take. */
 const MAX_EXECUTION_GAS = 10_000_000n;
 /** Characters of the reason that are kept. */
-const MAX_REASON = 500;
+const MAX_REASON_CHARACTERS = 500;
 
 /** What runs a message; undefined where nothing does. */
 export type HandlerOf = (message: AnyMessage) => MessageHandler | undefined;
@@ -106,7 +106,8 @@ function settle(
       ? ([PROPOSAL_STATUS.passed, "proposal_passed", "passed"] as const)
       : ([PROPOSAL_STATUS.failed, "proposal_failed", failure.fault.log] as const);
   proposal.status = status;
-  if (failure !== undefined) proposal.failedReason = failure.fault.log.slice(0, MAX_REASON);
+  if (failure !== undefined)
+    proposal.failedReason = failure.fault.log.slice(0, MAX_REASON_CHARACTERS);
   else if (!isPassed) proposal.failedReason = "proposal did not get enough votes to pass";
   told(context, proposal, outcome, log);
   return left - moved;
@@ -136,7 +137,7 @@ function told(context: BlockEndContext, { id }: ProposalRecord, result: string, 
   context.emit("active_proposal", {
     proposal_id: id.toString(),
     proposal_result: result,
-    proposal_log: log.slice(0, MAX_REASON),
+    proposal_log: log.slice(0, MAX_REASON_CHARACTERS),
   });
 }
 

@@ -25,8 +25,8 @@ import type { EntryRead } from "./staking-reads.js";
 
 /** A claim with what explains it. */
 export interface ClaimRead {
-  /** Atoken; of `staked` without a validator the sum of nothing, for shares do not add up. */
-  readonly amount: bigint;
+  /** Atoken; of `staked` shares of 10^-18, zero without a validator, for they do not add up. */
+  readonly amountUnits: bigint;
   /** Of `staked`: the delegation, or all of them. */
   readonly staked: readonly StakedRead[];
   /** Of `unbonding`. */
@@ -67,7 +67,7 @@ export function createClaimReads(modules: ModulesAt, validatorsPool: Address): C
       modules.at(height).read((state) => {
         const { kind, account, validator } = query;
         return {
-          amount: readClaim(state, query, validatorsPool),
+          amountUnits: readClaim(state, query, validatorsPool),
           staked: kind === "staked" ? readStaked(state, account, validator) : [],
           leaving: kind === "unbonding" ? readLeaving(state, account) : [],
           withdrawableAtoken: kind === "commission" ? readWithdrawable(state, account) : 0n,

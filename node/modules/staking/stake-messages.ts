@@ -39,7 +39,7 @@ export const runUndelegate: Run = (message, context) => {
   const { operator, delegator } = parties(message, "validator_address");
   const stake = stakeIn(message, "amount", "invalid shares amount");
   const validator = validatorOf(context, operator);
-  assertStake(context, validator, delegator, stake.amount);
+  assertStake(context, validator, delegator, stake.amountUnits);
   const { endMs, amountAtoken } = undelegate(context, delegator, validator, bondAtoken(stake));
   return undelegated(endMs, amountAtoken);
 };
@@ -50,7 +50,7 @@ export const runRedelegate: Run = (message, context) => {
   const destinationOperator = operatorOf(message, "validator_dst_address");
   const stake = stakeIn(message, "amount", "invalid shares amount");
   const source = validatorOf(context, operator);
-  assertStake(context, source, delegator, stake.amount);
+  assertStake(context, source, delegator, stake.amountUnits);
   const amountAtoken = bondAtoken(stake);
   const destination = new Validators(context.state).of(destinationOperator);
   if (!destination.exists) throw stakingFailure("noDestination");
@@ -95,8 +95,8 @@ function stakeIn(message: ProtoMessage, field: string, refusal: string): Positiv
   return coin;
 }
 
-function bondAtoken({ denom, amount }: PositiveCoin): Atoken {
-  if (denom === BASE_DENOM) return amount;
+function bondAtoken({ denom, amountUnits }: PositiveCoin): Atoken {
+  if (denom === BASE_DENOM) return amountUnits;
   const text = `invalid coin denomination: got ${denom}, expected ${BASE_DENOM}`;
   throw messageFailure(SDK_CODE.invalidRequest, text);
 }

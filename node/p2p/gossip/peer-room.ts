@@ -4,7 +4,7 @@
  * has most, whose last call goes.
  */
 import { present } from "../../../chain/errors.js";
-import type { Amount } from "../../mempool/admission/ways.js";
+import type { Load } from "../../mempool/admission/ways.js";
 import type { NodeId } from "../node-key.js";
 
 /** One call's place. */
@@ -17,7 +17,7 @@ export interface Place {
   leave(): void;
 }
 
-interface Call extends Amount {
+interface Call extends Load {
   readonly from: NodeId;
   readonly ended: AbortController;
 }
@@ -46,15 +46,15 @@ export class PeerRoom {
    * @param full why a call is not looked at that others took the place of
    */
   constructor(
-    private readonly room: Amount,
+    private readonly room: Load,
     private readonly full: Error,
   ) {}
 
   /** Whether a peer may have that much more: there is room, or what others have more than it makes room. */
-  fits(from: NodeId, amount: Amount): boolean {
-    if (this.hasRoom(amount)) return true;
+  fits(from: NodeId, load: Load): boolean {
+    if (this.hasRoom(load)) return true;
     const left = { ...this.total };
-    const most = this.partWith(from, amount);
+    const most = this.partWith(from, load);
     for (const { count, sizeBytes, waiting } of this.shares.values()) {
       const share = { count, sizeBytes };
       for (let at = waiting.length - 1; this.partOf(share) > most; at--) {
@@ -62,14 +62,14 @@ export class PeerRoom {
         if (call === undefined) break;
         add(share, call, -1);
         add(left, call, -1);
-        if (this.hasRoom(amount, left)) return true;
+        if (this.hasRoom(load, left)) return true;
       }
     }
     return false;
   }
 
   /** A place for what a peer sent; undefined where it does not fit, and nobody's call is ended. */
-  enter(from: NodeId, { count, sizeBytes }: Amount): Place | undefined {
+  enter(from: NodeId, { count, sizeBytes }: Load): Place | undefined {
     const call: Call = { from, count, sizeBytes, ended: new AbortController() };
     if (!this.fits(from, call)) return undefined;
     while (!this.hasRoom(call)) {
@@ -93,14 +93,14 @@ export class PeerRoom {
     for (const call of this.shares.get(from)?.waiting.slice() ?? []) this.end(call, reason);
   }
 
-  private hasRoom({ count, sizeBytes }: Amount, beside: Amount = this.total): boolean {
+  private hasRoom({ count, sizeBytes }: Load, beside: Load = this.total): boolean {
     const { room } = this;
     return beside.count + count <= room.count && beside.sizeBytes + sizeBytes <= room.sizeBytes;
   }
 
   /** The last call of who has most of those that wait, where that is more than the peer would have. */
-  private lastOfLargest(from: NodeId, amount: Amount): Call | undefined {
-    let most = this.partWith(from, amount);
+  private lastOfLargest(from: NodeId, load: Load): Call | undefined {
+    let most = this.partWith(from, load);
     let last: Call | undefined;
     for (const share of this.shares.values()) {
       const part = this.partOf(share);
@@ -112,12 +112,12 @@ export class PeerRoom {
   }
 
   /** What a peer's part would be. */
-  private partWith(from: NodeId, { count, sizeBytes }: Amount): number {
+  private partWith(from: NodeId, { count, sizeBytes }: Load): number {
     const own = this.shares.get(from) ?? { count: 0, sizeBytes: 0 };
     return this.partOf({ count: own.count + count, sizeBytes: own.sizeBytes + sizeBytes });
   }
 
-  private partOf({ count, sizeBytes }: Amount): number {
+  private partOf({ count, sizeBytes }: Load): number {
     return Math.max(count / this.room.count, sizeBytes / this.room.sizeBytes);
   }
 
@@ -143,7 +143,7 @@ export class PeerRoom {
 }
 
 /** @param sign -1 takes it out again */
-function add(sum: Sum, { count, sizeBytes }: Amount, sign: 1 | -1 = 1): void {
+function add(sum: Sum, { count, sizeBytes }: Load, sign: 1 | -1 = 1): void {
   sum.count += sign * count;
   sum.sizeBytes += sign * sizeBytes;
 }

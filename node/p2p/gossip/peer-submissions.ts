@@ -7,7 +7,7 @@ import { isCosmosBytes } from "../../../chain/cosmos/cosmos-transaction.js";
 import { errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { Turns } from "../../../runtime/turns/turns.js";
-import { amountOf, roomOn, type Way } from "../../mempool/admission/ways.js";
+import { loadOf, roomOn, type Way } from "../../mempool/admission/ways.js";
 import type { PoolLimits } from "../../mempool/pool-limits.js";
 import type { NetworkPool, PoolErrorCode } from "../../mempool/pool-port.js";
 import type { NodeId } from "../node-key.js";
@@ -128,7 +128,7 @@ export class PeerSubmissions {
     raws: readonly Uint8Array[],
     from: NodeId,
   ): Promise<readonly unknown[]> {
-    const place = room.enter(from, amountOf(raws));
+    const place = room.enter(from, loadOf(raws));
     if (place === undefined) return raws.map(() => overRoom);
     const { signal } = place;
     const work = () => {

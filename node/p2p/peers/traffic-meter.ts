@@ -13,7 +13,7 @@ export const MAX_BURSTS = 2;
  * be bytes, messages or milliseconds.
  */
 export class TokenBucket {
-  private amount: number;
+  private tokens: number;
   private filledAtMs: number;
 
   constructor(
@@ -25,31 +25,31 @@ export class TokenBucket {
       readonly clock: Clock;
     },
   ) {
-    this.amount = options.burst;
+    this.tokens = options.burst;
     this.filledAtMs = options.clock.monotonicMs();
   }
 
   /**
-   * Takes `amount` out, below zero if need be; false when there was not enough.
+   * Takes `cost` out, below zero if need be; false when there was not enough.
    * @param maxDebt what is missing counts up to this
    */
-  take(amount: number, maxDebt = Number.POSITIVE_INFINITY): boolean {
+  take(cost: number, maxDebt = Number.POSITIVE_INFINITY): boolean {
     this.fill();
-    this.amount = Math.max(this.amount - amount, -maxDebt);
-    return this.amount >= 0;
+    this.tokens = Math.max(this.tokens - cost, -maxDebt);
+    return this.tokens >= 0;
   }
 
   /** Adds what the other side was asked for, or what it should not have been charged. */
-  give(amount: number): void {
+  give(more: number): void {
     this.fill();
     const { most = Number.POSITIVE_INFINITY } = this.options;
-    this.amount = Math.min(this.amount + amount, most);
+    this.tokens = Math.min(this.tokens + more, most);
   }
 
   /** What is in it now; below zero for a debt. */
   level(): number {
     this.fill();
-    return this.amount;
+    return this.tokens;
   }
 
   /** Milliseconds until a debt is paid; 0 without one. */
@@ -63,7 +63,7 @@ export class TokenBucket {
     const gained = ((nowMs - this.filledAtMs) / 1_000) * perSecond;
     this.filledAtMs = nowMs;
     // What `give` added stays; only the steady gain stops at the brim.
-    if (this.amount < burst) this.amount = Math.min(burst, this.amount + gained);
+    if (this.tokens < burst) this.tokens = Math.min(burst, this.tokens + gained);
   }
 }
 

@@ -9,7 +9,7 @@ import { LONGEST_WAIT_DELAYS } from "./put-off.js";
 const LOOK_MS = 60_000;
 
 /** Requests that one look makes due. */
-const AT_ONCE = 1_000;
+const REQUESTS_PER_LOOK = 1_000;
 
 /** The looks of one lane. */
 export class LateClock {
@@ -22,9 +22,9 @@ export class LateClock {
   async attend({ clock, ledger, settings, log }: LaneContext): Promise<void> {
     if (clock.monotonicMs() < this.#nextMs) return;
     const beyondMs = LONGEST_WAIT_DELAYS * settings.retryDelayMs;
-    const count = await ledger.drawBack({ beyondMs, limit: AT_ONCE });
+    const count = await ledger.drawBack({ beyondMs, limit: REQUESTS_PER_LOOK });
     if (count > 0) log.warn({ count }, "the database's clock went back: withdrawals are due again");
     // More may be waiting: behind this batch then.
-    if (count < AT_ONCE) this.#nextMs = clock.monotonicMs() + LOOK_MS;
+    if (count < REQUESTS_PER_LOOK) this.#nextMs = clock.monotonicMs() + LOOK_MS;
   }
 }

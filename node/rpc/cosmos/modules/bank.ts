@@ -1,7 +1,7 @@
 /** `cosmos.bank.v1beta1.Query`: the native token is the one denomination. */
 import { type Address, toBech32 } from "../../../../chain/address.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
-import { BASE_DENOM, TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../../../chain/units.js";
+import { type Atoken, BASE_DENOM, TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../../../chain/units.js";
 import { accountPage } from "../account-list.js";
 import { invalidArgument, notFound } from "../errors.js";
 import { pageOf, pageRequest } from "../paging.js";
@@ -110,7 +110,7 @@ function denomOf(request: MessageReader): string {
 }
 
 /** A list of at most one coin. */
-function coinPage(request: MessageReader, amount: bigint) {
-  const coins = amount > 0n ? [{ denom: BASE_DENOM, amount }] : [];
+function coinPage(request: MessageReader, amountAtoken: Atoken) {
+  const coins = amountAtoken > 0n ? [{ denom: BASE_DENOM, amount: amountAtoken }] : [];
   return pageOf(coins, pageRequest(request), ({ denom }) => Buffer.from(denom));
 }

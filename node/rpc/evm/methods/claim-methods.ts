@@ -37,7 +37,7 @@ function parseKind(value: unknown): ClaimQuery["kind"] {
 }
 
 function claimJson({ kind }: ClaimQuery, read: ClaimRead): JsonValue {
-  const amount = toQuantity(read.amount);
+  const amount = toQuantity(read.amountUnits);
   switch (kind) {
     case "staked":
       return { amount, delegations: read.staked.map(stakedJson) };
