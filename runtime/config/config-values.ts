@@ -45,11 +45,12 @@ export function parseUrl(text: string, schemes: readonly string[]): string {
 /** Whether a text is an absolute URL of one of the schemes, to which a connection can be tried. */
 export function isUrl(text: string, schemes: readonly string[]): boolean {
   if (!URL.canParse(text)) return false;
-  const { protocol, username, password, hash } = new URL(text);
+  const { protocol, username, password, hash, href } = new URL(text);
   const scheme = protocol.replace(/:$/, "");
   // Whoever connects to a WebSocket is thrown an exception for a fragment, for which no server has a use.
   const isForSockets = scheme === "ws" || scheme === "wss";
-  const isWhole = !isForSockets || hash === "";
+  // "redis:6379" is a URL, too: of no host.
+  const isWhole = (!isForSockets || hash === "") && href.startsWith(`${protocol}//`);
   return schemes.includes(scheme) && isWhole && [username, password].every(isEscaped);
 }
 

@@ -1,6 +1,7 @@
 /** Where PostgreSQL and Redis are: the operator's own, else the kit's embedded server. */
 import { join } from "node:path";
 import type { ConfigFault, Environment } from "./config.js";
+import { isUrl } from "./config-values.js";
 import { readSecretFile } from "./secret-file.js";
 
 /** Port of the embedded PostgreSQL before the port offset is added. */
@@ -68,14 +69,17 @@ export function redisUrl(env: Environment): string | undefined {
 
 /** What is wrong with `DATABASE_URL` and `REDIS_URL`; their values may hold passwords. */
 export function serviceUrlFaults(env: Environment): readonly ConfigFault[] {
+  // A user without a host, whom PostgreSQL's clients know beside a folder of sockets, is no URL by itself.
+  const database = env["DATABASE_URL"]?.replace("@/", "@localhost/");
   return [
-    { key: "DATABASE_URL", schemes: ["postgres:", "postgresql:"] },
-    { key: "REDIS_URL", schemes: ["redis:", "rediss:"] },
-  ].flatMap(({ key, schemes }) => {
-    const given = env[key] ?? "";
-    const scheme = URL.canParse(given) ? new URL(given).protocol : "";
-    if (given === "" || schemes.includes(scheme)) return [];
-    const allowed = `a URL starting with ${schemes.join("// or ")}//`;
+    { key: "DATABASE_URL", given: database, schemes: ["postgres", "postgresql"] },
+    { key: "REDIS_URL", given: env["REDIS_URL"], schemes: ["redis", "rediss"] },
+  ].flatMap(({ key, given = "", schemes }) => {
+    if (given === "" || isUrl(given, schemes)) return [];
+    const allowed = `a URL starting with ${schemes.join(":// or ")}://, ${ENCODED}`;
     return [{ file: "environment", key, value: "***", allowed }];
   });
 }
+
+/** What a password that was pasted lacks. */
+const ENCODED = 'user and password percent-encoded ("%" as %25, "#" as %23, "/" as %2F)';
