@@ -19,7 +19,7 @@ import { type ProcessContext, runProcess, type Service } from "../runtime/proces
 import { systemClock } from "../runtime/process/clock.js";
 import { createMetrics, type Metrics } from "../runtime/process/metrics.js";
 import { readApiKeyFile, readSecretFile } from "../runtime/config/secret-file.js";
-import { databaseUrl } from "../runtime/config/service-urls.js";
+import { assertServiceUrls, databaseUrl } from "../runtime/config/service-urls.js";
 import { loadExchangeTokens } from "../ledger/assets/asset-registry.js";
 import { openPatiently } from "../runtime/sql/opening.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
@@ -55,6 +55,7 @@ function readSettings(sources: ConfigSources) {
   return readTogether({
     config: () => loadConfig(sources, watcherConfigFile),
     entries: () => loadExchangeTokens(sources.home),
+    urls: () => assertServiceUrls(sources.env, ["DATABASE_URL"]),
   });
 }
 

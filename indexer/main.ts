@@ -6,7 +6,8 @@ import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
 import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
-import { databaseUrl } from "../runtime/config/service-urls.js";
+import { readTogether } from "../runtime/config/read-together.js";
+import { assertServiceUrls, databaseUrl } from "../runtime/config/service-urls.js";
 import { systemClock } from "../runtime/process/clock.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
@@ -29,12 +30,15 @@ const POOL_SIZE = 8;
 runProcess({ name: "indexer", settings: readSettings, start });
 
 function readSettings(sources: ConfigSources) {
-  return loadConfig(sources, indexerConfigFile);
+  return readTogether({
+    config: () => loadConfig(sources, indexerConfigFile),
+    urls: () => assertServiceUrls(sources.env, ["DATABASE_URL"]),
+  });
 }
 
 async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
-  const config = readSettings({ home, env, portOffset });
+  const { config } = readSettings({ home, env, portOffset });
   const url = databaseUrl({ home, env, portOffset });
   const rpc = createJsonRpcClient({
     url: config.node["json-rpc-url"],

@@ -30,7 +30,7 @@ import type { Logger } from "../runtime/process/logger.js";
 import { createMetrics } from "../runtime/process/metrics.js";
 import { TaskGroup } from "../runtime/process/task.js";
 import { readApiKeyFile, readSecretFile } from "../runtime/config/secret-file.js";
-import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
+import { assertServiceUrls, databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import { openPatiently } from "../runtime/sql/opening.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { AcceptQueue } from "./api/accept-queue.js";
@@ -62,6 +62,7 @@ function readSettings(sources: ConfigSources) {
   return readTogether({
     config: () => loadConfig(sources, workerConfigFile),
     entries: () => loadExchangeTokens(sources.home),
+    urls: () => assertServiceUrls(sources.env, ["DATABASE_URL", "REDIS_URL"]),
   });
 }
 

@@ -1,6 +1,6 @@
 /** Where PostgreSQL and Redis are: the operator's own, else the kit's embedded server. */
 import { join } from "node:path";
-import type { ConfigFault, Environment } from "./config.js";
+import { ConfigError, type ConfigFault, type Environment } from "./config.js";
 import { isUrl } from "./config-values.js";
 import { readSecretFile } from "./secret-file.js";
 
@@ -18,13 +18,14 @@ export function postgresPasswordPath(home: string): string {
 /**
  * Connection URL of the ledger's database: `DATABASE_URL`, else the embedded server with the
  * password from the home. It holds a password: never log it.
- * @throws SECRET_FILE_UNREADABLE
+ * @throws SECRET_FILE_UNREADABLE, INVALID_CONFIG
  */
 export function databaseUrl(options: {
   readonly home: string;
   readonly env: Environment;
   readonly portOffset: number;
 }): string {
+  assertServiceUrls(options.env, ["DATABASE_URL"]);
   const given = options.env["DATABASE_URL"];
   if (given !== undefined && given !== "") {
     return given;
@@ -55,9 +56,10 @@ export function embeddedDatabaseUrl(options: {
 /**
  * URL of Redis for the queue, with the password of the file that `REDIS_PASSWORD_FILE` names: never
  * log it. Undefined when the queue lives in the database.
- * @throws SECRET_FILE_UNREADABLE
+ * @throws SECRET_FILE_UNREADABLE, INVALID_CONFIG
  */
 export function redisUrl(env: Environment): string | undefined {
+  assertServiceUrls(env, ["REDIS_URL"]);
   const given = env["REDIS_URL"];
   if (given === undefined || given === "") return undefined;
   const passwordFile = env["REDIS_PASSWORD_FILE"];
@@ -65,6 +67,18 @@ export function redisUrl(env: Environment): string | undefined {
   const url = new URL(given);
   url.password = encodeURIComponent(readSecretFile(passwordFile));
   return url.href;
+}
+
+/**
+ * Refuses wrong ones of the variables that a process uses; those of others stand in nobody's way.
+ * @throws INVALID_CONFIG
+ */
+export function assertServiceUrls(
+  env: Environment,
+  used: readonly ("DATABASE_URL" | "REDIS_URL")[],
+): void {
+  const faults = serviceUrlFaults(env).filter(({ key }) => used.some((name) => name === key));
+  if (faults.length > 0) throw new ConfigError(faults);
 }
 
 /** What is wrong with `DATABASE_URL` and `REDIS_URL`; their values may hold passwords. */

@@ -26,7 +26,7 @@ import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { ConfigError, type ConfigSources, loadConfig } from "../../runtime/config/config.js";
 import { readTogether } from "../../runtime/config/read-together.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
-import { databaseUrl } from "../../runtime/config/service-urls.js";
+import { assertServiceUrls, databaseUrl } from "../../runtime/config/service-urls.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { type ProcessContext, runProcess, type Service } from "../../runtime/process/lifecycle.js";
 import { TaskGroup } from "../../runtime/process/task.js";
@@ -56,6 +56,7 @@ function readSettings(sources: ConfigSources) {
   return readTogether({
     config: () => loadConfig(sources, workerConfigFile),
     entries: () => loadExchangeTokens(sources.home),
+    urls: () => assertServiceUrls(sources.env, ["DATABASE_URL"]),
   });
 }
 

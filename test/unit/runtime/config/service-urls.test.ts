@@ -1,5 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
-import { serviceUrlFaults } from "../../../../runtime/config/service-urls.js";
+import {
+  databaseUrl,
+  redisUrl,
+  serviceUrlFaults,
+} from "../../../../runtime/config/service-urls.js";
 
 /** Variables at fault, with what is allowed. */
 function faultsOf(env: Readonly<Record<string, string>>): readonly string[] {
@@ -32,5 +36,25 @@ describe("service URLs", () => {
       `DATABASE_URL *** a URL starting with postgres:// or postgresql://, ${encoded}`,
       `REDIS_URL *** a URL starting with redis:// or rediss://, ${encoded}`,
     ]);
+  });
+
+  it("that are wrong reach no client, and stand in nobody's way who does not use them", () => {
+    const options = { home: "/nowhere", portOffset: 0 };
+    const wrong = { DATABASE_URL: "ledger-db", REDIS_URL: "redis:6379" };
+    const withFile = { ...wrong, REDIS_PASSWORD_FILE: "/nowhere/redis.password" };
+    const fault = (name: string) => ({
+      code: "INVALID_CONFIG",
+      message: expect.stringMatching(`^[^=]*environment: ${name} = [^=]*$`),
+    });
+    expect(() => databaseUrl({ ...options, env: wrong })).toThrow(
+      expect.objectContaining(fault("DATABASE_URL")),
+    );
+    for (const env of [wrong, withFile]) {
+      expect(() => redisUrl(env)).toThrow(expect.objectContaining(fault("REDIS_URL")));
+    }
+    const right = { DATABASE_URL: "postgres://h/d", REDIS_URL: "redis://h" };
+    const env = { ...wrong, DATABASE_URL: right.DATABASE_URL };
+    expect(databaseUrl({ ...options, env })).toBe("postgres://h/d");
+    expect(redisUrl({ ...wrong, REDIS_URL: right.REDIS_URL })).toBe("redis://h");
   });
 });
