@@ -203,8 +203,12 @@ function treasuryFault({ roundFile, staleAfterMs }: TreasuryWord, nowMs: number)
     const stats = statSync(roundFile, { throwIfNoEntry: false });
     if (stats === undefined) return "it does not run, or has not come to the end of a round yet";
     const ageMs = nowMs - stats.mtimeMs;
-    if (ageMs <= staleAfterMs) return "";
-    const age = Math.round(ageMs / 1_000);
+    if (Math.abs(ageMs) <= staleAfterMs) return "";
+    const age = Math.round(Math.abs(ageMs) / 1_000);
+    if (ageMs < 0) {
+      const clock = `its last round ended ${age} s ahead of this machine's clock`;
+      return `${clock}: whether it works the next one tells`;
+    }
     return `its last round ended ${age} s ago: it does not run, or its rounds fail`;
   } catch (error) {
     return sentenceOf(error);

@@ -377,6 +377,8 @@ describe("docker-compose.yml", () => {
     };
     expect([codeAfter(0), codeAfter(LONGEST_SCAN_INTERVAL_MS + 60_000)]).toEqual([0, 0]);
     expect(codeAfter(LONGEST_SCAN_INTERVAL_MS + 121_000)).toBe(1);
+    // A clock that was put back: whether the treasury works shows at the end of its next round.
+    expect([codeAfter(-50_000), codeAfter(-70_000)]).toEqual([0, 1]);
     await rounds.forget();
     expect(codeAfter(0)).toBe(1);
     rmSync(folder, { recursive: true });

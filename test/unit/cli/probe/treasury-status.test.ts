@@ -86,6 +86,17 @@ describe("the treasury", () => {
     ]);
   });
 
+  it("fails the doctor while its last round is ahead of a clock that was put back", async () => {
+    expect(await findingsOf(homeWith(-100), ENABLED)).toMatchObject([{ severity: "pass" }]);
+    expect(await findingsOf(homeWith(-3_600), ENABLED)).toMatchObject([
+      {
+        severity: "fail",
+        value:
+          "its last round ended 3600 s ahead of this machine's clock: whether it works the next one tells",
+      },
+    ]);
+  });
+
   it("is given the time between its rounds beside what one takes", async () => {
     const env = { ...ENABLED, CAUSEWAY_WORKER_TREASURY_SCAN_INTERVAL_MS: "600000" };
     expect(await findingsOf(homeWith(700), env)).toMatchObject([{ severity: "pass" }]);
