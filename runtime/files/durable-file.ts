@@ -6,8 +6,10 @@ import { randomUUID } from "node:crypto";
 import {
   closeSync,
   fchmodSync,
+  fstatSync,
   fsyncSync,
   linkSync,
+  lstatSync,
   openSync,
   readdirSync,
   rmSync,
@@ -113,7 +115,7 @@ export function createFileOnce(
       }
       if (!isPassing) fsyncSync(handle);
       // A hard link fails when the target exists, so two starts at once cannot overwrite a key.
-      linkSync(draft, file);
+      linkOnce(draft, file, handle);
       giveFile(handle, heir);
     } finally {
       closeSync(handle);
@@ -125,6 +127,21 @@ export function createFileOnce(
     throw error;
   } finally {
     rmSync(draft, { force: true });
+  }
+}
+
+/**
+ * Gives the draft that is open its name. A folder over a network may have done that and lost the answer; the
+ * question is repeated then, and refused as the name is taken: by this very file (link(2), "BUGS").
+ */
+function linkOnce(draft: string, file: string, handle: number): void {
+  try {
+    linkSync(draft, file);
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+    const found = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    const { dev, ino } = fstatSync(handle, { bigint: true });
+    if (found?.dev !== dev || found.ino !== ino) throw error;
   }
 }
 
