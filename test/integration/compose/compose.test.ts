@@ -30,6 +30,7 @@ const service = z.object({
   cap_drop: z.array(z.string()),
   security_opt: z.array(z.string()),
   restart: z.string(),
+  init: z.boolean().optional(),
   network_mode: z.string().optional(),
   networks: z.array(z.string()).default([]),
   ports: z.array(z.string()).default([]),
@@ -156,6 +157,12 @@ describe("docker-compose.yml", () => {
         security_opt: ["no-new-privileges:true"],
       });
     }
+  });
+
+  it("has a first process in ours that ends them also while they load, when nothing hears a signal yet", () => {
+    const ours = services.filter(([, { image }]) => image === "causeway:local");
+    expect(ours.filter(([, { init }]) => init !== true).map(([name]) => name)).toEqual([]);
+    expect(ours.length).toBeGreaterThan(10);
   });
 
   it("is in order for the linters that are installed", () => {
