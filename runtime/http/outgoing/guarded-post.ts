@@ -252,6 +252,8 @@ function invalid(what: string): PostError {
 }
 
 function forbidden(address: string): PostError {
-  const message = `the host has the address ${address}, which is not one of the public internet`;
+  // RFC 6052 and RFC 8215: who asks a DNS64 gets it for a host that has IPv4 alone.
+  const why = /^64:ff9b:/i.test(address) ? ": NAT64, made up by the DNS64 of this network" : "";
+  const message = `the host has the address ${address}, which is not one of the public internet${why}`;
   return new PostError("FORBIDDEN_TARGET", message, { details: { address } });
 }

@@ -210,6 +210,14 @@ describe("a post", () => {
         details: { address },
       });
     }
+    const translated: ResolveHost = async () => ["8.8.8.8", "64:ff9b::808:808"];
+    const [told, other] = await Promise.all(
+      [translated, async () => ["10.0.0.1"]].map((resolve) =>
+        post(url, { resolve, allowLoopback: false }).catch((error: unknown) => String(error)),
+      ),
+    );
+    expect(told).toContain("64:ff9b::808:808, which is not one of the public internet: NAT64");
+    expect(other).toMatch(/10\.0\.0\.1, which is not one of the public internet$/);
     const nowhere = post(url, { resolve: async () => [] });
     await expect(nowhere).rejects.toMatchObject({ code: "TARGET_UNREACHABLE" });
     expect(paths).toEqual([]);
