@@ -8,8 +8,7 @@ import { errorCode, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { commitBlockStep } from "../ledger/blocks/block-step.js";
-import { explainedPlaces } from "../ledger/blocks/wallet-flows.js";
-import { sweptPlaces } from "../ledger/treasury/swept-places.js";
+import { explainedTakings } from "../ledger/blocks/wallet-flows.js";
 import type { NewDeposit } from "../ledger/blocks/new-deposits.js";
 import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
 import { type WatchLease, WatchLeaseLostError } from "../ledger/watch/watch-lease.js";
@@ -343,10 +342,7 @@ export class Watcher {
     const { database, node, secondNode, book, tokens: listed, options } = this.#parts;
     const { mostListed } = options;
     const tokenNodes = { first: node, second: secondNode };
-    const explained: PrepareParts["explained"] = async (payers) => {
-      const swept = await sweptPlaces(database, payers);
-      return new Set([...swept, ...(await explainedPlaces(database, payers))]);
-    };
+    const explained: PrepareParts["explained"] = (payers) => explainedTakings(database, payers);
     const parts = { nodes: this.#nodes, tokenNodes, book, listed, mostListed, explained };
     return prepareRun(parts, run, { signal });
   }

@@ -5,6 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import { AppError, present } from "../../chain/errors.js";
 import { atMostWord, type Hash32 } from "../../chain/hex.js";
+import { explainedTakings } from "../../ledger/blocks/wallet-flows.js";
 import {
   entriesOfDeposit,
   type PostedEntry,
@@ -93,12 +94,14 @@ async function askChain(
   const { height } = deposit;
   const contract = parts.contractOf(deposit.asset);
   const { database } = parts;
-  const [header, own, balances, surplusUnits, unmovedUnits] = await Promise.all([
+  const { address: wallet, txHash: payer } = deposit;
+  const [header, own, balances, surplusUnits, unmoved, explained] = await Promise.all([
     node.getBlockHeader(height, options),
     readOwn(source, deposit, options),
     readBalances(node, deposit, { contract, ...options }),
     surplusBeside(database, deposit),
     unmovedBeside(database, deposit),
+    explainedTakings(database, [{ wallet, hash: payer }]),
   ]);
   const { operation, moves } = await toldOf(node, own.transactions, deposit, {
     contract,
@@ -122,13 +125,32 @@ async function askChain(
       (contract === undefined
         ? changeUnits === sumUnits &&
           moves.some(({ units, isDeposit }) => isDeposit && units === deposit.amountUnits)
-        : areArrivals(moves, changeUnits, { deposit, surplusUnits, unmovedUnits })),
+        : areArrivals(withoutUnmoved(moves, unmoved), changeUnits, {
+            deposit,
+            surplusUnits,
+            isExplained: explained.size > 0,
+          })),
   };
 }
 
+/** What a token said to have left, and did not, is recorded: it is no part of what its transactions took. */
+function withoutUnmoved(
+  moves: readonly Move[],
+  unmoved: ReadonlyMap<Hash32, bigint>,
+): readonly Move[] {
+  const open = new Map(unmoved);
+  return moves.map((move) => {
+    const openUnits = open.get(move.txHash) ?? 0n;
+    if (move.units >= 0n || openUnits === 0n) return move;
+    const units = openUnits < -move.units ? openUnits : -move.units;
+    open.set(move.txHash, openUnits - units);
+    return { ...move, units: move.units + units };
+  });
+}
+
 /**
- * Of a token only what arrived was booked, which may be less than it claims; and what came beside that. What
- * it said to have left, and did not, is recorded: it is no part of what came beside.
+ * Of a token only what arrived was booked, which may be less than it claims; and what came beside that.
+ * @param booked.isExplained of the deposit's own transaction: what another one took is not held against it
  */
 function areArrivals(
   moves: readonly Move[],
@@ -136,15 +158,14 @@ function areArrivals(
   booked: {
     readonly deposit: Pick<StoredDeposit, "amountUnits">;
     readonly surplusUnits: bigint;
-    readonly unmovedUnits: bigint;
+    readonly isExplained: boolean;
   },
 ): boolean {
-  const { arrivedUnits, leftUnits } = arrivalsOf(moves, changeUnits);
-  const unsaidUnits = atMostWord((leftUnits > 0n ? leftUnits : 0n) - booked.unmovedUnits);
+  const { arrivedUnits, leftUnits } = arrivalsOf(moves, changeUnits, () => booked.isExplained);
   return (
     moves.some(
       ({ isDeposit }, at) => isDeposit && arrivedUnits[at] === booked.deposit.amountUnits,
-    ) && unsaidUnits === booked.surplusUnits
+    ) && atMostWord(leftUnits > 0n ? leftUnits : 0n) === booked.surplusUnits
   );
 }
 
@@ -181,6 +202,7 @@ interface ToldOperations {
 interface Move {
   /** Signed, as it was claimed. */
   readonly units: bigint;
+  readonly txHash: Hash32;
   /** True for the one that the deposit was booked by; for each that may be it where that is not known. */
   readonly isDeposit: boolean;
 }
@@ -233,7 +255,8 @@ function operationsOf(
       .filter((one) => (contract === undefined ? one.isNative : one.contract === contract))
       .filter((one) => !sides.isSelfPaid(one))
       .map(({ index, amountAtoken: units }) => {
-        return { units, isDeposit: each === transaction && index === opIndex };
+        const isDeposit = each === transaction && index === opIndex;
+        return { units, txHash: each.hash, isDeposit };
       });
   });
   return { operation: transaction?.operations.find(({ index }) => index === opIndex), moves };
@@ -260,9 +283,10 @@ async function operationsOfLogs(
       relatedIndexes: [],
     },
     moves: logs.flatMap((log) => {
-      const { to, from, value = 0n } = log;
+      const { to, from, txHash: hash, value = 0n } = log;
       if (to === from) return [];
-      return [{ units: to === address ? value : -value, isDeposit: isDeposit(log) }];
+      const units = to === address ? value : -value;
+      return [{ units, txHash: hash, isDeposit: isDeposit(log) }];
     }),
   };
 }

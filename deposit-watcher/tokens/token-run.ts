@@ -18,7 +18,7 @@ import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { answerOfSecond } from "../put-off.js";
 import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
 import {
-  doubtfulPayers,
+  payersInQuestion,
   judgeTouch,
   noVerdicts,
   touchKey,
@@ -105,7 +105,9 @@ export async function readTokenRun(
     const [beforeUnits, afterUnits] = [before[index], balances[2 * index + 1]];
     return { touch, around: { beforeUnits, afterUnits } };
   });
-  const own = await explained(judged.flatMap(({ touch, around }) => doubtfulPayers(touch, around)));
+  const own = await explained(
+    judged.flatMap(({ touch, around }) => payersInQuestion(touch, around)),
+  );
   const owners = {
     customerOf: (address: Address) => watched.customerOf(address),
     walletFrom: (address: Address) => watched.walletFrom(address),

@@ -1,7 +1,7 @@
 /**
  * Pure: what contracts claim against what the balances of our addresses did. Only what arrived is a
- * deposit, and only what left is an outflow that nobody asked for; what a contract claimed beyond it is
- * recorded, and what came unsaid goes to suspense.
+ * deposit, and only what left is an outflow that nobody asked for, both as one transaction leaves them; what
+ * a contract claimed beyond it is recorded, and what came unsaid goes to suspense.
  */
 import type { Address } from "../../chain/address.js";
 import { atMostWord, type Hash32, type Height } from "../../chain/hex.js";
@@ -43,7 +43,7 @@ export interface TokenOwners {
   customerOf(address: Address): CustomerId | undefined;
   /** See `Watched`; undefined for an address that is no hot wallet. */
   walletFrom(address: Address): Height | undefined;
-  /** Whether something explains what a transaction took of an address; asked of `doubtfulPayers` alone. */
+  /** Whether something explains what a transaction took of an address; asked of `payersInQuestion` alone. */
   isExplained(payer: Payer): boolean;
 }
 
@@ -75,45 +75,84 @@ export function noVerdicts(): TokenVerdicts {
 
 /** What came of claims. */
 export interface Arrivals {
-  /** Of each move what arrived, in their order; nothing of one that takes. */
+  /** Of each move what arrived and was not taken again, in their order; nothing of one that takes. */
   readonly arrivedUnits: readonly bigint[];
+  /** What each transaction that takes took, beyond what it brought itself where nothing explains it. */
+  readonly takenUnits: ReadonlyMap<Hash32, bigint>;
   /** What the balance rose by beyond all claims; negative where more is gone than they say. */
   readonly leftUnits: bigint;
+}
+
+/** One move of a token at one of our addresses, as it was claimed. */
+interface Move {
+  /** Signed. */
+  readonly units: bigint;
+  readonly txHash: Hash32;
 }
 
 /**
  * Gives what came to those who claim it, one after the other. Who takes is taken at its word: what it
  * took beyond it, or not, shows as too little or too much that arrived, or in the reconciliation. What is
- * only said to have left shows in `leftUnits`, and `withoutUnmoved` takes it out first.
- * @param moves signed, all of one token at one address in one block, in the order of the block
+ * only said to have left shows in `leftUnits`, and `withoutUnmoved` takes it out first. Of what a transaction
+ * brought, what it took again itself did not come: a fee of who receives is a second transfer. Only what
+ * arrived is held against it, so that no claim hides what is gone.
+ * @param moves all of one token at one address in one block, in the order of the block
  * @param changeUnits balance after the block less the one before it
+ * @param isExplained whether a payment or a sweep of ours is the transaction: it is booked by its logs
  */
 export function arrivalsOf(
-  moves: readonly { readonly units: bigint }[],
+  moves: readonly Move[],
   changeUnits: bigint,
+  isExplained: (hash: Hash32) => boolean,
 ): Arrivals {
-  const spentUnits = moves.reduce((sum, { units }) => (units < 0n ? sum - units : sum), 0n);
-  let leftUnits = changeUnits + spentUnits;
+  const takenUnits = takingsOf(moves);
+  let leftUnits = [...takenUnits.values()].reduce((sum, units) => sum + units, changeUnits);
   const arrivedUnits = moves.map(({ units }) => {
     if (units <= 0n || leftUnits <= 0n) return 0n;
     const arrived = leftUnits < units ? leftUnits : units;
     leftUnits -= arrived;
     return arrived;
   });
-  return { arrivedUnits, leftUnits };
+  for (const [index, { txHash }] of [...moves.entries()].toReversed()) {
+    const taken = takenUnits.get(txHash) ?? 0n;
+    const arrived = arrivedUnits[index] ?? 0n;
+    const again = taken < arrived ? taken : arrived;
+    if (again === 0n || isExplained(txHash)) continue;
+    arrivedUnits[index] = arrived - again;
+    takenUnits.set(txHash, taken - again);
+  }
+  return { arrivedUnits, takenUnits, leftUnits };
+}
+
+/** What each transaction says that it took. */
+function takingsOf(moves: readonly Move[]): Map<Hash32, bigint> {
+  const takenUnits = new Map<Hash32, bigint>();
+  for (const { txHash, units } of moves) {
+    if (units < 0n) takenUnits.set(txHash, (takenUnits.get(txHash) ?? 0n) - units);
+  }
+  return takenUnits;
+}
+
+/** By how much less a balance fell, or more rose, than is claimed; not above zero where it did not. */
+function unsaidUnits(moves: readonly Move[], changeUnits: bigint): bigint {
+  return moves.reduce((sum, { units }) => sum - units, changeUnits);
 }
 
 /**
- * Transactions that are said to have taken more of one of our addresses than its balance fell by, counting
- * what came in. None where the contract does not tell the balance.
+ * Transactions of which it has to be known whether something explains them: those that are said to have
+ * taken more of one of our addresses than its balance fell by, counting what came in, and those that took
+ * where they also brought. None where the contract does not tell the balance.
  */
-export function doubtfulPayers(
+export function payersInQuestion(
   { sides, address: wallet }: TokenTouch,
   { beforeUnits, afterUnits }: TokenBalances,
 ): readonly Payer[] {
   if (beforeUnits === undefined || afterUnits === undefined) return [];
-  if (arrivalsOf(sides, afterUnits - beforeUnits).leftUnits <= 0n) return [];
-  return sides.filter(({ units }) => units < 0n).map(({ txHash: hash }) => ({ wallet, hash }));
+  const isDoubtful = unsaidUnits(sides, afterUnits - beforeUnits) > 0n;
+  const bringing = new Set(sides.flatMap(({ units, txHash }) => (units > 0n ? [txHash] : [])));
+  return [...takingsOf(sides).keys()]
+    .filter((hash) => isDoubtful || bringing.has(hash))
+    .map((hash) => ({ wallet, hash }));
 }
 
 /** Adds what a touch comes to. */
@@ -125,15 +164,18 @@ export function judgeTouch(
 ): void {
   if (beforeUnits === undefined || afterUnits === undefined) {
     const incoming = touch.sides.filter(({ units }) => units > 0n);
-    addOutflows(touch, touch.sides, owners, verdicts);
+    addOutflows(touch, takingsOf(touch.sides), owners, verdicts);
     for (const side of incoming) verdicts.sightings.push(sightingOf(side, "UNREADABLE"));
     return;
   }
-  const sides = withoutUnmoved(touch, { beforeUnits, afterUnits }, owners, verdicts);
-  addOutflows(touch, sides, owners, verdicts);
-  const { arrivedUnits: arrivals, leftUnits } = arrivalsOf(sides, afterUnits - beforeUnits);
+  const changeUnits = afterUnits - beforeUnits;
+  const isExplained = (hash: Hash32) => owners.isExplained({ wallet: touch.address, hash });
+  const sides = withoutUnmoved(touch, { changeUnits, isExplained }, verdicts);
+  const arrivals = arrivalsOf(sides, changeUnits, isExplained);
+  const { takenUnits, leftUnits } = arrivals;
+  addOutflows(touch, takenUnits, owners, verdicts);
   for (const [index, side] of sides.entries()) {
-    const arrivedUnits = arrivals[index] ?? 0n;
+    const arrivedUnits = arrivals.arrivedUnits[index] ?? 0n;
     if (arrivedUnits > 0n) addInflow({ ...side, units: arrivedUnits }, owners, verdicts);
     if (side.units <= 0n || arrivedUnits === side.units) continue;
     const missing = { ...side, units: side.units - arrivedUnits };
@@ -162,17 +204,15 @@ export function judgeTouch(
  */
 function withoutUnmoved(
   touch: TokenTouch,
-  balances: { readonly beforeUnits: bigint; readonly afterUnits: bigint },
-  owners: TokenOwners,
+  told: { readonly changeUnits: bigint; readonly isExplained: (hash: Hash32) => boolean },
   verdicts: TokenVerdicts,
 ): readonly TokenSide[] {
-  if (doubtfulPayers(touch, balances).length === 0) return touch.sides;
-  let { leftUnits } = arrivalsOf(touch.sides, balances.afterUnits - balances.beforeUnits);
+  let openUnits = unsaidUnits(touch.sides, told.changeUnits);
   return touch.sides.map((side) => {
-    const { address: wallet, txHash: hash, units } = side;
-    if (units >= 0n || leftUnits === 0n || owners.isExplained({ wallet, hash })) return side;
-    const unmoved = leftUnits < -units ? leftUnits : -units;
-    leftUnits -= unmoved;
+    const { txHash, units } = side;
+    if (units >= 0n || openUnits <= 0n || told.isExplained(txHash)) return side;
+    const unmoved = openUnits < -units ? openUnits : -units;
+    openUnits -= unmoved;
     verdicts.sightings.push(sightingOf({ ...side, units: unmoved }, "NOT_LEFT"));
     return { ...side, units: units + unmoved };
   });
@@ -193,17 +233,13 @@ function addInflow(side: TokenSide, owners: TokenOwners, verdicts: TokenVerdicts
 /** One outflow for each transaction, as with coins. */
 function addOutflows(
   { asset, address: wallet, height }: TokenTouch,
-  sides: readonly TokenSide[],
+  takenUnits: ReadonlyMap<Hash32, bigint>,
   owners: TokenOwners,
   verdicts: TokenVerdicts,
 ): void {
-  const byTransaction = new Map<Hash32, bigint>();
-  for (const { txHash, units } of sides) {
-    if (units >= 0n) continue;
-    byTransaction.set(txHash, (byTransaction.get(txHash) ?? 0n) - units);
-  }
   const role = owners.walletFrom(wallet) === undefined ? "deposit-address" : "hot-wallet";
-  for (const [txHash, units] of byTransaction) {
+  for (const [txHash, units] of takenUnits) {
+    if (units === 0n) continue;
     const amountUnits = atMostWord(units);
     verdicts.outflows.push({ asset, wallet, role, txHash, height, amountUnits, feeAtoken: 0n });
   }

@@ -24,9 +24,10 @@ export type TokenStandard = (typeof TOKEN_STANDARDS)[number];
 
 /**
  * Why it is not credited. UNKNOWN_TOKEN: no listed contract. NFT: no fungible token. MALFORMED: not
- * written as the standard has it. NOT_ARRIVED: the balance did not rise by any of it. SHORTFALL: it
- * rose by less; what came is a deposit. UNREADABLE: the contract does not tell the balance. NOT_LEFT: it
- * says that units left the address, and the balance did not fall by them; no payment or sweep of ours did it.
+ * written as the standard has it. NOT_ARRIVED: the balance did not rise by any of it, or its transaction took
+ * it again. SHORTFALL: it rose by less, or a part was taken so; what stayed is a deposit. UNREADABLE: the
+ * contract does not tell the balance. NOT_LEFT: it says that units left the address, and the balance did not
+ * fall by them; no payment or sweep of ours did it.
  */
 const SIGHTING_REASONS = [
   "UNKNOWN_TOKEN",

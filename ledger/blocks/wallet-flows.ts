@@ -11,6 +11,7 @@ import type { PaidTerms } from "../requests/payment-terms.js";
 import { storePossible } from "../requests/possible-payments.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../requests/signing-freeze.js";
+import { sweptPlaces } from "../treasury/swept-places.js";
 import { type Outflow, type Payer, payerPlace, type WalletInflow } from "../watch/flows.js";
 
 /**
@@ -137,16 +138,26 @@ async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<
  * Those of these transactions of wallets that a payment, a recovery or a person explains.
  * @returns their keys, as of `payerPlace`
  */
-export async function explainedPlaces(
-  sql: Sql,
-  payers: readonly Payer[],
-): Promise<ReadonlySet<string>> {
+async function explainedPlaces(sql: Sql, payers: readonly Payer[]): Promise<ReadonlySet<string>> {
   if (payers.length === 0) return new Set();
   const rows = await sql.query<Record<"wallet" | "hash", string>>(
     `SELECT wallet, hash FROM explanations_of($1::text[], $2::text[]) WHERE explanation IS NOT NULL`,
     [payers.map(({ wallet }) => wallet), payers.map(({ hash }) => hash)],
   );
   return new Set(rows.map(payerPlace));
+}
+
+/**
+ * Those of these transactions that something explains at the address that they took of: a sweep that was
+ * signed for it, or what `explainedPlaces` knows.
+ * @returns their keys, as of `payerPlace`
+ */
+export async function explainedTakings(
+  sql: Sql,
+  payers: readonly Payer[],
+): Promise<ReadonlySet<string>> {
+  const swept = await sweptPlaces(sql, payers);
+  return new Set([...swept, ...(await explainedPlaces(sql, payers))]);
 }
 
 async function recordForeignOutflows(

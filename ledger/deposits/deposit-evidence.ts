@@ -4,7 +4,7 @@ import type { StoredDeposit } from "./deposit-queries.js";
 import { keysOfTakings, surplusKey } from "./suspense.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { storedAtoken, storedHeight } from "../stored-values.js";
+import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
 /** A journal entry with its postings, as it was written. */
 export interface PostedEntry {
@@ -86,18 +86,25 @@ export async function surplusBeside(
   return storedAtoken(row?.units);
 }
 
-/** What a deposit's token said to have left its address in its block, and what did not leave. */
-export async function unmovedBeside(sql: Sql, { id }: Pick<StoredDeposit, "id">): Promise<bigint> {
-  const [row] = await sql.query<{ units: string }>(
-    `SELECT coalesce(sum(seen.claimed), 0)::text AS units
+/**
+ * What a deposit's token said to have left its address in its block, and what did not leave, by the
+ * transactions that said so.
+ */
+export async function unmovedBeside(
+  sql: Sql,
+  { id }: Pick<StoredDeposit, "id">,
+): Promise<ReadonlyMap<Hash32, bigint>> {
+  const rows = await sql.query<Record<"tx_hash" | "units", string>>(
+    `SELECT seen.tx_hash, sum(seen.claimed)::text AS units
        FROM deposit d
        JOIN asset a ON a.symbol = d.asset
        JOIN token_sighting seen ON seen.address = d.address AND seen.contract = a.contract
             AND seen.height = d.height AND seen.rewind = d.rewind AND seen.reason = 'NOT_LEFT'
-      WHERE d.id = $1`,
+      WHERE d.id = $1
+      GROUP BY seen.tx_hash`,
     [id],
   );
-  return storedAtoken(row?.units);
+  return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.units)]));
 }
 
 /**

@@ -9,6 +9,7 @@ import { listSightings } from "../../../ledger/assets/token-sightings.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { customerBalances, listDeposits } from "../../../ledger/deposits/deposit-queries.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
 import { listEvents } from "../../helpers/events.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -18,12 +19,23 @@ import { WALLET } from "../../helpers/exchange/house.js";
 import {
   callOf,
   contractAt,
+  createdAt,
   depositKey,
   ISSUER,
   type Message,
   TokenBench,
   TOKENS,
 } from "./token-bench.js";
+
+/** Tokens that take of who receives. */
+const RECEIVER_FEE = createdAt(8);
+const RECEIVER_BURN = createdAt(9);
+
+const LISTED = [
+  ...TOKENS,
+  { symbol: "TAKEN", contractAddress: RECEIVER_FEE, decimals: 18 },
+  { symbol: "BURNT", contractAddress: RECEIVER_BURN, decimals: 18 },
+];
 
 let bench: TokenBench;
 let alice: Address;
@@ -113,6 +125,24 @@ function tokenCases(): Case[] {
       recorded: ["SHORTFALL"],
     },
     {
+      name: "fee of who receives",
+      message: { ...plain("transfer", [alice, 100n]), to: RECEIVER_FEE },
+      expected: ["alice TAKEN 97"],
+      recorded: ["SHORTFALL"],
+    },
+    {
+      name: "fee of who receives, many logs",
+      message: {
+        ...plain("transferMany", [
+          [alice, bob, alice],
+          [100n, 200n, 300n],
+        ]),
+        to: RECEIVER_BURN,
+      },
+      expected: ["alice BURNT 100", "alice BURNT 288", "bob BURNT 194"],
+      recorded: ["SHORTFALL", "SHORTFALL"],
+    },
+    {
       name: "log of another contract",
       message: forge("fungible", [from, alice, 9_999n]),
       expected: [],
@@ -164,12 +194,18 @@ function tokenCases(): Case[] {
 }
 
 beforeAll(async () => {
-  bench = await TokenBench.open();
+  bench = await TokenBench.open(undefined, LISTED);
   alice = await bench.register("alice");
   bob = await bench.register("bob");
-  await bench.watch();
+  await bench.watch(LISTED);
   await bench.deploy();
+  const compiled = compileFixture("DepositTokens.sol");
+  const created = ["ReceiverFeeToken", "ReceiverBurnToken"];
+  await bench.mine(created.map((name) => ({ data: compiled[name]?.bytecode ?? "" })));
+  const minted = callOf("PlainToken", "mint", [ISSUER.address, 1_000_000n]);
   await bench.mine([
+    { ...minted, to: RECEIVER_FEE },
+    { ...minted, to: RECEIVER_BURN },
     callOf("PlainToken", "mint", [ISSUER.address, 1_000_000n]),
     callOf("FeeToken", "mint", [ISSUER.address, 1_000_000n]),
     callOf("UpgradableProxy", "mint", [ISSUER.address, 1_000_000n]),
@@ -246,7 +282,14 @@ describe("deposits on a real chain", () => {
   it("leave ledger and chain even in every asset", async () => {
     const report = await bench.reconcile();
     expect(report.internalBreaks).toEqual([]);
-    expect(report.tokens.map(({ asset }) => asset)).toEqual(["FEE", "MOODY", "PLAIN", "PROXY"]);
+    expect(report.tokens.map(({ asset }) => asset)).toEqual([
+      "BURNT",
+      "FEE",
+      "MOODY",
+      "PLAIN",
+      "PROXY",
+      "TAKEN",
+    ]);
     for (const { asset, lines } of [{ asset: "TOKEN", lines: report.lines }, ...report.tokens]) {
       // What the test itself took from a deposit address stands for a sweep that nobody asked for.
       const uneven = lines.flatMap(({ breaks }) => breaks.flatMap(({ causes }) => causes));
@@ -327,7 +370,7 @@ describe("what lay at addresses before they counted", () => {
 
     // The ledger learns of a token that has been around.
     const late = { symbol: "LATE", contractAddress: contractAt("StrangeToken"), decimals: 0 };
-    const [signal, entries] = [new AbortController().signal, [...TOKENS, late]];
+    const [signal, entries] = [new AbortController().signal, [...LISTED, late]];
     const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
     await openTokenBook(parts, entries, { signal });
     await openTokenBook(parts, entries, { signal });
@@ -348,7 +391,7 @@ describe("what lay at addresses before they counted", () => {
     const other = `0x${"0d".repeat(32)}` as Hash32;
     const wrong = { ...pinned, symbol: "WRONG", contractAddress: contractAt("Payer") };
     const late = { symbol: "LATE", contractAddress: contractAt("StrangeToken"), decimals: 0 };
-    const entries = [...TOKENS, late, pinned, { ...wrong, codeHash: other }];
+    const entries = [...LISTED, late, pinned, { ...wrong, codeHash: other }];
     const { signal } = new AbortController();
     const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
     const book = await openTokenBook(parts, entries, { signal });
@@ -368,7 +411,7 @@ describe("what lay at addresses before they counted", () => {
 
   it("is never taken over by a list that says otherwise", async () => {
     const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
-    const [plain, ...others] = TOKENS;
+    const [plain, ...others] = LISTED;
     if (plain === undefined) throw new Error("no token");
     for (const entries of [
       others,

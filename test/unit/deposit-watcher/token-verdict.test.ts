@@ -5,6 +5,7 @@ import type { TokenSide } from "../../../deposit-watcher/tokens/token-side.js";
 import {
   judgeTouch,
   noVerdicts,
+  payersInQuestion,
   touchesOf,
 } from "../../../deposit-watcher/tokens/token-verdict.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
@@ -120,7 +121,7 @@ describe("what a token's balances say of its claims", () => {
       sightings: ["NOT_LEFT 3"],
     });
     // What came in the same block is counted.
-    expect(judge([claim(5n), claim(-5n)], 100n, 100n)).toEqual({
+    expect(judge([claim(5n, "inflow"), claim(-5n)], 100n, 100n)).toEqual({
       ...nothing,
       wallet: [5n],
       outflows: [5n],
@@ -160,5 +161,102 @@ describe("what a token's balances say of its claims", () => {
       outflows: [5n],
       surpluses: [5n],
     });
+  });
+
+  it("is what a transaction left there, where it takes of what it brings", () => {
+    expect(judge([side(100n), side(-3n)], 0n, 97n)).toEqual({
+      ...nothing,
+      deposits: [97n],
+      sightings: ["SHORTFALL 3"],
+    });
+    expect(judge([side(8n, hotWallet), side(-1n, hotWallet)], 0n, 7n)).toEqual({
+      ...nothing,
+      wallet: [7n],
+      sightings: ["SHORTFALL 1"],
+    });
+    expect(judge([side(-3n), side(100n)], 50n, 147n)).toEqual({
+      ...nothing,
+      deposits: [97n],
+      sightings: ["SHORTFALL 3"],
+    });
+    expect(judge([side(5n), side(-5n)], 9n, 9n)).toEqual({
+      ...nothing,
+      sightings: ["NOT_ARRIVED 5"],
+    });
+  });
+
+  it("takes of the last that a transaction brought first, and never of what another one did", () => {
+    const sides = [side(10n), side(4n), side(20n, alice, "b"), side(-6n), side(3n)];
+    expect(judge(sides, 0n, 31n)).toEqual({
+      ...nothing,
+      deposits: [10n, 1n, 20n],
+      sightings: ["SHORTFALL 3", "NOT_ARRIVED 3"],
+    });
+    const apart = [side(100n), side(-60n, alice, "b"), side(-3n)];
+    expect(judge(apart, 60n, 97n)).toEqual({
+      ...nothing,
+      deposits: [97n],
+      outflows: [60n],
+      sightings: ["SHORTFALL 3"],
+    });
+  });
+
+  it("is an outflow as far as a transaction takes beyond what it brought", () => {
+    const sides = [side(10n, hotWallet), side(-60n, hotWallet)];
+    expect(judge(sides, 100n, 50n)).toEqual({
+      ...nothing,
+      outflows: [50n],
+      sightings: ["NOT_ARRIVED 10"],
+    });
+    // What it only says that it brought hides nothing of what it took.
+    expect(judge([side(100n, hotWallet), side(-100n, hotWallet)], 100n, 0n)).toEqual({
+      ...nothing,
+      outflows: [100n],
+      sightings: ["NOT_ARRIVED 100"],
+    });
+    expect(judge([side(100n, hotWallet), side(-100n, hotWallet)], 100n, 40n)).toEqual({
+      ...nothing,
+      outflows: [60n],
+      sightings: ["NOT_ARRIVED 100"],
+    });
+    // What it only says that it took is nothing that it took.
+    expect(judge([side(100n, hotWallet), side(-100n, hotWallet)], 0n, 100n)).toEqual({
+      ...nothing,
+      wallet: [100n],
+      sightings: ["NOT_LEFT 100"],
+    });
+    expect(judge(sides, undefined, 50n)).toEqual({
+      ...nothing,
+      outflows: [60n],
+      sightings: ["UNREADABLE 10"],
+    });
+  });
+
+  it("takes nothing of what a payment or a sweep of ours brings back", () => {
+    for (const tx of ["payment of ours", "sweep of ours"]) {
+      expect(judge([side(-60n, hotWallet, tx), side(10n, hotWallet, tx)], 100n, 50n)).toEqual({
+        ...nothing,
+        wallet: [10n],
+        outflows: [60n],
+      });
+      expect(judge([side(-60n, alice, tx), side(10n, alice, tx)], 100n, 50n)).toEqual({
+        ...nothing,
+        deposits: [10n],
+        outflows: [60n],
+      });
+    }
+  });
+
+  it("asks what explains a transaction that takes of what it brings", () => {
+    const ask = (sides: readonly TokenSide[], before: bigint, after: bigint) => {
+      const balances = { beforeUnits: before, afterUnits: after };
+      return touchesOf(sides).flatMap((touch) => {
+        return payersInQuestion(touch, balances).map(({ hash }) => hash);
+      });
+    };
+    const both = [side(100n), side(-3n), side(-5n, alice, "b")];
+    expect(ask(both, 5n, 97n)).toEqual([hashOf("a")]);
+    expect(ask(both, 5n, 102n)).toEqual([hashOf("a"), hashOf("b")]);
+    expect(ask([side(100n), side(-5n, alice, "b")], 5n, 100n)).toEqual([]);
   });
 });
