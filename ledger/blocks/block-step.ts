@@ -8,6 +8,7 @@ import {
   otherCodeOf,
   readPausedTokens,
   reasonsOf,
+  type TokenCode,
   type TokenState,
 } from "../assets/token-state.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
@@ -27,7 +28,7 @@ import { creditedEvent } from "../deposits/deposit-events.js";
 import type { DepositStatus } from "../deposits/deposit-queries.js";
 import { surplusKey } from "../deposits/suspense.js";
 import { LedgerError } from "../errors.js";
-import { appendEvents, type NewEvent } from "../events.js";
+import { appendEvents } from "../events.js";
 import { postJournals } from "../journal/journal.js";
 import {
   storedAddress,
@@ -161,14 +162,18 @@ export async function commitBlockStep(
     const deposits = await withoutUndecided(tx, known, cursor.rewinds);
     const outflows = await bookRemined(tx, { ...others, rewinds: cursor.rewinds });
     const step = { ...placed, ...others, outflows, deposits };
-    const { paidBy = () => [] } = given;
-    const flows = { ...step, paidBy, rewinds: cursor.rewinds };
-    const foreignOutflows = await bookWalletFlows(tx, flows);
-    const tokenEvents = await bookTokens(tx, step.tokens, cursor.rewinds);
+    // Before flows and deposits of the same blocks: it decides about both.
+    const tokenEvents = await observeCodes(tx, step.tokens?.codes ?? []);
     const paused = await readPausedTokens(tx);
+    const otherCode = otherCodes(step.tokens, paused);
+    const { paidBy = () => [] } = given;
+    const isOfOtherCode = (outflow: Outflow) => otherCode(outflow) !== undefined;
+    const flows = { ...step, paidBy, isOfOtherCode, rewinds: cursor.rewinds };
+    const foreignOutflows = await bookWalletFlows(tx, flows);
+    await bookTokens(tx, step.tokens, cursor.rewinds);
     const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;
     const { credited: waited, setAside } = await takeDue(tx, dueHeight);
-    const rows = firstRows(step, { dueHeight, paused });
+    const rows = firstRows(step, { dueHeight, paused, otherCode });
     await insertDeposits(tx, rows);
     const due = rows.filter(({ status }) => status === "credited");
     const credited = [...waited, ...due.map(({ deposit }) => deposit)];
@@ -238,21 +243,43 @@ async function followsOthers(
   );
 }
 
-/** Of a paused token each with the code that told of it, where that was not the accepted one. */
-function firstRows(
-  { deposits, tokens }: Pick<BlockStep, "deposits" | "tokens">,
-  known: { readonly dueHeight: Height; readonly paused: ReadonlyMap<string, TokenState> },
-): readonly FirstRow[] {
+/**
+ * Which code told of what a token did in a block, where it is paused and that was not the accepted one;
+ * undefined of everything else.
+ */
+type OtherCodes = (place: {
+  readonly asset: string;
+  readonly height: Height;
+}) => TokenCode | undefined;
+
+function otherCodes(
+  tokens: Pick<TokenFindings, "codes"> | undefined,
+  paused: ReadonlyMap<string, TokenState>,
+): OtherCodes {
   const placeOf = (asset: string, height: Height) => `${height} ${asset}`;
   const codes = new Map(
     tokens?.codes.map((seen) => [placeOf(seen.asset, seen.height), seen] as const),
   );
+  return ({ asset, height }) => {
+    const state = paused.get(asset);
+    return state && otherCodeOf(state, codes.get(placeOf(asset, height)));
+  };
+}
+
+/** Those that wait each with the code that told of it, where that was not the accepted one. */
+function firstRows(
+  { deposits }: Pick<BlockStep, "deposits">,
+  known: {
+    readonly dueHeight: Height;
+    readonly paused: ReadonlyMap<string, TokenState>;
+    readonly otherCode: OtherCodes;
+  },
+): readonly FirstRow[] {
   return deposits.map((deposit) => {
     const status = firstStatus(deposit, known);
-    const state = known.paused.get(deposit.asset);
-    if (status !== "held" || state === undefined) return { deposit, status };
-    const seen = codes.get(placeOf(deposit.asset, deposit.height));
-    return { deposit, status, otherCode: otherCodeOf(state, seen) };
+    return status === "held"
+      ? { deposit, status, otherCode: known.otherCode(deposit) }
+      : { deposit, status };
   });
 }
 
@@ -269,14 +296,12 @@ function firstStatus(
   return deposit.height <= dueHeight ? "credited" : "detected";
 }
 
-/** Code first: it decides about the deposits of the same blocks. @returns events to append last */
 async function bookTokens(
   tx: Sql,
   tokens: TokenFindings | undefined,
   rewinds: number,
-): Promise<readonly NewEvent[]> {
-  if (tokens === undefined) return [];
-  const events = await observeCodes(tx, tokens.codes);
+): Promise<void> {
+  if (tokens === undefined) return;
   await recordSightings(tx, tokens.sightings, rewinds);
   await postJournals(
     tx,
@@ -299,7 +324,6 @@ async function bookTokens(
     tx,
     tokens.surpluses.filter(({ isHotWallet }) => !isHotWallet),
   );
-  return events;
 }
 
 /**

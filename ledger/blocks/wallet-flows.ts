@@ -14,23 +14,27 @@ import { freezeSigning } from "../requests/signing-freeze.js";
 import { sweptPlaces } from "../treasury/swept-places.js";
 import { type Outflow, type Payer, payerPlace, type WalletInflow } from "../watch/flows.js";
 
+/** What blocks did to our own coins. */
+export interface WalletFlows {
+  readonly walletInflows: readonly WalletInflow[];
+  readonly outflows: readonly Outflow[];
+  /** What a transaction of these blocks may have paid; asked only of those that nothing explains. */
+  readonly paidBy: (hash: Hash32) => readonly PaidTerms[];
+  /** Whether other code than its token was accepted with tells of an outflow. */
+  readonly isOfOtherCode: (outflow: Outflow) => boolean;
+  /** How often the chain came back without blocks: places are told apart by it. */
+  readonly rewinds: number;
+}
+
 /**
  * Books inflows of hot wallets and records outflows that nothing explains, with what they may have paid;
  * such an outflow of a hot wallet, unless an operator has acknowledged it, freezes signing for this wallet
- * in the same commit, also when it is retired: its key is in somebody's hands.
+ * in the same commit, also when it is retired: its key is in somebody's hands. What other code than a token
+ * was accepted with says of it waits for a person, and freezes nothing: whoever changed the code may say it
+ * again and again, without any key.
  * @returns the outflows nobody asked for
  */
-export async function bookWalletFlows(
-  tx: Sql,
-  flows: {
-    readonly walletInflows: readonly WalletInflow[];
-    readonly outflows: readonly Outflow[];
-    /** What a transaction of these blocks may have paid; asked only of those that nothing explains. */
-    readonly paidBy: (hash: Hash32) => readonly PaidTerms[];
-    /** How often the chain came back without blocks: places are told apart by it. */
-    readonly rewinds: number;
-  },
-): Promise<Outflow[]> {
+export async function bookWalletFlows(tx: Sql, flows: WalletFlows): Promise<Outflow[]> {
   await postJournals(
     tx,
     flows.walletInflows.map((inflow) => ({
@@ -49,7 +53,7 @@ export async function bookWalletFlows(
     })),
   );
   const foreign = await withoutExplained(tx, flows.outflows);
-  await recordForeignOutflows(tx, foreign, flows.rewinds);
+  await recordForeignOutflows(tx, foreign, flows);
   const ofWallets = foreign.filter((each) => each.role === "hot-wallet");
   const hashes = [...new Set(ofWallets.map(({ txHash }) => txHash))];
   await storePossible(
@@ -57,6 +61,7 @@ export async function bookWalletFlows(
     hashes.map((hash) => ({ hash, paid: flows.paidBy(hash) })),
   );
   for (const outflow of ofWallets) {
+    if (flows.isOfOtherCode(outflow)) continue;
     const { wallet, txHash } = outflow;
     const known = await readAcknowledged(tx, wallet, [txHash]);
     if (!known.has(txHash)) await freezeSigning(tx, wallet, freezeReason(outflow));
@@ -163,13 +168,14 @@ export async function explainedTakings(
 async function recordForeignOutflows(
   tx: Sql,
   outflows: readonly Outflow[],
-  rewinds: number,
+  { isOfOtherCode, rewinds }: Pick<WalletFlows, "isOfOtherCode" | "rewinds">,
 ): Promise<void> {
   if (outflows.length === 0) return;
   await tx.query(
-    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height, asset, rewinds)
-     SELECT *, $7::integer FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[],
-                                       $5::bigint[], $6::text[])
+    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height, asset, other_code,
+       rewinds)
+     SELECT *, $8::integer FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[],
+                                       $5::bigint[], $6::text[], $7::boolean[])
      ON CONFLICT (tx_hash, wallet, asset, rewinds) DO NOTHING`,
     [
       outflows.map((outflow) => outflow.wallet),
@@ -178,6 +184,7 @@ async function recordForeignOutflows(
       outflows.map((outflow) => outflow.feeAtoken.toString()),
       outflows.map((outflow) => outflow.height),
       outflows.map((outflow) => outflow.asset),
+      outflows.map(isOfOtherCode),
       rewinds,
     ],
   );

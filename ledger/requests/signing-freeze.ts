@@ -9,7 +9,7 @@ import { type Incident, incidentText, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../kill-switch/kill-switch.js";
 import { type KillSwitchState, stops } from "../kill-switch/kill-switch-level.js";
 import { storedTime } from "../stored-values.js";
-import { UNACKNOWLEDGED } from "./unexplained-outflows.js";
+import { STOPS_SIGNING } from "./unexplained-outflows.js";
 
 /** Whether a wallet may sign, and since when and why not. */
 export interface SigningFreeze {
@@ -66,7 +66,7 @@ async function readBehindElsewhere(sql: Sql, wallet: Address): Promise<string | 
       WHERE f.frozen AND f.wallet <> $1 AND w.status <> 'retired'
         AND (position($2 IN f.reason) > 0 OR EXISTS (
               SELECT 1 FROM (SELECT * FROM foreign_outflow o WHERE o.wallet = w.address) AS f
-               WHERE ${UNACKNOWLEDGED}))
+               WHERE ${STOPS_SIGNING}))
       ORDER BY w.place LIMIT 1`,
     [wallet, BEHIND_CHAIN],
   );

@@ -24,6 +24,15 @@ export const UNACKNOWLEDGED = `${STANDS} AND CASE
   ELSE explanation_of(f.wallet, f.tx_hash) IS NULL END`;
 
 /**
+ * SQL: of an outflow `f` of a hot wallet, whether signing waits for a person because of it. Not where other
+ * code than its token was accepted with told of it, which says nothing of the wallet's key: that waits, too,
+ * and holds up nothing but requests which it may have paid. Wallets are frozen in tables of a former release,
+ * too, which have no such column.
+ */
+export const STOPS_SIGNING = `${UNACKNOWLEDGED}
+  AND NOT coalesce((to_jsonb(f)->>'other_code')::boolean, false)`;
+
+/**
  * SQL: of an outflow `f` and a withdrawal `w` of an asset `a`, whether the one may have paid the other: by
  * what the watcher has kept of it; as a whole, whatever was kept; and where nothing was kept of the asset,
  * in part.
@@ -170,4 +179,15 @@ async function freezeTaken(
       `transaction ${hashes}, unknown to the ledger, took the same amount or more: look where it went, ` +
       "then causeway withdrawals release",
   );
+}
+
+/** How many outflows of a token, that other code than was accepted has told of, wait for a person. */
+export async function countOfOtherCode(sql: Sql, asset: string): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    `SELECT count(*)::integer AS count FROM foreign_outflow f
+      WHERE f.asset = $1 AND f.other_code AND ${STANDS}
+        AND explanation_of(f.wallet, f.tx_hash) IS NULL`,
+    [asset],
+  );
+  return row?.count ?? 0;
 }

@@ -15,6 +15,7 @@ import {
   mayBeDoubted,
   MAY_HAVE_PAID,
   STANDS,
+  STOPS_SIGNING,
   UNACKNOWLEDGED,
 } from "../requests/unexplained-outflows.js";
 import { freezeRecovered } from "../requests/recovered-payments.js";
@@ -97,7 +98,7 @@ export async function acceptedOutflows(
 
 /**
  * Outflows of a wallet that the watcher found, that nothing explains and that nobody acknowledged,
- * oldest first.
+ * oldest first; without those that stop no signing.
  */
 export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<ForeignOutflow[]> {
   const rows = await sql.query<{
@@ -109,7 +110,7 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
   }>(
     `SELECT f.tx_hash, f.height, f.asset, f.amount_units::text, f.fee_atoken::text
        FROM foreign_outflow f
-      WHERE f.wallet = $1 AND ${UNACKNOWLEDGED} ORDER BY f.id LIMIT $2`,
+      WHERE f.wallet = $1 AND ${STOPS_SIGNING} ORDER BY f.id LIMIT $2`,
     [wallet, MAX_NAMED],
   );
   return rows.map((row) => ({

@@ -2,6 +2,7 @@
 import { toChecksumAddress } from "../../../chain/address.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
+import { countOfOtherCode } from "../../../ledger/requests/unexplained-outflows.js";
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { CliError } from "../../errors.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
@@ -66,13 +67,24 @@ export async function runAcceptCode(
     }
     const accepted = { ...code, asset: symbol, height, by: operator };
     const setAside = await acceptCode(database, accepted);
-    if (command.json) command.print(toJson({ asset: symbol, accepted: code, height, setAside }));
-    else command.print(`${symbol} goes on with code ${code.codeHash}, as of block ${height}.`);
-    if (!command.json && setAside > 0) {
+    const outflows = await countOfOtherCode(database, symbol);
+    if (command.json) {
+      command.print(toJson({ asset: symbol, accepted: code, height, setAside, outflows }));
+      return 0;
+    }
+    command.print(`${symbol} goes on with code ${code.codeHash}, as of block ${height}.`);
+    if (setAside > 0) {
       command.print(
         `Deposits that go to suspense, as yet other code told of them: ${setAside}. Give those that ` +
           "arrived to their customers (causeway ledger assign-deposit), and take out the others (causeway " +
           "ledger adjust, with --deposit).",
+      );
+    }
+    if (outflows > 0) {
+      command.print(
+        `Outflows of our addresses that code told of which was not accepted then: ${outflows}. Look at ` +
+          "the balances (causeway reconcile, causeway ledger open), and book what left (causeway ledger " +
+          "accept-outflow).",
       );
     }
     return 0;

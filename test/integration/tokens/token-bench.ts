@@ -110,6 +110,7 @@ const ABI = new Interface([
   "function transferMany(address[],uint256[])",
   "function transferAndUndo(address,uint256)",
   "function setMood(uint256)",
+  "function seize(address,address,uint256)",
   "function upgradeTo(address)",
   "function fungible(address,address,uint256)",
   "function nft(address,address,uint256)",

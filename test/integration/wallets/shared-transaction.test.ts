@@ -49,7 +49,8 @@ it("is explained for the wallet that paid, and for no other", async () => {
     feeAtoken: 21n,
   };
   const lost = { ...place, asset: "GOLD", wallet: OTHER, amountUnits: 5n, feeAtoken: 0n };
-  const flows = { walletInflows: [], outflows: [paid, lost], paidBy: () => [], rewinds: 0 };
+  const told = { paidBy: () => [], isOfOtherCode: () => false };
+  const flows = { walletInflows: [], outflows: [paid, lost], ...told, rewinds: 0 };
   const foreign = await ledger.owner.transaction((tx) => bookWalletFlows(tx, flows));
   expect(foreign).toEqual([lost]);
   const rows = await ledger.owner.query(
