@@ -26,6 +26,7 @@ import type { Logger } from "../runtime/process/logger.js";
 import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
 import { DepositError, IncidentFound } from "./errors.js";
 import { answerOfFirst, answerOfSecond, PutOff, type PutOffMemory } from "./put-off.js";
+import { ofOtherCode } from "./tokens/past-codes.js";
 import { agreedHeld } from "./tokens/token-run.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
@@ -73,7 +74,7 @@ interface PastBasis {
   readonly tokens: readonly (TokenAsset & { readonly isOpened: boolean })[];
   readonly openedTokens: number;
   readonly rewinds: number;
-  /** Those of which the log says that their contracts do not tell: once for many addresses. */
+  /** Those of which the log says that their contracts' word is not booked: once for many addresses. */
   readonly silentTokens: Set<string>;
 }
 
@@ -299,17 +300,19 @@ async function hasSentNothing(
 }
 
 /**
- * Tokens as sums: which transfers they came by is not asked of a whole chain. What a contract does not tell
- * keeps no coins waiting: none of it is booked, the log says so, and once it tells the reconciliation does.
+ * Tokens as sums: which transfers they came by is not asked of a whole chain. What a contract does not tell,
+ * or only code tells that nobody has accepted, keeps no coins waiting: none of it is booked, the log says so,
+ * and once it tells the reconciliation does.
  */
 async function readTokens(
-  { node, secondNode: second, log }: BackfillParts,
+  parts: BackfillParts,
   asked: {
     readonly owner: Pick<DepositAddress, "address" | "fromHeight">;
     readonly basis: PastBasis;
   },
   options: PastOptions,
 ): Promise<TokenBalance[]> {
+  const { node, secondNode: second, log } = parts;
   const { address, fromHeight } = asked.owner;
   // Younger tokens are opened with what this address holds by then.
   const { tokens, silentTokens } = asked.basis;
@@ -319,15 +322,30 @@ async function readTokens(
     return { token, account: address, at: fromHeight - 1, height: fromHeight - 1 };
   });
   const held = await agreedHeld({ first: node, second }, queries, options);
-  return followed.flatMap(({ symbol: asset, contract }, index) => {
+  // Most hold nothing, and no code has to say so.
+  const holding = followed.filter((_, index) => held[index] !== 0n && held[index] !== undefined);
+  const others = await ofOtherCode(parts, holding, { at: fromHeight - 1, ...options });
+  const skip = ({ symbol: asset, contract }: TokenAsset, text: string) => {
+    const fields = { asset, contract, address, height: fromHeight };
+    if (!silentTokens.has(asset)) log.error(fields, text);
+    silentTokens.add(asset);
+    return [];
+  };
+  return followed.flatMap((token, index) => {
+    const { symbol: asset } = token;
     const amountUnits = held[index];
     if (amountUnits === undefined) {
-      const text =
-        "a token's contract does not tell what an address of ours held before this block";
-      const fields = { asset, contract, address, height: fromHeight };
-      if (!silentTokens.has(asset)) log.error(fields, text);
-      silentTokens.add(asset);
-      return [];
+      return skip(
+        token,
+        "a token's contract does not tell what an address of ours held before this block",
+      );
+    }
+    if (others.has(asset)) {
+      return skip(
+        token,
+        "code that nobody accepted tells what an address of ours held of a token before this block: " +
+          "it is not booked",
+      );
     }
     return amountUnits === 0n ? [] : [{ asset, amountUnits }];
   });

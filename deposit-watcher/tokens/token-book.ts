@@ -20,12 +20,14 @@ import { watchedAddressesFrom } from "../../ledger/deposits/deposit-addresses.js
 import { readCursor, type WatchCursor } from "../../ledger/watch/watch-cursor.js";
 import type { WatchLease } from "../../ledger/watch/watch-lease.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
+import type { StateAt } from "../../rpc-client/at.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { PutOff, PutOffMemory, throwGravest } from "../put-off.js";
+import { ofOtherCode } from "./past-codes.js";
 import { agreedHeld, observedCodes, type TokenNodes } from "./token-run.js";
 
 /** Tokens whose code one round looks at; the next round goes on with the others. */
@@ -33,6 +35,13 @@ const CODES_PER_ROUND = 25;
 
 /** Addresses asked at once when a token is opened. */
 const ADDRESS_PAGE = 1_000;
+
+const DOES_NOT_TELL = "a token's contract does not tell what our addresses held before this block";
+
+const STANDS_STILL = "a token is not opened while its contract runs other code than was accepted";
+
+const NOT_BOOKED =
+  "code that nobody accepted tells what our addresses held of a token before this block: it is not booked";
 
 /** What opening needs. */
 export interface TokenBookParts {
@@ -60,6 +69,8 @@ export class TokenBook {
   #checkedHeight = -1;
   /** Tokens of which the log says that their contracts do not tell, with the address they did not tell of. */
   readonly #silent = new Map<string, Address>();
+  /** Tokens of which the log says that they are not opened for their contracts' code. */
+  readonly #still = new Set<string>();
   /** Tokens of which a node refused to tell. */
   readonly #memory: PutOffMemory;
 
@@ -91,7 +102,8 @@ export class TokenBook {
    * node does not reach waits for a later call: the chain may have lost blocks, and what is waited for
    * here would keep the watcher from finding it out. One that the node does not tell of keeps no other
    * waiting, and is asked for again after a delay (`PutOffMemory`); neither does one whose contract does not
-   * tell: nothing is booked of it, and the log says so.
+   * tell: nothing is booked of it, and the log says so. Nor does one whose contract runs other code than was
+   * accepted: it is opened once that is, and where it ran such code before and goes on without, with nothing.
    * @throws IncidentFound where a second node shows another balance; the faults of nodes and database, behind
    *   all that could be opened
    */
@@ -118,16 +130,17 @@ export class TokenBook {
       let held: HeldBefore | undefined;
       const [read] = await Promise.allSettled([
         putOff.unlessUntold(token.symbol, async () => {
-          held = await readHeld(this.#parts, token, { first, known, signal, second });
+          const at = blockHash ?? token.fromHeight - 1;
+          held = await readHeld(this.#parts, token, { first, known, signal, second, now: at });
         }),
       ]);
-      const silent = held?.silent;
-      if (held === undefined || silent !== undefined) {
+      if (held === undefined || "waitsFor" in held) {
         untold.set(token.symbol, read);
-        if (silent !== undefined) this.#tellSilent(token, silent);
+        if (held !== undefined) this.#tellWaiting(token, held.waitsFor);
         continue;
       }
-      const { balances } = held;
+      const { balances, isOfNobody } = held;
+      if (isOfNobody) this.#tell(token, NOT_BOOKED);
       if (!(await bookOpening(database, token, { balances, rewinds, bookedPasts }))) continue;
       const { symbol: asset, contract, fromHeight: height } = token;
       log.info({ asset, contract, height }, "a token is watched from this block on");
@@ -136,12 +149,21 @@ export class TokenBook {
     putOff.throwFirst();
   }
 
-  #tellSilent({ symbol: asset, contract, fromHeight: height }: TokenAsset, address: Address): void {
-    const isTold = this.#silent.has(asset);
-    this.#silent.set(asset, address);
-    if (isTold) return;
-    const text = "a token's contract does not tell what our addresses held before this block";
-    this.#parts.log.error({ asset, contract, height, address }, text);
+  #tellWaiting(token: TokenAsset, { silent }: { readonly silent?: Address }): void {
+    const { symbol } = token;
+    if (silent === undefined) {
+      if (!this.#still.has(symbol)) this.#tell(token, STANDS_STILL);
+      this.#still.add(symbol);
+      return;
+    }
+    if (!this.#silent.has(symbol)) this.#tell(token, DOES_NOT_TELL, silent);
+    this.#silent.set(symbol, silent);
+  }
+
+  #tell(token: TokenAsset, text: string, address?: Address): void {
+    const { symbol: asset, contract, fromHeight: height } = token;
+    const whose = address === undefined ? {} : { address };
+    this.#parts.log.error({ asset, contract, height, ...whose }, text);
   }
 
   /**
@@ -207,15 +229,22 @@ async function walletsBefore(
   return new Set(known.map(({ address }) => address));
 }
 
-/** What was held, or one of our addresses of which the contract does not tell. */
-interface HeldBefore {
-  readonly balances: readonly OpeningBalance[];
-  readonly silent?: Address;
-}
+/**
+ * What was held, or why nobody says so yet: one of our addresses of which the contract does not tell, or the
+ * code that it runs.
+ */
+type HeldBefore =
+  | {
+      readonly balances: readonly OpeningBalance[];
+      /** The contract ran code then that nobody has accepted: there may have been more. */
+      readonly isOfNobody: boolean;
+    }
+  | { readonly waitsFor: { readonly silent?: Address } };
 
 /**
  * What our addresses held before the first block that counts; younger ones have a past of their own.
  * @param options.first asked before all others: a contract that did not tell of it is asked in every round
+ * @param options.now the last booked block, after which the contract may run other code still
  */
 async function readHeld(
   { database, node }: TokenBookParts,
@@ -223,16 +252,26 @@ async function readHeld(
   {
     first,
     second,
+    now,
     ...options
-  }: OpeningOptions & { readonly first: Address | undefined } & Pick<RpcOptions, "known">,
+  }: OpeningOptions & {
+    readonly first: Address | undefined;
+    readonly now: StateAt;
+  } & Pick<RpcOptions, "known">,
 ): Promise<HeldBefore> {
   const height = token.fromHeight - 1;
   const queryOf = (account: Address) => ({ token: token.contract, account, at: height, height });
   const nodes = { first: node, second };
+  const isOther = async (at: StateAt) => {
+    return (await ofOtherCode({ database, node }, [token], { at, ...options })).size > 0;
+  };
+  if (await isOther(height)) {
+    return (await isOther(now)) ? { waitsFor: {} } : { balances: [], isOfNobody: true };
+  }
   const wallets = await walletsBefore(database, token);
   if (first !== undefined) {
     const [units] = await agreedHeld(nodes, [queryOf(first)], options);
-    if (units === undefined) return { balances: [], silent: first };
+    if (units === undefined) return { waitsFor: { silent: first } };
   }
   const found: OpeningBalance[] = [];
   let firstIndex = 0;
@@ -244,12 +283,13 @@ async function readHeld(
     const held = await agreedHeld(nodes, accounts.map(queryOf), options);
     for (const [index, address] of accounts.entries()) {
       const units = held[index];
-      if (units === undefined) return { balances: [], silent: address };
+      if (units === undefined) return { waitsFor: { silent: address } };
       const isHotWallet = wallets.has(address);
       if (units > 0n) found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
     }
     const last = page.at(-1);
-    if (page.length < ADDRESS_PAGE || last === undefined) return { balances: found };
+    if (page.length < ADDRESS_PAGE || last === undefined)
+      return { balances: found, isOfNobody: false };
     firstIndex = last.index + 1;
   }
 }

@@ -133,7 +133,7 @@ export interface TokenPast {
   readonly fromHeight: Height;
   /**
    * booked: it is in the books, as one sum. awaited: nobody has looked yet. none: nothing is booked, because
-   * nothing was held then, or the contract did not tell.
+   * nothing was held then, or the contract did not tell, or by code alone that nobody had accepted.
    */
   readonly state: "booked" | "awaited" | "none";
 }

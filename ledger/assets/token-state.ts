@@ -197,6 +197,35 @@ export function otherCodeOf(state: TokenState, seen: TokenCode | undefined): Tok
 }
 
 /**
+ * Tokens of which code was seen that is not accepted and never was: nobody's word is behind what it tells.
+ * @param seen one of each token
+ */
+export async function withCodeOfNobody(
+  sql: Sql,
+  seen: readonly Omit<ObservedCode, "height">[],
+): Promise<ReadonlySet<string>> {
+  const states = await readTokenStates(sql);
+  const others = seen.filter((code) => {
+    const state = states.get(code.asset);
+    return state !== undefined && !isAccepted(state, code);
+  });
+  if (others.length === 0) return new Set();
+  const rows = await sql.query<{ asset: string }>(
+    `SELECT asset FROM unnest($1::text[], $2::text[], $3::text[])
+              AS seen (asset, code_hash, implementation)
+      WHERE NOT EXISTS (SELECT 1 FROM token_state_change c
+                         WHERE c.asset = seen.asset AND c.code_hash = seen.code_hash
+                           AND c.implementation = seen.implementation AND NOT c.paused)`,
+    [
+      others.map(({ asset }) => asset),
+      others.map(({ codeHash }) => codeHash),
+      others.map(({ implementation }) => implementation),
+    ],
+  );
+  return new Set(rows.map(({ asset }) => asset));
+}
+
+/**
  * Observations outside of blocks' commits, for tokens that nothing moves: under the watcher's lease and the
  * cursor's lock, as in those. What a watcher saw before another one took over stops nothing: a person may
  * have accepted other code since.
