@@ -56,7 +56,7 @@ import { RulesWithoutAPath1760000000050 } from "./migrations/rules/0050-rules-wi
 import { CharactersOfTexts1760000000051 } from "./migrations/0051-characters-of-texts.js";
 import { RulesOfTheOwner1760000000052 } from "./migrations/rules/0052-rules-of-the-owner.js";
 import { KeysOfOnePerson1760000000059 } from "./migrations/rules/0059-keys-of-one-person.js";
-import { OutflowsOfOtherCode1760000000066 } from "./migrations/tokens/0066-outflows-of-other-code.js";
+import { OutflowsOfOtherCode1760000000064 } from "./migrations/tokens/0064-outflows-of-other-code.js";
 import { QuickerChecks1760000000063 } from "./migrations/rules/0063-quicker-checks.js";
 import { CodesOfTokens1760000000054 } from "./migrations/tokens/0054-codes-of-tokens.js";
 import { TreasuryColumns1760000000055 } from "./migrations/treasury/0055-treasury-columns.js";
@@ -128,7 +128,7 @@ export const LEDGER_MIGRATIONS = [
   SeenNonces1760000000057,
   KeysOfOnePerson1760000000059,
   QuickerChecks1760000000063,
-  OutflowsOfOtherCode1760000000066,
+  OutflowsOfOtherCode1760000000064,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -38,7 +38,7 @@ const ADDRESS_PAGE = 1_000;
 
 const DOES_NOT_TELL = "a token's contract does not tell what our addresses held before this block";
 
-const STANDS_STILL = "a token is not opened while its contract runs other code than was accepted";
+const OTHER_CODE = "a token is not opened while its contract runs other code than was accepted";
 
 const NOT_BOOKED =
   "code that nobody accepted tells what our addresses held of a token before this block: it is not booked";
@@ -70,7 +70,7 @@ export class TokenBook {
   /** Tokens of which the log says that their contracts do not tell, with the address they did not tell of. */
   readonly #silent = new Map<string, Address>();
   /** Tokens of which the log says that they are not opened for their contracts' code. */
-  readonly #still = new Set<string>();
+  readonly #paused = new Set<string>();
   /** Tokens of which a node refused to tell. */
   readonly #memory: PutOffMemory;
 
@@ -152,8 +152,8 @@ export class TokenBook {
   #tellWaiting(token: TokenAsset, { silent }: { readonly silent?: Address }): void {
     const { symbol } = token;
     if (silent === undefined) {
-      if (!this.#still.has(symbol)) this.#tell(token, STANDS_STILL);
-      this.#still.add(symbol);
+      if (!this.#paused.has(symbol)) this.#tell(token, OTHER_CODE);
+      this.#paused.add(symbol);
       return;
     }
     if (!this.#silent.has(symbol)) this.#tell(token, DOES_NOT_TELL, silent);

@@ -10,8 +10,8 @@ const COLUMN = `
   ALTER TABLE foreign_outflow ADD COLUMN other_code boolean NOT NULL DEFAULT false`;
 
 /** One column, and the right to it. */
-export class OutflowsOfOtherCode1760000000066 implements MigrationInterface {
-  readonly name = "OutflowsOfOtherCode1760000000066";
+export class OutflowsOfOtherCode1760000000064 implements MigrationInterface {
+  readonly name = "OutflowsOfOtherCode1760000000064";
 
   /** No row is written. */
   async up(runner: QueryRunner): Promise<void> {
