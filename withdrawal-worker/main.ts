@@ -5,8 +5,8 @@ import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Address } from "../chain/address.js";
 import type { ChainAccounts } from "../chain/chain-accounts.js";
+import type { Address } from "../chain/address.js";
 import { createAddressDerivation } from "../chain/derivation/address-derivation.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { NETWORKS } from "../chain/networks.js";
@@ -41,6 +41,7 @@ import { createWalletRoutes } from "./api/wallet-routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { oddSettings, type WorkerConfig, workerConfigFile } from "./config.js";
 import { WorkerError } from "./errors.js";
+import { ChainLook } from "./lane/chain-look.js";
 import { Lane } from "./lane/lane.js";
 import type { LaneSettings } from "./lane/lane-context.js";
 import { createLaneGuard } from "./lane/lane-guard.js";
@@ -98,10 +99,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     database,
     policy,
     guard: told,
-  } = await openPatiently(
-    () => openBooks(context, { url, identity, entries, shownNonces: shown.all }),
-    context,
-  );
+  } = await openPatiently(() => openBooks(context, { url, identity, entries, shown }), context);
   const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
   const switchFile = killSwitchPath(home);
   const killSwitch = createKillSwitch({ sql: database, file: switchFile });
@@ -135,7 +133,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
   const parts = { tokens, policy, isStopped, switchFile, chainId, chainAccounts, apiKey };
-  const api = { ...parts, homeSwitch, shownNonces: shown.all, guard: told };
+  const look = new ChainLook({ context: { ledger, node, log }, shown, signal });
+  const api = { ...parts, homeSwitch, shownNonces: shown.all, look, guard: told };
   const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
@@ -146,6 +145,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   }
   lanes.start();
   const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
+  tasks.run("first look at the chain", (taskSignal) => look.first({ signal: taskSignal }));
   tasks.run("policy", (taskSignal) => policy.follow({ signal: taskSignal }));
   tasks.run("home's kill switch", (taskSignal) => homeSwitch.follow({ signal: taskSignal }));
   // What this process has told of may be lost while another one's lane holds the wallets.
@@ -177,14 +177,14 @@ async function openBooks(
     readonly url: string;
     readonly identity: ChainIdentity;
     readonly entries: readonly TokenEntry[];
-    readonly shownNonces: ReadonlyMap<Address, bigint>;
+    readonly shown: ShownNonces;
   },
 ): Promise<{
   readonly database: SqlDatabase;
   readonly policy: PolicyKeeper;
   readonly guard: LedgerGuard;
 }> {
-  const { url, identity, entries, shownNonces } = parts;
+  const { url, identity, entries, shown } = parts;
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName, busy });
   try {
@@ -195,7 +195,14 @@ async function openBooks(
     await registerWallets(database, found);
     await ensureKillSwitchFile(killSwitchPath(home), database);
     const clock = systemClock;
-    const policy = await PolicyKeeper.open({ database, home, clock, log, shownNonces });
+    const policy = await PolicyKeeper.open({
+      database,
+      home,
+      clock,
+      log,
+      shownNonces: shown.all,
+      wasChainAsked: () => shown.wasChainAsked,
+    });
     return { database, policy, guard };
   } catch (error) {
     await database.close();
@@ -285,7 +292,10 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId" | "chainAccounts" | "shownNonces"> & {
+  readonly api: Pick<
+    WithdrawalApiParts,
+    "tokens" | "chainId" | "chainAccounts" | "shownNonces" | "look"
+  > & {
     readonly guard: LedgerGuard;
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
@@ -299,7 +309,7 @@ function createServer(parts: {
 }): HttpServer {
   const { config, database, api, lanes, queue, context } = parts;
   const { tokens, policy, isStopped, chainId, chainAccounts } = api;
-  const { apiKey, switchFile, homeSwitch, shownNonces, guard } = api;
+  const { apiKey, switchFile, homeSwitch, shownNonces, look, guard } = api;
   // The queue is for lanes of other processes.
   const wake = () => {
     lanes.wake();
@@ -332,6 +342,7 @@ function createServer(parts: {
         chainId,
         chainAccounts,
         shownNonces,
+        look,
         guard,
         onCancelled: wake,
       }),

@@ -78,6 +78,8 @@ export interface PolicyKeeperParts {
   readonly log: Logger;
   /** Next nonces that lanes of this process were shown: behind them nothing is rejected at once. */
   readonly shownNonces?: ReadonlyMap<Address, bigint>;
+  /** Whether the chain was asked about all wallets: before that nothing is rejected. Default yes. */
+  readonly wasChainAsked?: () => boolean;
 }
 
 /** Watches the file of one home. */
@@ -244,6 +246,7 @@ export class PolicyKeeper implements PolicySource {
   }
 
   async #rejudge(policy: HashedPolicy): Promise<void> {
+    if (this.#parts.wasChainAsked?.() === false) return;
     try {
       await rejudgePending(this.#parts.database, policy, this.#parts.shownNonces);
       if (this.#active?.hash === policy.hash) this.#isRejudged = true;

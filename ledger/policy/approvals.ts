@@ -7,7 +7,7 @@ import { bytesToHex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { storedAddress, storedAtoken } from "../stored-values.js";
-import { endBeforeSlotInside, keepWish } from "../requests/endings.js";
+import { endBeforeSlotInside, keepWish, type KnownLedger } from "../requests/endings.js";
 import type { WithdrawalId } from "../requests/withdrawal-id.js";
 import { stepWithdrawals } from "../requests/withdrawal-steps.js";
 import {
@@ -74,7 +74,6 @@ interface Row {
  * Writes down what a person says. The last approval that is needed lets the withdrawal be paid; one
  * rejection ends it, and the hold goes back, in the same commit, or once a person has found that it was not
  * paid.
- * @param by.shown see `readBehind`
  * @throws RECOVERY
  */
 export function decideWithdrawal(
@@ -83,8 +82,7 @@ export function decideWithdrawal(
   by: {
     readonly policy: HashedPolicy;
     readonly chainId: bigint;
-    readonly shown?: ReadonlyMap<Address, bigint> | undefined;
-  },
+  } & KnownLedger,
 ): Promise<ApprovalOutcome> {
   return database.transaction(async (tx) => {
     // Held: what changes the withdrawal at this moment is seen, or sees this.
@@ -97,6 +95,7 @@ export function decideWithdrawal(
       [said.id, said.keyId],
     );
     if (row === undefined) return "unknown";
+    await by.assertStands?.(tx);
     const refusal = await refusalOf(tx, row, said, by);
     if (refusal !== undefined) return refusal;
     const outcome = await insert(tx, row, said, by);

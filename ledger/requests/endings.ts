@@ -39,6 +39,14 @@ export function endBeforeSlot(
   });
 }
 
+/** What a process knows of a ledger that its database may have lost since. */
+export interface KnownLedger {
+  /** See `readBehind`. */
+  readonly shown?: ReadonlyMap<Address, bigint> | undefined;
+  /** Throws RECOVERY where its home knows more than the database. */
+  readonly assertStands?: ((tx: Sql) => Promise<void>) | undefined;
+}
+
 /** Next nonces of wallets, as they were shown to whoever asks. */
 type ShownNonces = ReadonlyMap<Address, bigint>;
 

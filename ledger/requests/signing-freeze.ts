@@ -93,7 +93,10 @@ export async function readBehind(
   return lost && `the ledger has lost nonces of wallet ${lost} that it had given`;
 }
 
-/** A wallet whose next nonce is below what was shown of it; undefined where none is. */
+/**
+ * A wallet whose next nonce is below what was shown of it; undefined where none is. Not a retired one, as of
+ * `readBehind`.
+ */
 export async function lostNonces(
   sql: Sql,
   shown: ReadonlyMap<Address, bigint>,
@@ -101,7 +104,9 @@ export async function lostNonces(
   if (shown.size === 0) return undefined;
   const [row] = await sql.query<{ wallet: string }>(
     `SELECT wallet FROM unnest($1::text[], $2::numeric[]) AS shown (wallet, nonce)
-       LEFT JOIN hot_wallet h USING (wallet) WHERE coalesce(h.next_nonce, -1) < shown.nonce LIMIT 1`,
+       LEFT JOIN hot_wallet h USING (wallet)
+       LEFT JOIN wallet w ON w.address = shown.wallet
+      WHERE coalesce(h.next_nonce, -1) < shown.nonce AND w.status IS DISTINCT FROM 'retired' LIMIT 1`,
     [[...shown.keys()], [...shown.values()].map((nonce) => nonce.toString())],
   );
   return row?.wallet;

@@ -11,7 +11,7 @@ import {
   WAITING_STATUSES,
   type WithdrawalStatus,
 } from "../requests/withdrawal-status.js";
-import { endBeforeSlotInside, keepWish } from "../requests/endings.js";
+import { endBeforeSlotInside, keepWish, type KnownLedger } from "../requests/endings.js";
 import { type Step, stepWithdrawals } from "../requests/withdrawal-steps.js";
 import { readBehind } from "../requests/signing-freeze.js";
 import { lockWallet, type WalletLease } from "../wallets/wallet-lease.js";
@@ -30,14 +30,14 @@ const OPEN_WITH_SLOT: readonly WithdrawalStatus[] = ["slotted", "signed", "broad
 /**
  * Cancels a withdrawal, or starts to; may be repeated. A frozen one stays frozen, because it may be
  * paid; the wish is kept, so that it is not paid when a person finds that it was not.
- * @param shown see `readBehind`
+ * @param known what its process knows of the ledger
  * @throws RECOVERY
  */
 export function cancelWithdrawal(
   database: SqlDatabase,
   id: WithdrawalId,
   reason: string,
-  shown?: ReadonlyMap<Address, bigint>,
+  { shown, assertStands }: KnownLedger = {},
 ): Promise<CancelOutcome> {
   return database.transaction(async (tx) => {
     // Held: a slot that is being taken at this moment is seen, or sees the cancellation.
@@ -47,6 +47,7 @@ export function cancelWithdrawal(
     );
     // What an older ledger says of a request may be otherwise: it may be paid, or be in what was lost.
     await refuseInRecovery(tx);
+    await assertStands?.(tx);
     const [row] = rows;
     if (row === undefined) return "unknown";
     switch (storedStatus(row.status)) {

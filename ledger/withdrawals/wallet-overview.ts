@@ -128,11 +128,14 @@ export async function readPayers(sql: Sql): Promise<Payer[]> {
   }));
 }
 
-/** The other wallets that have nonces here and may still have paid, the first registered first. */
-export async function readOtherWallets(sql: Sql, wallet: Address): Promise<Address[]> {
+/**
+ * Wallets that have nonces here and may still have paid, the first registered first.
+ * @param wallet left out: the others are meant
+ */
+export async function readOtherWallets(sql: Sql, wallet?: Address): Promise<Address[]> {
   const rows = await sql.query<{ wallet: string }>(
     `SELECT h.wallet FROM hot_wallet h JOIN wallet w ON w.address = h.wallet
-      WHERE h.wallet <> $1 AND w.status <> 'retired' ORDER BY w.place`,
+      WHERE h.wallet IS DISTINCT FROM $1::text AND w.status <> 'retired' ORDER BY w.place`,
     [wallet],
   );
   return rows.map((row) => storedAddress(row.wallet));

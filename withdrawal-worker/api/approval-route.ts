@@ -1,6 +1,7 @@
 /** `POST /v1/withdrawals/{id}/approvals`, and approvals as withdrawals show them. */
 import type { Address } from "../../chain/address.js";
 import { errorCode, present } from "../../chain/errors.js";
+import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import type { ApprovalDecision } from "../../ledger/policy/approval-digest.js";
 import { countingApprovals } from "../../ledger/policy/approval-rows.js";
 import { type ApprovalOutcome, decideWithdrawal } from "../../ledger/policy/approvals.js";
@@ -11,6 +12,7 @@ import type { Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { ApiError, type ApiErrorCode } from "../errors.js";
+import type { ChainLook } from "../lane/chain-look.js";
 import type { PolicySource } from "../lane/lane-context.js";
 import { invalidField, readReason } from "./fields.js";
 
@@ -21,6 +23,9 @@ export interface ApprovalParts {
   readonly chainId: bigint;
   /** Next nonces that lanes of this process were shown: behind them nothing is rejected at once. */
   readonly shownNonces?: ReadonlyMap<Address, bigint>;
+  /** Asks the chain before something is rejected; absent where no chain is known. */
+  readonly look?: Pick<ChainLook, "beforeEnding">;
+  readonly guard?: Pick<LedgerGuard, "assertStands">;
 }
 
 const REFUSALS: Readonly<
@@ -63,6 +68,8 @@ export async function decide(
   if (!isSigned && (publicKey !== undefined || signature !== undefined)) {
     throw invalidField("signature", "publicKey and signature come together");
   }
+  const { guard, look } = parts;
+  if (decision === "reject") await look?.beforeEnding();
   const outcome = await decideWithdrawal(
     parts.database,
     {
@@ -80,6 +87,7 @@ export async function decide(
       policy: await policyFor(decision, parts),
       chainId: parts.chainId,
       shown: parts.shownNonces,
+      assertStands: async (tx) => guard?.assertStands(tx),
     },
   );
   if (outcome === "done") return decision;

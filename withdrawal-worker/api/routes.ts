@@ -30,7 +30,8 @@ import {
 } from "../../ledger/withdrawals/withdrawals.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest, KeyedRoute } from "../../runtime/http/http-route.js";
-import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import type { ChainLook } from "../lane/chain-look.js";
 import type { PolicySource } from "../lane/lane-context.js";
 import type { AcceptQueue } from "./accept-queue.js";
 import { decide, encodeApproval } from "./approval-route.js";
@@ -49,8 +50,10 @@ export interface WithdrawalApiParts {
   readonly chainId: bigint;
   /** Next nonces that lanes of this process were shown: behind them nothing is taken back at once. */
   readonly shownNonces?: ReadonlyMap<Address, bigint>;
+  /** Asks the chain before something is taken back; absent where no chain is known. */
+  readonly look?: Pick<ChainLook, "beforeEnding">;
   /** Remembers what is told here; absent where nothing is paid by what was told. */
-  readonly guard?: Pick<LedgerGuard, "keep">;
+  readonly guard?: Pick<LedgerGuard, "keep" | "assertStands">;
   /** Accounts that the chain's genesis names. */
   readonly chainAccounts?: () => ChainAccounts;
 }
@@ -245,10 +248,19 @@ async function tellEnded(parts: WithdrawalApiParts, request: HttpRequest): Promi
   return { body: encodeWithdrawal(withdrawal) };
 }
 
+async function isWaiting(database: SqlDatabase, id: WithdrawalId): Promise<boolean> {
+  const found = await findWithdrawal(database, id);
+  return found !== undefined && phaseOf(found.status) === "waiting";
+}
+
 async function cancelOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
   const id = toWithdrawalId(request.params["id"] ?? "");
-  const { database, shownNonces } = parts;
-  const outcome = await cancelWithdrawal(database, id, readReason(request.body), shownNonces);
+  const { database, shownNonces: shown, guard, look } = parts;
+  const reason = readReason(request.body);
+  // With a nonce nothing ends by a word: the chain decides.
+  if (await isWaiting(database, id)) await look?.beforeEnding();
+  const assertStands = async (tx: Sql) => guard?.assertStands(tx);
+  const outcome = await cancelWithdrawal(database, id, reason, { shown, assertStands });
   if (outcome !== "done") {
     const [status, code, message] = CANCEL_REFUSALS[outcome];
     throw new ApiError(status, code, message);

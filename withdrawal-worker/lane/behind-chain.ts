@@ -31,6 +31,26 @@ export async function freezeIfBehind(
 }
 
 /**
+ * Looks at wallets of which no lane of this process may have had a round yet. The rows are read behind the
+ * chain. Not by a node that shows less than is known: what a wallet has paid may be in the blocks that it lacks.
+ * @param knownHeight a height that the chain has had
+ * @throws NODE_BEHIND
+ */
+export async function checkNonces(
+  context: Pick<LaneContext, "ledger" | "node" | "log">,
+  wallets: readonly Address[],
+  { knownHeight, signal }: { readonly knownHeight: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const check = async (wallet: Address) => {
+    const view = await context.node.view(wallet, { signal });
+    const row = await context.ledger.readHotWallet(wallet);
+    refuseOlderHead(view, Math.max(knownHeight, row?.settledHeight ?? 0));
+    if (row !== undefined) await freezeIfBehind(context, wallet, view, row);
+  };
+  await Promise.all(wallets.map(check));
+}
+
+/**
  * A node that shows an older head than is known may lack what was paid since.
  * @param knownHeight a height that the chain has had
  * @throws NODE_BEHIND

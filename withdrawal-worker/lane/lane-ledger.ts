@@ -80,7 +80,7 @@ export interface LaneLedger {
   sayKeyHeld(wallet: Address): Promise<void>;
   showBalance(lease: WalletLease, seen: Parameters<typeof showBalance>[2]): Promise<void>;
   readPayers(): Promise<Payer[]>;
-  readOtherWallets(wallet: Address): Promise<Address[]>;
+  readOtherWallets(wallet?: Address): Promise<Address[]>;
   readFreeze(wallet: Address): Promise<SigningFreeze>;
   freezeSigning(wallet: Address, reason: string): Promise<boolean>;
   freezeBehindChain(behind: Parameters<typeof freezeBehindChain>[1]): Promise<boolean>;

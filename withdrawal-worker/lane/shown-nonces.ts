@@ -15,6 +15,17 @@ export interface ShownWallet extends HotWalletState {
 export class ShownNonces {
   readonly #highest = new Map<Address, bigint>();
   #epoch = 0;
+  #wasChainAsked = false;
+
+  /** Whether the chain was asked about all wallets since this process began: before, nothing was shown. */
+  get wasChainAsked(): boolean {
+    return this.#wasChainAsked;
+  }
+
+  /** The chain was asked about all wallets. */
+  chainAsked(): void {
+    this.#wasChainAsked = true;
+  }
 
   /** The highest of each wallet. */
   get all(): ReadonlyMap<Address, bigint> {

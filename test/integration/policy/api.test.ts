@@ -17,7 +17,7 @@ import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
 import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
-import { WorkerError } from "../../../withdrawal-worker/errors.js";
+import { ApiError, WorkerError } from "../../../withdrawal-worker/errors.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { freshAddress, House, WALLET } from "../../helpers/exchange/house.js";
@@ -29,6 +29,8 @@ let isStopped = false;
 let policyFault: Error | undefined;
 /** What the lanes of the API's process were shown. */
 const shownNonces = new Map<Address, bigint>();
+/** Why the API's process cannot look at the chain; undefined where it can. */
+let lookFault: ApiError | undefined;
 const keys: Record<string, string> = {};
 
 beforeAll(async () => {
@@ -59,6 +61,11 @@ beforeAll(async () => {
         chainId: FAKE_CHAIN_ID,
         tokens: [],
         shownNonces,
+        look: {
+          async beforeEnding() {
+            if (lookFault !== undefined) throw lookFault;
+          },
+        },
         onCancelled: () => undefined,
       }),
       ...createPolicyRoutes({
@@ -115,6 +122,30 @@ const ask = (amountUnits: string, key = `key ${asked++}`) =>
 
 const say = (id: string, who: string, body: object) =>
   request(server.app).post(`/v1/withdrawals/${id}/approvals`).set(bearer(who)).send(body);
+
+it("takes nothing back that has no nonce while the chain was never asked", async () => {
+  house.files.policy = policyOf({
+    approvals: [{ aboveUnits: 100n, needed: 1, signed: false }],
+    feeUnits: 7n,
+  });
+  const { id } = (await ask("500")).body;
+  lookFault = new ApiError(503, "UNAVAILABLE", "the node has not answered");
+  const no = { decision: "reject", reason: "unknown payee" };
+  expect(await say(id, "ann", no)).toMatchObject({ status: 503, body: { code: "UNAVAILABLE" } });
+  const cancel = () =>
+    request(server.app)
+      .post(`/v1/withdrawals/${id}/cancel`)
+      .set(bearer("asker"))
+      .send({ reason: "changed its mind" });
+  expect(await cancel()).toMatchObject({ status: 503, body: { code: "UNAVAILABLE" } });
+  lookFault = undefined;
+  const seen = await request(server.app).get(`/v1/withdrawals/${id}`).set(bearer("asker"));
+  expect(seen.body).toMatchObject({ status: "pending_approval" });
+  expect(await cancel()).toMatchObject({ status: 200, body: { status: "cancelled" } });
+  lookFault = new ApiError(503, "UNAVAILABLE", "the node has not answered");
+  expect(await cancel()).toMatchObject({ status: 200, body: { status: "cancelled" } });
+  lookFault = undefined;
+});
 
 const YES = { decision: "approve", reason: "known payee" };
 

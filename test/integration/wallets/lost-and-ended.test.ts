@@ -4,7 +4,15 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
-import { Desk, destination, KEY, TOKEN } from "../recovery/desk.js";
+import { lostNonces } from "../../../ledger/requests/signing-freeze.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
+import { ChainLook } from "../../../withdrawal-worker/lane/chain-look.js";
+import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import { ShownNonces } from "../../../withdrawal-worker/lane/shown-nonces.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the lost endings"));
 const SECOND = privateKeyToAddress(SECOND_KEY);
@@ -70,6 +78,70 @@ it("takes back nothing that the chain may have paid behind the ledger's back", a
   expect((await desk.read(id)).status).toBe("frozen");
   expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
   await linkPayment(id);
+});
+
+/** The chain's view of a worker that has just begun, whose lanes have had no round. */
+function beginning(url = desk.chain.url) {
+  const shown = new ShownNonces();
+  const rpc = createPatientClient(url);
+  const { genesisHash } = desk.chain;
+  const node = createPatientNode(rpc, { chainId: FAKE_CHAIN_ID, genesisHash });
+  const ledger = createLaneLedger(desk.workerDatabase, shown);
+  const context = { ledger, node, log: silentLog };
+  return { shown, rpc, look: new ChainLook({ context, shown, signal: desk.signal }) };
+}
+
+it("takes back nothing of the kind where no lane of the process has looked yet", async () => {
+  const id = await losePayment(() => desk.work(1));
+  const { look, shown, rpc } = beginning();
+  await look.beforeEnding();
+  await cancelWithdrawal(desk.workerDatabase, id, "the client changed its mind", {
+    shown: shown.all,
+  });
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+  await linkPayment(id);
+  rpc.close();
+});
+
+it("takes nothing back while the node was never asked, and goes on by what it saw once it was", async () => {
+  const closed = beginning("http://127.0.0.1:1");
+  await expect(closed.look.beforeEnding()).rejects.toMatchObject({
+    status: 503,
+    code: "UNAVAILABLE",
+  });
+  closed.shown.chainAsked();
+  await closed.look.beforeEnding();
+  closed.rpc.close();
+  const asked = beginning();
+  expect(asked.shown.wasChainAsked).toBe(false);
+  await asked.look.first({ signal: desk.signal });
+  expect(asked.shown.wasChainAsked).toBe(true);
+  asked.rpc.close();
+});
+
+it("takes nothing back in a ledger that is behind its home, before anybody has closed it", async () => {
+  const { id } = await desk.request(wish);
+  const guard = await desk.guard();
+  const standby = await desk.backup();
+  await desk.work(1);
+  await guard.keep();
+  await desk.useDatabase(standby);
+  const home = await desk.guard();
+  const known = { assertStands: (tx: Sql) => home.assertStands(tx) };
+  const cancelled = cancelWithdrawal(desk.workerDatabase, id, "changed its mind", known);
+  await expect(cancelled).rejects.toMatchObject({ code: "RECOVERY" });
+  expect((await desk.read(id)).status).toBe("accepted");
+});
+
+it("gives nonces again once the wallet that lost some is retired", async () => {
+  const shown = new Map([[WALLET, 7n]]);
+  expect(await lostNonces(desk.workerDatabase, shown)).toBe(WALLET);
+  const reason = ["--reason", "lost commits", "--operator", "ann"];
+  await desk.causeway("wallets", "drain", WALLET, ...reason);
+  const retired = await desk.causeway("wallets", "retire", WALLET, "--leave-behind", ...reason);
+  expect(retired).toMatchObject({ code: 0 });
+  expect(await lostNonces(desk.workerDatabase, shown)).toBeUndefined();
 });
 
 it("looks at every wallet before a deadline ends what another one may have paid", async () => {

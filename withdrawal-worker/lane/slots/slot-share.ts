@@ -4,7 +4,7 @@ import { TRANSFER_GAS } from "../../../chain/networks.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";
-import { freezeIfBehind, refuseOlderHead } from "../behind-chain.js";
+import { checkNonces } from "../behind-chain.js";
 import { choosePrice } from "../../gas.js";
 import type { LaneContext, Round } from "../lane-context.js";
 import { lastWordMs, overdueBehindMs, patienceMs } from "./other-payers.js";
@@ -103,25 +103,9 @@ function notSignedHere(
  * A ledger that has lost its last commits shows it by the nonces of whichever wallet paid then, whose own
  * lane may look later than this one pays what is asked for again, or ends what waits.
  */
-export async function checkOthers(context: LaneContext, round: Round): Promise<void> {
+export async function checkOthers(context: LaneContext, { view, signal }: Round): Promise<void> {
   const others = await context.ledger.readOtherWallets(context.signer.address);
-  await Promise.all(others.map((wallet) => checkNonces(context, round, wallet)));
-}
-
-/**
- * Not by a node that shows less than the round's own: what that wallet has paid may be in the blocks that it
- * lacks. The row is read behind the chain.
- * @throws NODE_BEHIND
- */
-async function checkNonces(
-  context: LaneContext,
-  { view: own, signal }: Round,
-  wallet: Address,
-): Promise<void> {
-  const view = await context.node.view(wallet, { signal });
-  const row = await context.ledger.readHotWallet(wallet);
-  refuseOlderHead(view, Math.max(own.height, row?.settledHeight ?? 0));
-  if (row !== undefined) await freezeIfBehind(context, wallet, view, row);
+  await checkNonces(context, others, { knownHeight: view.height, signal });
 }
 
 /** Ends requests to an address that has become a wallet of ours since they were accepted. */
