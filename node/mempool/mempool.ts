@@ -469,16 +469,16 @@ export class Mempool implements TransactionPool, NetworkPool, BlockPool {
   /** What of the journal comes back, in order of receipt; what becomes of the rest is noted. */
   private async takeStored(): Promise<readonly StoredEntry[]> {
     const { journal, rules, state } = this.ports;
-    const { totalBytes } = this.limits;
+    const { totalBytes, totalCount } = this.limits;
     const { entries, refused } = await readStoredPool(journal, { rules, totalBytes });
-    this.intakes.startAfter(entries.at(-1)?.sequence ?? -1);
+    this.intakes.startAfter(journal.lastSequence());
     const held = new Set(entries.map(({ tx }) => tx.hash));
     for (const [hash, outcome] of journal.outcomes()) {
       if (!held.has(hash)) this.history.set(hash, outcome);
     }
     for (const [entry, outcome] of refused) this.dropStored(entry, outcome);
     const valid = entries.filter((one) => !refused.has(one) && !this.isForgotten(one));
-    const gone = beyondRoom(valid, { state, totalBytes });
+    const gone = beyondRoom(valid, { state, totalBytes, totalCount });
     for (const [entry, outcome] of gone) this.dropStored(entry, outcome);
     return valid.filter((one) => !gone.has(one));
   }

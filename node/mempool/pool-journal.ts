@@ -41,7 +41,12 @@ export interface PoolJournal {
   remove(hashes: readonly Hash32[], outcomes: ReadonlyMap<Hash32, KeptOutcome>): Promise<void>;
   /** What became of the last ones that were removed, oldest first; complete after `load`. */
   outcomes(): ReadonlyMap<Hash32, KeptOutcome>;
-  /** Everything in the journal, in any order. */
+  /**
+   * The highest number in the journal, with entries that wait for nothing any more; -1 for none; complete after
+   * `load`. A number that is given out again would take the place of the record that has it.
+   */
+  lastSequence(): number;
+  /** Everything in the journal that waits, in any order. */
   load(): AsyncIterable<PoolJournalEntry>;
 }
 

@@ -79,15 +79,20 @@ export function wholeEntry(entry: StoredEntry): PoolEntry {
  */
 export function beyondRoom(
   entries: readonly StoredEntry[],
-  { state, totalBytes }: { readonly state: StateAtHead; readonly totalBytes: number },
+  {
+    state,
+    totalBytes,
+    totalCount,
+  }: { readonly state: StateAtHead; readonly totalBytes: number; readonly totalCount: number },
 ): ReadonlyMap<StoredEntry, PoolOutcome | undefined> {
   const gone = new Map<StoredEntry, PoolOutcome | undefined>();
-  let excess = entries.reduce((sum, { weightBytes }) => sum + weightBytes, 0) - totalBytes;
-  if (excess <= 0) return gone;
+  let excessBytes = entries.reduce((sum, { weightBytes }) => sum + weightBytes, 0) - totalBytes;
+  const fits = () => excessBytes <= 0 && entries.length - gone.size <= totalCount;
+  if (fits()) return gone;
   const leave = (entry: StoredEntry, outcome?: PoolOutcome): void => {
     if (gone.has(entry)) return;
     gone.set(entry, outcome);
-    excess -= entry.weightBytes;
+    excessBytes -= entry.weightBytes;
   };
   const executable = new Map<Address, readonly StoredEntry[]>();
   const placed = new Set<StoredEntry>();
@@ -103,11 +108,11 @@ export function beyondRoom(
   }
   const inTurn = new Set([...executable.values()].flat());
   for (const entry of placed) {
-    if (excess <= 0) return gone;
+    if (fits()) return gone;
     if (!inTurn.has(entry)) leave(entry, DISPLACED);
   }
   for (const entry of [...inTurn].toSorted(byPrice)) {
-    if (excess <= 0) return gone;
+    if (fits()) return gone;
     const own = executable.get(entry.from) ?? [];
     for (const later of own) if (later.tx.nonce >= entry.tx.nonce) leave(later, UNDERPRICED);
   }

@@ -55,6 +55,9 @@ export class PoolStore {
   /** Whose markers stay when no record needs them any more. */
   private readonly fates = new PoolOutcomes();
 
+  /** Highest number in any record that was read. */
+  private readSequence = -1;
+
   /**
    * @param isMined whether the chain's index knows the transaction
    */
@@ -140,6 +143,11 @@ export class PoolStore {
     return this.fates.all();
   }
 
+  /** The highest number that any record had, also of what is mined or marked; -1 for none; `load` reads it. */
+  lastSequence(): number {
+    return this.readSequence;
+  }
+
   /** A committed block took these; records that are done with go away. */
   mined(hashes: readonly Hash32[]): Promise<void> {
     return this.forget(hashes);
@@ -198,6 +206,10 @@ export class PoolStore {
     const done: Group[] = [];
     for await (const [key, value] of this.database.entries(spaceRange("pool"))) {
       const entries = rlpList(decodeRlp(value)).map(decodeEntry);
+      // A record is named by its first entry's number, which is not its highest.
+      for (const { sequence } of entries) {
+        this.readSequence = Math.max(this.readSequence, sequence);
+      }
       const left = entries.filter(({ hash }) => !this.isMined(hash) && !this.markers.has(hash));
       const waiting = new Set(left.map(({ hash }) => hash));
       const group = this.track(Buffer.from(key), entries, waiting);

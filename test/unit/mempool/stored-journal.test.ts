@@ -12,6 +12,7 @@ import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
 import { type Database, openDatabase, storeKey } from "../../../node/store/database.js";
+import type { PoolLimits } from "../../../node/mempool/pool-limits.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
 import { EventBus } from "../../../node/view/event-bus.js";
 import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
@@ -66,7 +67,11 @@ describe("the pool over the journal of the store", () => {
   });
 
   /** A pool as after a restart: nothing is left but what the disk has. */
-  function open(state = new FakeState(), oldestHeight = 1): Promise<Mempool> {
+  function open(
+    state = new FakeState(),
+    oldestHeight = 1,
+    limits?: Partial<PoolLimits>,
+  ): Promise<Mempool> {
     const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 };
     const throws = (error: unknown) => {
       throw error;
@@ -86,6 +91,7 @@ describe("the pool over the journal of the store", () => {
       oldestHeight: () => oldestHeight,
       haltReason: () => undefined,
       onJournalFault: throws,
+      ...(limits === undefined ? {} : { limits }),
     });
   }
 
@@ -98,6 +104,45 @@ describe("the pool over the journal of the store", () => {
     expect(hashes.map((hash) => again.status(hash))).toEqual([
       { status: "pending" },
       { status: "pending" },
+    ]);
+  });
+
+  it("gives out no number that a record has, though what had it was mined", async () => {
+    const [first, waiting, next] = [
+      await evmTransfer(0),
+      await evmTransfer(1),
+      await evmTransfer(2),
+    ];
+    const store = new PoolStore(database, (hash) => mined.has(hash));
+    const times = { from: address, receivedAtMs: 1_700_000_000_000 };
+    const entries = [
+      { hash: first.hash, raw: first.raw, ...times, sequence: 7 },
+      { hash: waiting.hash, raw: waiting.raw, ...times, sequence: 6 },
+    ];
+    await store.append(entries);
+    mined.add(first.hash);
+    const state = new FakeState();
+    state.nonces.set(address, 1n);
+    const pool = await open(state);
+    expect(await pool.submit([next.raw])).toEqual([next.hash]);
+    // As behind a kill: nothing is left but what the disk has.
+    const again = await open(state);
+    for (const { hash } of [waiting, next]) {
+      expect(again.status(hash)).toEqual({ status: "pending" });
+    }
+  });
+
+  it("holds no more after a start than it may, and keeps what pays most", async () => {
+    const pool = await open();
+    const transfers = await Promise.all([0, 1, 2, 3].map((nonce) => evmTransfer(nonce)));
+    await pool.submit(transfers.map(({ raw }) => raw));
+    const smaller = await open(new FakeState(), 1, { totalCount: 3 });
+    expect(smaller.counts().pending).toBe(3);
+    expect(transfers.map(({ hash }) => smaller.status(hash).status)).toEqual([
+      "pending",
+      "pending",
+      "pending",
+      "dropped",
     ]);
   });
 

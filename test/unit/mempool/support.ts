@@ -166,6 +166,11 @@ export class FakeJournal implements PoolJournal {
     return this.kept;
   }
 
+  lastSequence(): number {
+    const all = [...this.entries.values(), ...this.stale];
+    return all.reduce((highest, { sequence }) => Math.max(highest, sequence), -1);
+  }
+
   /** As a store does at a start: the chain knows what became of these. */
   forgetMined(hashes: Iterable<Hash32>): void {
     for (const hash of hashes) this.kept.delete(hash);
