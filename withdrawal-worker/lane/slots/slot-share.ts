@@ -1,5 +1,4 @@
 /** Which of the waiting requests this lane's wallet pays, where there are several wallets. */
-import type { Address } from "../../../chain/address.js";
 import { TRANSFER_GAS } from "../../../chain/networks.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
