@@ -235,7 +235,8 @@ function transactionMetadata(transaction: JournaledTransaction): Record<string, 
     gas_used: transaction.gasUsed.toString(),
     gas_price: transaction.gasPriceAtoken.toString(),
   };
-  if (transaction.contractAddress !== undefined) {
+  // Receipts name the address that it would have had, too.
+  if (transaction.contractAddress !== undefined && transaction.status === 1) {
     metadata["contract_address"] = addressText(transaction.contractAddress);
   }
   const { input, inputSizeBytes } = transaction;
