@@ -79,7 +79,9 @@ export function tokenTable(
           tokenLink(context, move.asset, t),
           move.from === undefined ? t("nobodyFrom") : addressLink(move.from, t),
           move.to === undefined ? t("nobodyTo") : addressLink(move.to, t, isToShort),
-          movedAmount(context, move, t),
+          move.wrapping === "echoed"
+            ? [movedAmount(context, move, t), " ", el("small", {}, t("perhapsSame"))]
+            : movedAmount(context, move, t),
         ]),
     }),
     more(transfers.length, t),

@@ -238,6 +238,7 @@ export const ENGLISH = {
   pair: "Pair",
   pairs: "Pairs",
   parentHash: "Parent",
+  perhapsSame: "perhaps the same as the equal transfer here",
   pin: "Trust this header",
   pinNewest: "Take the newest from this explorer",
   pinNewestText:

@@ -242,6 +242,7 @@ export const GERMAN: Catalogue = {
   pair: "Paar",
   pairs: "Paare",
   parentHash: "Vorgänger",
+  perhapsSame: "vielleicht dieselbe wie die gleiche Überweisung hier",
   pin: "Diesem Kopf vertrauen",
   pinNewest: "Den neuesten von diesem Explorer nehmen",
   pinNewestText:

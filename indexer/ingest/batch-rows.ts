@@ -13,6 +13,7 @@ import { type BatchRows, ROW_COLUMNS } from "../store/row-columns.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
 import { type Transfer, transferSteps } from "./transfers.js";
+import { type KnownCoins, WrappedCoins } from "./wrapped-coins.js";
 
 /** Sums since block 0, which each block's row carries on. */
 export interface RunningTotals {
@@ -25,6 +26,8 @@ export interface Batch {
   readonly rows: BatchRows;
   readonly totals: RunningTotals;
   readonly transfers: number;
+  /** What was taken for known of wrapped coins, and what the blocks say of them. */
+  readonly coins: WrappedCoins;
 }
 
 /** The coin's asset. */
@@ -35,9 +38,13 @@ export function batchOf(blocks: readonly RangedBlock[], totals: RunningTotals): 
   return allAtOnce(batchSteps(blocks, totals));
 }
 
-/** The same in steps of a transaction or a transfer. */
-export function* batchSteps(blocks: readonly RangedBlock[], totals: RunningTotals): Steps<Batch> {
-  const builder = new BatchBuilder(totals);
+/** The same in steps of a transaction or a transfer. @param known wrapped coins of blocks before */
+export function* batchSteps(
+  blocks: readonly RangedBlock[],
+  totals: RunningTotals,
+  known: KnownCoins = new Map(),
+): Steps<Batch> {
+  const builder = new BatchBuilder(totals, new WrappedCoins(known));
   for (const block of blocks) yield* builder.add(block);
   return builder.finish();
 }
@@ -71,13 +78,16 @@ class BatchBuilder {
   private minted: bigint;
   private burned: bigint;
 
-  constructor(totals: RunningTotals) {
+  constructor(
+    totals: RunningTotals,
+    private readonly coins: WrappedCoins,
+  ) {
     this.minted = totals.mintedAtoken;
     this.burned = totals.burnedAtoken;
   }
 
   *add(block: RangedBlock): Steps<void> {
-    const moved = yield* transferSteps(block);
+    const moved = yield* transferSteps(block, this.coins);
     this.transfers += moved.length;
     this.addBlock(block);
     yield* this.addTransfers(block, moved);
@@ -102,7 +112,7 @@ class BatchBuilder {
 
   finish(): Batch {
     const totals = { mintedAtoken: this.minted, burnedAtoken: this.burned };
-    return { rows: this.rows, totals, transfers: this.transfers };
+    return { rows: this.rows, totals, transfers: this.transfers, coins: this.coins };
   }
 
   private addBlock(block: RangedBlock): void {

@@ -2,6 +2,7 @@
 import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
+import { doBreathing } from "../../runtime/process/main-thread.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { CopyRows } from "../../runtime/sql/copy-rows.js";
 import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
@@ -11,9 +12,11 @@ import { isOfPair, mergeCandles } from "../store/candles.js";
 import { assertOurs, readProgress } from "../store/progress.js";
 import { type BatchRows, ROW_TABLES } from "../store/row-columns.js";
 import type { IndexSchema } from "../store/schema.js";
-import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
+import { readUnaccompanied, storeUnaccompanied } from "../store/wrapped-coins.js";
+import { type Batch, batchOf, batchSteps, type RunningTotals } from "./batch-rows.js";
 import { holdersChange } from "./holders.js";
 import { isStaged, openStaged } from "./staged-rows.js";
+import type { KnownCoins } from "./wrapped-coins.js";
 
 /** Where a batch is written. */
 export interface BatchTarget {
@@ -42,7 +45,7 @@ export class IndexMoved extends Error {}
 /**
  * Appends consecutive blocks to the index.
  * @param prepared their rows, where somebody has made them already
- * @returns the new tip, and how many transfers were written
+ * @returns the new tip, how many transfers were written, and coins of which the rows took nothing for known
  * @throws CONTRADICTED when the first block does not follow the tip; FOREIGN_INDEX when it is another
  *   chain's block 0; IndexMoved
  */
@@ -51,12 +54,12 @@ export async function writeBatch(
   tip: Tip,
   blocks: readonly RangedBlock[],
   prepared?: { readonly batch: Batch; readonly before: RunningTotals },
-): Promise<{ readonly tip: Tip; readonly transfers: number }> {
+): Promise<{ readonly tip: Tip; readonly transfers: number; readonly known: KnownCoins }> {
   const [first, last] = [blocks[0], blocks.at(-1)];
-  if (first === undefined || last === undefined) return { tip, transfers: 0 };
+  if (first === undefined || last === undefined) return { tip, transfers: 0, known: new Map() };
   assertFollows(tip, first);
   const { session, schema } = target;
-  const transfers = await session.transaction(async (tx) => {
+  const written = await session.transaction(async (tx) => {
     const stored = await readProgress(tx, schema, { lock: true });
     if (stored?.height !== tip.height || stored.hash !== tip.hash) throw new IndexMoved();
     // Behind one address there may be another node by now than the one that said which chain it is.
@@ -65,21 +68,27 @@ export async function writeBatch(
     const isFitting =
       prepared?.before.mintedAtoken === totals.mintedAtoken &&
       prepared.before.burnedAtoken === totals.burnedAtoken;
-    const batch = isFitting ? prepared.batch : batchOf(blocks, totals);
+    let batch = isFitting ? prepared.batch : batchOf(blocks, totals);
+    const known = await readUnaccompanied(tx, schema, batch.coins.doubtful);
+    if (known.size > 0) {
+      const all = new Map([...batch.coins.known, ...known]);
+      batch = await doBreathing(batchSteps(blocks, totals, all));
+    }
     await openStaged(tx);
     await copyRows(tx, schema, batch);
     failpoint("indexer.after-copy");
     await tx.query(mergeStatements(schema, batch.rows).join(";\n"));
+    await storeUnaccompanied(tx, schema, batch.coins.found);
     await tx.query(`UPDATE ${schema}.progress SET height = $1, hash = $2, time = $3`, [
       last.height,
       Buffer.from(last.hash.slice(2), "hex"),
       new Date(last.timestampMs),
     ]);
     failpoint("indexer.before-commit");
-    return batch.transfers;
+    return { transfers: batch.transfers, known };
   });
   failpoint("indexer.after-commit");
-  return { tip: { height: last.height, hash: last.hash }, transfers };
+  return { tip: { height: last.height, hash: last.hash }, ...written };
 }
 
 /** Blocks are final: one that does not follow is of another chain, or one of the two lies. */

@@ -3,6 +3,7 @@
  * holds balances against state while nothing is new. Nothing is ever overwritten: a node that
  * contradicts the index halts it, with the reason.
  */
+import type { Address } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
@@ -37,6 +38,7 @@ import { IndexMoved, readTotals, type Tip, writeBatch } from "./batch-write.js";
 import { type PreparedBatch, prepareBatch } from "./read-ahead.js";
 import { MAX_STAGED_AGE, renewStaged } from "./staged-rows.js";
 import { confirmPairs, readTokenFacts } from "./token-facts.js";
+import { keepKnown } from "./wrapped-coins.js";
 
 /** The node as the indexer needs it. */
 export type IndexedNode = Pick<
@@ -275,15 +277,18 @@ export class IndexFollower {
     let totals = await readTotals(session, this.options.schema, this.tip.height);
     let ahead: Promise<PreparedBatch> | undefined;
     let areIndexesSeenTo = false;
+    const known = new Map<Address, Height>();
     this.isReadable = await hasIndexes(session, this.options.schema);
     while (!signal.aborted) {
-      const prepared = await (ahead ?? prepareBatch(read, this.tip.height + 1, totals, signal));
+      const prepared = await (ahead ??
+        prepareBatch(read, this.tip.height + 1, totals, signal, known));
       const { range, batch } = prepared;
       failpoint("indexer.after-read");
       this.nodeHeight = range.head.height;
       ahead = prepared.next();
       const written = await writeBatch(target, this.tip, range.blocks, prepared);
       this.tip = written.tip;
+      keepKnown(known, written.known);
       // Behind each batch: the way to the head may be weeks long.
       await renewStaged(session, this.options.maxStagedAge ?? MAX_STAGED_AGE);
       totals = batch.totals;

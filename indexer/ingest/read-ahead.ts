@@ -7,6 +7,7 @@ import type { BlockRange } from "../../rpc-client/indexing/block-range.js";
 import type { Height } from "../../chain/hex.js";
 import { doBreathing } from "../../runtime/process/main-thread.js";
 import { type Batch, batchSteps, type RunningTotals } from "./batch-rows.js";
+import type { KnownCoins } from "./wrapped-coins.js";
 
 /** A range that was read, and its rows on the condition of what is before it. */
 export interface PreparedBatch {
@@ -21,14 +22,18 @@ export interface PreparedBatch {
 /** Reads the range that begins at a height. */
 export type RangeReader = (from: Height) => Promise<BlockRange>;
 
-/** The batch that begins at a height. What is behind it is read and made from then on. */
+/**
+ * The batch that begins at a height. What is behind it is read and made from then on.
+ * @param known wrapped coins of the index; whoever learns of more adds them, for the batches to come
+ */
 export function prepareBatch(
   read: RangeReader,
   from: Height,
   before: RunningTotals,
   signal: AbortSignal,
+  known: KnownCoins = new Map(),
 ): Promise<PreparedBatch> {
-  const first = prepare({ read, signal }, read(from), before);
+  const first = prepare({ read, signal, known }, read(from), before);
   void first.then((one) => one.goOn()).catch(() => undefined);
   return first;
 }
@@ -39,7 +44,11 @@ interface LinkedBatch extends PreparedBatch {
 }
 
 async function prepare(
-  source: { readonly read: RangeReader; readonly signal: AbortSignal },
+  source: {
+    readonly read: RangeReader;
+    readonly signal: AbortSignal;
+    readonly known: KnownCoins;
+  },
   reading: Promise<BlockRange>,
   before: RunningTotals,
 ): Promise<LinkedBatch> {
@@ -48,7 +57,8 @@ async function prepare(
   const behind = range.next === undefined || isLarge(range) ? undefined : source.read(range.next);
   // Nobody may come for it, where writing fails; who comes gets the fault.
   behind?.catch(() => undefined);
-  const batch = await doBreathing(batchSteps(range.blocks, before), source.signal);
+  const known = new Map(source.known);
+  const batch = await doBreathing(batchSteps(range.blocks, before, known), source.signal);
   let following: Promise<LinkedBatch> | undefined;
   const goOn = () => {
     if (following === undefined && behind !== undefined) {

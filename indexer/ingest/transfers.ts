@@ -8,7 +8,8 @@ import type { BalanceChange } from "../../chain/balance-change.js";
 import type { Height } from "../../chain/hex.js";
 import type { RangedBlock } from "../../rpc-client/indexing/ranged-block.js";
 import type { Steps } from "../../chain/steps/steps.js";
-import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
+import { tokensMoved, unaccompaniedBy } from "../../rpc-client/indexing/token-moves.js";
+import type { WrappedCoins } from "./wrapped-coins.js";
 
 /** What kind of movement a transfer is. */
 export type TransferKind =
@@ -48,15 +49,20 @@ const VALUE_REASONS: ReadonlySet<string> = new Set(["CALL", "CREATE", "CREATE2",
 /** Shares of fees, on their way to and from the collector. */
 const FEE_REASONS: ReadonlySet<string> = new Set(["FEE", "TREASURY"]);
 
-/** All transfers of a block, in steps. */
-export function* transferSteps(block: RangedBlock): Steps<Transfer[]> {
+/** All transfers of a block, in steps. @param coins told what the block says of them */
+export function* transferSteps(block: RangedBlock, coins: WrappedCoins): Steps<Transfer[]> {
   const { height, transactions, blockChanges } = block;
+  for (const { logs } of transactions) {
+    for (const contract of unaccompaniedBy(logs)) coins.add(contract, height);
+    yield;
+  }
   const transfers: Transfer[] = [];
   let logIndex = 0;
   for (const { index: txIndex, changes, logs } of transactions) {
     const first = transfers.length;
     addCoins(transfers, changes, { height, txIndex });
     for (const one of tokensMoved(logs, logIndex)) {
+      if (one.wrapping === "echoed" && !coins.isUnaccompanied(one.asset, height)) continue;
       transfers.push({
         height,
         txIndex,

@@ -13,6 +13,7 @@ import {
   indexStatements,
   LAST_INDEX,
   schemaStatements,
+  wrappedCoinStatement,
 } from "./schema.js";
 
 /** The chain that is indexed. */
@@ -166,6 +167,7 @@ export async function openTables(
   if (before !== undefined) {
     assertOurs(before, identity);
     await storeBurnAddress(sql, schema, identity);
+    await sql.query(wrappedCoinStatement(schema));
     return before;
   }
   for (const statement of schemaStatements(schema)) await sql.query(statement);

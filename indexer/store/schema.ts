@@ -40,6 +40,16 @@ export function accountStatement(schema: IndexSchema): string {
       address bytea NOT NULL)`;
 }
 
+/**
+ * Contracts that logged a Deposit or Withdrawal of more than nothing without the equal Transfer, and the block
+ * of the first one; indexes of earlier releases begin with the next one that is logged.
+ */
+export function wrappedCoinStatement(schema: IndexSchema): string {
+  return `CREATE TABLE IF NOT EXISTS ${schema}.wrapped_coin (
+      address bytea PRIMARY KEY,
+      height integer NOT NULL)`;
+}
+
 /** Every statement that makes the tables; safe to run again. */
 export function schemaStatements(schema: IndexSchema): readonly string[] {
   const s = schema;
@@ -54,6 +64,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       hash bytea,
       time timestamptz)`,
     accountStatement(s),
+    wrappedCoinStatement(s),
     `CREATE TABLE IF NOT EXISTS ${s}.block (
       height integer PRIMARY KEY,
       hash bytea NOT NULL,

@@ -4,6 +4,12 @@
  */
 import { ERC20_TOPICS } from "../../chain/evm/erc20.js";
 import { type Address, bytesToAddress, ZERO_ADDRESS } from "../../chain/address.js";
+import {
+  type CoinClaim,
+  echoesOf,
+  type IsUnaccompanied,
+  unaccompaniedIn,
+} from "../../chain/evm/wrapped-coins.js";
 import { type Hash32, hexToBytes } from "../../chain/hex.js";
 import type { JournaledBlock, JournaledLog } from "../../rpc-client/journal-codec.js";
 import type { Token, TokenRegistry } from "./token-registry.js";
@@ -31,12 +37,6 @@ export interface BlockTokenMoves {
   readonly unaccompanied: ReadonlySet<Address>;
 }
 
-/**
- * Whether a contract has logged a Deposit or Withdrawal without the equal Transfer before: then none of its
- * are told by a Transfer as well.
- */
-export type IsUnaccompanied = (contract: Address) => boolean;
-
 const TRANSFER: string = ERC20_TOPICS.transfer;
 const DEPOSIT: string = ERC20_TOPICS.deposit;
 const WITHDRAWAL: string = ERC20_TOPICS.withdrawal;
@@ -52,6 +52,8 @@ const TOPIC_COUNTS: ReadonlyMap<string, number> = new Map([
 const WORD_CHARACTERS = 66;
 
 const NO_MOVES: readonly TokenMove[] = Object.freeze([]);
+
+const NO_ECHOES: ReadonlySet<TokenEvent> = new Set();
 
 /** Reads the logs of a block; those of other contracts and other events are passed over. */
 export function tokenMovesOf(
@@ -75,11 +77,14 @@ export function tokenMovesOf(
       if (!malformed.has(log.address)) malformed.set(log.address, event);
       return [];
     });
-    for (const contract of unaccompaniedIn(events)) unaccompanied.add(contract);
-    return events;
+    // Nearly all have Transfers alone, and nothing to be told twice.
+    if (events.every(({ isTransfer }) => isTransfer)) return { events, echoes: NO_ECHOES };
+    const echoes = echoesOf(events);
+    for (const contract of unaccompaniedIn(events, echoes)) unaccompanied.add(contract);
+    return { events, echoes };
   });
-  const byTransaction = eventsOf.map((events) =>
-    movesOf(events, (contract) => unaccompanied.has(contract) || isUnaccompanied(contract)),
+  const byTransaction = eventsOf.map((one) =>
+    movesOf(one, (contract) => unaccompanied.has(contract) || isUnaccompanied(contract)),
   );
   return { byTransaction, contracts, malformed, unaccompanied };
 }
@@ -104,13 +109,15 @@ export function forEachSide(
   if (move.to !== undefined) visit(move.to, move.units);
 }
 
-/** A well-formed event; `from` or `to` is undefined on the side of the zero address. */
-interface TokenEvent {
+/** A well-formed event. */
+interface TokenEvent extends CoinClaim {
   readonly token: Token;
-  readonly signature: string;
-  readonly from: Address | undefined;
-  readonly to: Address | undefined;
-  readonly units: bigint;
+}
+
+/** The events of a transaction, and which of them an equal Transfer may tell as well. */
+interface ToldEvents {
+  readonly events: readonly TokenEvent[];
+  readonly echoes: ReadonlySet<TokenEvent>;
 }
 
 /** The event of a log; undefined when it is none of ours, a sentence when it is malformed. */
@@ -136,7 +143,14 @@ function readEvent(log: JournaledLog, registry: TokenRegistry): TokenEvent | str
       : signature === DEPOSIT
         ? [undefined, one]
         : [one, undefined];
-  return { token, signature, from: real(from), to: real(to), units: BigInt(log.data) };
+  return {
+    token,
+    contract: log.address,
+    isTransfer: signature === TRANSFER,
+    from: real(from),
+    to: real(to),
+    units: BigInt(log.data),
+  };
 }
 
 /** The zero address stands for nobody: coins from it are new, coins to it are gone. */
@@ -149,57 +163,19 @@ function addressOfTopic(topic: Hash32): Address | undefined {
   return bytesToAddress(hexToBytes(topic).subarray(12));
 }
 
-/**
- * Movements of a transaction. Some wrapped coins log a Deposit or Withdrawal and the equal Transfer
- * from or to zero: then the Transfer counts, once. WETH9 logs no Transfer with them, and lets anybody send to
- * zero what he has: there both count, whatever stands beside them.
- */
+/** Movements of a transaction: what an equal Transfer tells as well counts once, as that Transfer. */
 function movesOf(
-  events: readonly TokenEvent[],
+  { events, echoes }: ToldEvents,
   isUnaccompanied: IsUnaccompanied,
 ): readonly TokenMove[] {
   if (events.length === 0) return NO_MOVES;
-  const echoes = echoesOf(events);
   return events.flatMap((event) => {
     const { token, from, to, units } = event;
     // Nobody to nobody moves nothing.
     if (from === undefined && to === undefined) return [];
-    if (echoes.has(event) && !isUnaccompanied(token.contractAddress)) return [];
+    if (echoes.has(event) && !isUnaccompanied(event.contract)) return [];
     return [{ type: typeOf(event), token, from, to, units }];
   });
-}
-
-/** Deposits and Withdrawals for which the transaction has an equal Transfer each. */
-function echoesOf(events: readonly TokenEvent[]): ReadonlySet<TokenEvent> {
-  const transfers = new Map<string, number>();
-  for (const event of events) {
-    if (event.signature !== TRANSFER) continue;
-    const key = keyOf(event);
-    transfers.set(key, (transfers.get(key) ?? 0) + 1);
-  }
-  return new Set(
-    events.filter((event) => {
-      if (event.signature === TRANSFER) return false;
-      const key = keyOf(event);
-      const count = transfers.get(key) ?? 0;
-      transfers.set(key, count - 1);
-      return count > 0;
-    }),
-  );
-}
-
-/** Of nothing both can be logged by anybody. */
-function unaccompaniedIn(events: readonly TokenEvent[]): readonly Address[] {
-  if (events.every(({ signature }) => signature === TRANSFER)) return [];
-  const echoes = echoesOf(events);
-  return events
-    .filter((event) => event.signature !== TRANSFER && event.units > 0n && !echoes.has(event))
-    .filter(({ from, to }) => from !== undefined || to !== undefined)
-    .map(({ token }) => token.contractAddress);
-}
-
-function keyOf({ token, from, to, units }: TokenEvent): string {
-  return `${token.contractAddress}/${from ?? ""}/${to ?? ""}/${units}`;
 }
 
 function typeOf({ from, to }: TokenEvent): TokenMove["type"] {

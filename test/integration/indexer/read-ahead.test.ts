@@ -20,7 +20,7 @@ import { createMetrics } from "../../../runtime/process/metrics.js";
 import { openSqlSession } from "../../../runtime/sql/sql-session.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { compileSolidity } from "../../helpers/contracts/solidity.js";
+import { compileFixture, compileSolidity } from "../../helpers/contracts/solidity.js";
 import { call, IndexerStage } from "../../helpers/indexer/indexer.js";
 
 const SOURCE = `// SPDX-License-Identifier: MIT
@@ -53,8 +53,21 @@ beforeAll(async () => {
     const payment = { to: bob.address, value: turn };
     await stage.mine(call(coin, abi, "transfer", bob.address, turn), payment, payment);
   }
+  await strikeWrapped();
   await follow(LIVE_SCHEMA, node, ALL_BYTES);
 });
+
+/** What a block says of a wrapped coin decides how logs of the next ones are read. */
+async function strikeWrapped(): Promise<void> {
+  const { Wrapper, Ambiguous } = compileFixture("WrappedCoins.sol");
+  const token = await stage.deploy(Wrapper?.bytecode ?? "0x");
+  const ambiguous = await stage.deploy(Ambiguous?.bytecode ?? "0x");
+  const calls = new Interface(["function prepare(address) payable", "function strike(address)"]);
+  await stage.mine({ ...call(ambiguous, calls, "prepare", token), value: 9n });
+  for (let turn = 0; turn < 3; turn++) {
+    await stage.mine(call(ambiguous, calls, "strike", token));
+  }
+}
 
 afterAll(async () => {
   await stage.close();

@@ -110,4 +110,24 @@ describe("tokens that moved", () => {
       ["0xA1A1", "ceased", "3 units"],
     ]);
   });
+
+  it("are shown twice where a withdrawal and as much sent to nobody may be one movement, and it is said", () => {
+    const WITHDRAWAL = "Withdrawal(address,uint256)";
+    const echo = [
+      log(WITHDRAWAL, [BOB ?? ""], units(3n)),
+      log(TRANSFER, [BOB ?? "", ZERO], units(3n)),
+    ];
+    const burned = ["0xB0B0", "ceased"];
+    expect(rowsOf(echo)).toEqual([
+      [...burned, "3 units perhaps the same as the equal transfer here"],
+      [...burned, "3 units"],
+    ]);
+    // What comes alone says that none of this contract's is told by a Transfer as well.
+    const alone = log(WITHDRAWAL, [BOB ?? ""], units(2n));
+    expect(rowsOf([...echo, alone])).toEqual([
+      [...burned, "3 units"],
+      [...burned, "3 units"],
+      [...burned, "2 units"],
+    ]);
+  });
 });

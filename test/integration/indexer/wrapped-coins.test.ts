@@ -1,0 +1,117 @@
+/** Tokens that hold coins, as an index tells of them, and whoever makes their logs look like others. */
+import { afterAll, beforeAll, beforeEach, expect, it } from "@jest/globals";
+import { Interface } from "ethers";
+import { rebuildIndex } from "../../../indexer/maintenance/commands.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
+import { call, IndexerStage, type Message } from "../../helpers/indexer/indexer.js";
+import { freePort } from "../../helpers/ports.js";
+
+const abi = new Interface([
+  "function deposit() payable",
+  "function withdraw(uint256)",
+  "function transfer(address,uint256)",
+  "function prepare(address) payable",
+  "function strike(address)",
+]);
+const made = compileFixture("WrappedCoins.sol");
+const bytecodeOf = (name: string) => made[name]?.bytecode ?? "0x";
+
+let stage: IndexerStage;
+let ambiguous = "";
+
+beforeAll(async () => {
+  stage = await IndexerStage.open();
+  const port = await freePort();
+  stage.url = `http://127.0.0.1:${port}`;
+  stage.launch(port);
+  ambiguous = await stage.deploy(bytecodeOf("Ambiguous"));
+});
+
+afterAll(async () => {
+  await stage.close();
+});
+
+let token = "";
+const asEchoing = () => stage.deploy(bytecodeOf("EchoingWrapper"));
+
+beforeEach(async () => {
+  token = await stage.deploy(bytecodeOf("Wrapper"));
+});
+
+async function mine(...messages: readonly Message[]) {
+  expect(await stage.mine(...messages)).toEqual(messages.map(() => 1));
+}
+
+/** The newest point of the history of what `holder` has. */
+async function lastPointOf(holder: string) {
+  const [point] = await stage.all(`/addresses/${holder}/balance-history?asset=${token}`);
+  return [point.height, point.balance];
+}
+
+/** How the token moved, the oldest first: block, sides and units. */
+async function movesOf() {
+  const moves = await stage.all(`/tokens/${token}/transfers?order=asc`);
+  return moves.map(({ kind, height, from, to, amount }) => [kind, height, from, to, amount]);
+}
+
+/** What checking all that is there came to. */
+async function isSound() {
+  await stage.indexed();
+  const { corrections } = (await stage.get("/status")).status;
+  const { isConsistent, holders } = (await stage.get(`/tokens/${token}`)).token;
+  return { corrections, isConsistent, holders };
+}
+
+const SOUND = { corrections: 0, isConsistent: true };
+
+it("a withdrawal beside as much that is sent to nobody counts twice, in a later block", async () => {
+  await mine({ ...call(ambiguous, abi, "prepare", token), value: 2n });
+  // Only the tables know it then.
+  await stage.indexed();
+  await mine(call(ambiguous, abi, "strike", token));
+  const { height } = stage;
+  expect(await isSound()).toEqual({ ...SOUND, holders: 0 });
+  expect(await lastPointOf(ambiguous)).toEqual([height, "0"]);
+  expect(await movesOf()).toEqual([
+    ["erc20", height - 1, null, ambiguous, "2"],
+    ["erc20", height, ambiguous, null, "1"],
+    ["erc20", height, ambiguous, null, "1"],
+  ]);
+});
+
+it("the same in the block of the deposit, and twice for one that was struck before", async () => {
+  await mine(
+    { ...call(ambiguous, abi, "prepare", token), value: 5n },
+    call(ambiguous, abi, "strike", token),
+  );
+  await stage.indexed();
+  await mine(call(ambiguous, abi, "strike", token));
+  const { height } = stage;
+  expect(await isSound()).toEqual({ ...SOUND, holders: 1 });
+  expect(await lastPointOf(ambiguous)).toEqual([height, "1"]);
+});
+
+it("a token that tells each by a Transfer as well has one movement of each", async () => {
+  token = await asEchoing();
+  const holder = stage.faucet.address.toLowerCase();
+  await mine({ ...call(token, abi, "deposit"), value: 10n }, call(token, abi, "withdraw", 4n));
+  await mine(call(token, abi, "withdraw", 1n));
+  const { height } = stage;
+  expect(await isSound()).toEqual({ ...SOUND, holders: 1 });
+  expect(await movesOf()).toEqual([
+    ["erc20", height - 1, null, holder, "10"],
+    ["erc20", height - 1, holder, null, "4"],
+    ["erc20", height, holder, null, "1"],
+  ]);
+});
+
+it("a rebuild tells the same, in however few batches it reads the chain", async () => {
+  await mine({ ...call(ambiguous, abi, "prepare", token), value: 2n });
+  await mine(call(ambiguous, abi, "strike", token));
+  await stage.indexed();
+  const told = await movesOf();
+  await rebuildIndex(stage.commandOptions());
+  await stage.indexed();
+  expect(await movesOf()).toEqual(told);
+  expect(told).toHaveLength(3);
+});
