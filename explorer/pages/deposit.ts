@@ -4,7 +4,7 @@ import { type BalanceChange, forEachDelta } from "../../chain/balance-change.js"
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
-import { type TokenMove, tokensMoved } from "../../rpc-client/indexing/token-moves.js";
+import type { TokenMove } from "../../rpc-client/indexing/token-moves.js";
 import { readHash } from "../decode/identifiers.js";
 import { type Content, el } from "../../web/html/element.js";
 import { signedTokenAmount, tokenAmount } from "../../web/html/format.js";
@@ -13,7 +13,7 @@ import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
-import { MAX_ROWS, more, tokenTable } from "./moves.js";
+import { MAX_ROWS, more, tokensMovedBy, tokenTable } from "./moves.js";
 import { cosmosFacts, cosmosOutcome, type MinedCosmos } from "./cosmos-transaction.js";
 import {
   bareContent,
@@ -58,7 +58,11 @@ async function deposit(context: PageContext, { t, query, signal }: PageRequest):
     isFinal,
     scripts: isFinal ? [] : ["live"],
     content: [
-      el("div", isFinal ? {} : { id: "live", "data-live": "" }, answerTo(context, found, t)),
+      el(
+        "div",
+        isFinal ? {} : { id: "live", "data-live": "" },
+        await answerTo(context, found, { t, signal }),
+      ),
       section(t("linkToSend"), el("p", {}, code(linkTo(context, hash)))),
       form(text, t),
     ],
@@ -79,8 +83,15 @@ function isSettled(found: Lookup): boolean {
   }
 }
 
-function answerTo(context: PageContext, found: Lookup, t: Texts): Content {
-  if (found.kind === "mined") return minedAnswer(context, found.mined, t);
+async function answerTo(
+  context: PageContext,
+  found: Lookup,
+  { t, signal }: Pick<PageRequest, "t" | "signal">,
+): Promise<Content> {
+  if (found.kind === "mined") {
+    const tokens = await tokensMovedBy(context, found.mined.receipt.logs, signal);
+    return minedAnswer(context, { ...found.mined, tokens }, t);
+  }
   if (found.kind === "cosmos") return cosmosAnswer(found.cosmos, t);
   if (found.kind === "bare") return bareContent(found, t);
   const said = el("p", {}, answerText(found, t));
@@ -171,10 +182,13 @@ function movedSection(changes: Moves, t: Texts): Content {
   return section(t("everythingMoved"), intro, netTable(changes, t));
 }
 
-function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): Content {
-  const { receipt, place, block, confirmations, transaction, changes } = found;
+function minedAnswer(
+  context: PageContext,
+  found: MinedTransaction & Pick<Outcome, "tokens">,
+  t: Texts,
+): Content {
+  const { receipt, place, block, confirmations, transaction, changes, tokens } = found;
   const { isSuccess } = receipt;
-  const tokens = tokensMoved(receipt.logs, 0);
   return [
     verdictNote({ isSuccess, confirmations, changes, tokens }, t),
     outcomeNote(found, t),

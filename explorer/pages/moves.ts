@@ -1,7 +1,8 @@
 /** What moved, as tables: native coins from the balance journal, tokens from logs, logs themselves. */
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
-import type { TokenMove } from "../../rpc-client/indexing/token-moves.js";
+import { type TokenMove, tokensMoved } from "../../rpc-client/indexing/token-moves.js";
+import { MAX_QUERIES_AT_ONCE } from "../../rpc-client/tokens/token-balances.js";
 import { type Decoded, decodeLog } from "../decode/abi.js";
 import type { AbiValue, NamedValue } from "../decode/abi-codec.js";
 import type { AbiItem } from "../decode/abi-types.js";
@@ -58,6 +59,33 @@ function placeOf({ tracePath }: BalanceChange, t: Texts): string {
 /** How many rows are left out, where some are: a short table would be taken for the whole. */
 export function more(count: number, t: Texts): Content {
   return count > MAX_ROWS ? el("p", {}, t("moreRows", { count: count - MAX_ROWS })) : undefined;
+}
+
+/**
+ * Tokens that the logs of a transaction say were moved. Escrows and vaults log Deposits and Withdrawals as
+ * wrapped coins do: those alone are a token's where it is listed, or says what somebody has.
+ */
+export async function tokensMovedBy(
+  { tokens, chain }: PageContext,
+  logs: readonly LogView[],
+  signal: AbortSignal,
+): Promise<readonly TokenMove[]> {
+  const moves = tokensMoved(logs, 0);
+  const sure = new Set(moves.flatMap((one) => (one.wrapping === undefined ? [one.asset] : [])));
+  const doubtful = new Map<Address, Address>();
+  for (const { asset, from, to } of moves) {
+    const account = from ?? to;
+    if (account === undefined || sure.has(asset) || tokens.has(asset)) continue;
+    doubtful.set(asset, account);
+  }
+  if (doubtful.size === 0) return moves;
+  // As many as are asked in one exchange: others keep what they say.
+  const queries = [...doubtful]
+    .slice(0, MAX_QUERIES_AT_ONCE)
+    .map(([token, account]) => ({ token, account, at: "latest" as const }));
+  const units = await chain.evm.tokenBalances(queries, { signal });
+  const silent = new Set(queries.filter((_, at) => units[at] === undefined).map((q) => q.token));
+  return moves.filter(({ asset }) => !silent.has(asset));
 }
 
 /** Token transfers as a table. @param isToShort false where the whole recipient is needed */

@@ -5,7 +5,6 @@ import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations
 import type { Hash32 } from "../../chain/hex.js";
 import type { Atoken } from "../../chain/units.js";
 import { burnedFeesAtoken } from "../../rpc-client/indexing/paid-fees.js";
-import { tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { decodeCall } from "../decode/abi.js";
 import { readHash } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
@@ -20,7 +19,14 @@ import type { Place, ReceiptView, TransactionView } from "../sources/evm-json.js
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, verifiedAbis } from "./context.js";
 import { cosmosPage, type MinedCosmos, minedCosmos } from "./cosmos-transaction.js";
-import { decodedContent, eventSection, logList, rawData, tokenTable } from "./moves.js";
+import {
+  decodedContent,
+  eventSection,
+  logList,
+  rawData,
+  tokensMovedBy,
+  tokenTable,
+} from "./moves.js";
 import {
   confirmationText,
   type Moves,
@@ -316,6 +322,7 @@ async function minedPage(
   const called = sent.to === undefined || sent.input === "0x" ? [] : [sent.to];
   const contracts = new Set([...called, ...receipt.logs.map(({ address }) => address)]);
   const abis = await verifiedAbis(context, [...contracts], signal);
+  const tokens = await tokensMovedBy(context, receipt.logs, signal);
   // Whoever verifies one of the others changes what is shown of it.
   const isRead = [...contracts].every((contract) => abis.has(contract));
   const abi = sent.to === undefined ? undefined : abis.get(sent.to);
@@ -349,7 +356,7 @@ async function minedPage(
         ]),
       ),
       section(t("nativeMoves"), movesContent(found.changes, t)),
-      section(t("tokenMoves"), tokenTable(context, tokensMoved(receipt.logs, 0), t)),
+      section(t("tokenMoves"), tokenTable(context, tokens, t)),
       sent.input === "0x"
         ? undefined
         : section(

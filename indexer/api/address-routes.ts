@@ -4,7 +4,7 @@ import type { Hex } from "../../chain/hex.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
-import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
+import { isShownAsset, LIVE_SCHEMA as s, NO_TOKEN_ID, UNPROVEN } from "../store/schema.js";
 import {
   assertCounted,
   invalidField,
@@ -121,7 +121,10 @@ const BALANCES: ListKind<BalanceRow> = {
   rows: (query) => {
     const { snapshot, filters, ceiling, after, limit } = query;
     const at = readAt(snapshot, filters["at"]) ?? ceiling;
-    const where = new Where().and("b.address = ?", addressOf(query)).and("h.amount <> 0");
+    const where = new Where()
+      .and("b.address = ?", addressOf(query))
+      .and("h.amount <> 0")
+      .and("k.standard IS DISTINCT FROM ?", UNPROVEN);
     if (after !== undefined) {
       where.and("(b.asset, b.token_id) > (decode(?, 'hex'), ?::numeric)", ...after);
     }
@@ -190,6 +193,7 @@ const HISTORY: ListKind<PointRow> = {
       .and("h.asset = ?", asset)
       .and("h.token_id = ?", NO_TOKEN_ID)
       .and("h.height >= ?", from);
+    where.and(isShownAsset(s, where.bind(asset)));
     const last = where.bind(Math.min(to, ceiling, Number(after?.[0] ?? ceiling + 1) - 1));
     const width = where.bind(readInterval(filters));
     const pointUpTo = (height: string) =>
@@ -246,7 +250,8 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
             tokens: string;
           }>(
             `SELECT a.*, b.amount AS balance, (SELECT count(DISTINCT asset) FROM ${s}.balance o
-               WHERE o.address = i.address AND o.asset <> ''::bytea AND o.amount <> 0) AS tokens
+               WHERE o.address = i.address AND o.asset <> ''::bytea AND o.amount <> 0
+                 AND ${isShownAsset(s, "o.asset")}) AS tokens
              FROM (SELECT $1::bytea AS address) i
              LEFT JOIN ${s}.address a USING (address)
              LEFT JOIN ${s}.balance b ON b.address = i.address AND b.asset = ''::bytea`,

@@ -16,7 +16,7 @@ import { clientOf } from "../../runtime/turns/client-address.js";
 import { ClientPlaces } from "../../runtime/turns/client-places.js";
 import { Turns } from "../../runtime/turns/turns.js";
 import { IndexerError } from "../errors.js";
-import { LIVE_SCHEMA as s } from "../store/schema.js";
+import { isShownAsset, LIVE_SCHEMA as s } from "../store/schema.js";
 import { STATEMENT_TIMEOUT } from "./errors.js";
 import { blockHashAt } from "./reads.js";
 
@@ -402,7 +402,8 @@ const SELECTS: Readonly<Record<ExportRequest["kind"], (request: ExportRequest) =
           ${only(request.addressHex, (one) => `AND address = ${one}`)}
           ${only(request.assetHex, (one) => `AND asset = ${one}`)}
           ORDER BY address, asset, token_id, height DESC) h
-    WHERE h.amount <> 0 ORDER BY h.address, h.asset, h.token_id`,
+    WHERE h.amount <> 0 AND ${isShownAsset(s, "h.asset")}
+    ORDER BY h.address, h.asset, h.token_id`,
   swaps: (request) => `SELECT w.height || '-' || w.log_index AS id, w.height, ${time},
       ${hex("w.pair")} AS pair, ${hex("w.sender")} AS sender, ${hex("w.recipient")} AS "to",
       ${hex("w.origin")} AS origin, w.amount0_in::text AS amount0_in,

@@ -4,7 +4,7 @@
  */
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest } from "../../runtime/http/http-route.js";
-import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
+import { isShownAsset, LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
 import { assertCounted, invalidField, readAddressText, readAsset, readRange } from "./inputs.js";
 import { type ListKind, listReply, Where } from "./pages.js";
 import { type ApiContext, assetName, bytesOf } from "./reads.js";
@@ -35,6 +35,7 @@ const LINES: ListKind<LineRow> = {
       .and("h.asset = ?", asset)
       .and("h.token_id = ?", NO_TOKEN_ID)
       .and("h.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
+    where.and(isShownAsset(s, where.bind(asset)));
     if (after !== undefined) where.and("h.height > ?", after[0]);
     return snapshot.sql.query(
       `SELECT h.height, b.time, coalesce((

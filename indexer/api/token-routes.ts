@@ -1,7 +1,7 @@
 /** Tokens: what contracts say of themselves, who holds them, what they moved. */
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
-import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
+import { isShownAsset, LIVE_SCHEMA as s, NO_TOKEN_ID, UNPROVEN } from "../store/schema.js";
 import { readAddressText, readAt, readRange } from "./inputs.js";
 import { directionOf, type ListKind, listReply, type PageQuery, Where } from "./pages.js";
 import { type ApiContext, atOneMoment, bytesOf, hexOf, metaOf } from "./reads.js";
@@ -53,7 +53,7 @@ function tokens(sort: string): ListKind<TokenRow> {
     name: "tokens",
     filters: ["sort", "search"],
     rows: ({ snapshot, filters, ceiling, after, limit }) => {
-      const where = new Where().and("first_seen <= ?", ceiling);
+      const where = new Where().and("first_seen <= ?", ceiling).and("standard <> ?", UNPROVEN);
       if (filters["search"] !== undefined) {
         const part = `%${String(filters["search"]).replace(LIKE_PATTERN, "\\$&")}%`;
         where.and("(name ILIKE ? OR symbol ILIKE ?)", part, part);
@@ -92,7 +92,7 @@ const HOLDERS: ListKind<HolderRow> = {
     const where = new Where();
     const token = where.bind(tokenOf(query));
     const height = where.bind(at);
-    where.and("p.amount > 0");
+    where.and(isShownAsset(s, token)).and("p.amount > 0");
     if (after !== undefined) {
       where.and(
         "(p.amount, p.address, p.token_id) < (?::numeric, decode(?, 'hex'), ?::numeric)",
@@ -170,12 +170,12 @@ export function tokenRoutes(context: ApiContext): readonly HttpRoute[] {
         atOneMoment(context, async (snapshot) => {
           const address = readAddressText(params["token"], "token");
           const [row] = await snapshot.sql.query<TokenRow>(
-            `SELECT * FROM ${s}.token WHERE address = $1`,
-            [bytesOf(address)],
+            `SELECT * FROM ${s}.token WHERE address = $1 AND standard <> $2`,
+            [bytesOf(address), UNPROVEN],
           );
           if (row !== undefined) return { body: { meta: metaOf(snapshot), token: tokenJson(row) } };
           const details = { indexedHeight: snapshot.progress.height };
-          const message = `${address} logged no transfer up to block ${details.indexedHeight}`;
+          const message = `${address} is no known token up to block ${details.indexedHeight}`;
           throw new IndexerError("NOT_FOUND", message, { details });
         }),
     },

@@ -13,7 +13,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";
-import { LAST_HEIGHT, NO_TOKEN_ID } from "../store/schema.js";
+import { LAST_HEIGHT, NO_TOKEN_ID, UNPROVEN } from "../store/schema.js";
 import { holdersChange } from "./holders.js";
 import { type BatchTarget, IndexMoved, stateOf, type Tip } from "./batch-write.js";
 import { RoundTime } from "./round-time.js";
@@ -290,6 +290,11 @@ async function store(
        `SELECT asset, address, token_id, b.amount AS before, o.observed AS after ${wrong}`,
      )}) c
      WHERE t.address = c.asset`,
+    parameters,
+  );
+  await tx.query(
+    `UPDATE ${s}.token SET standard = 'erc20' WHERE standard = '${UNPROVEN}' AND address IN (
+       SELECT o.asset FROM ${seen} WHERE o.observed IS NOT NULL)`,
     parameters,
   );
   await tx.query(

@@ -10,7 +10,7 @@ import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/r
 import { burnedFeesAtoken, paidFeeAtoken } from "../../rpc-client/indexing/paid-fees.js";
 import { CopyRows } from "../../runtime/sql/copy-rows.js";
 import { type BatchRows, ROW_COLUMNS } from "../store/row-columns.js";
-import { NO_TOKEN_ID } from "../store/schema.js";
+import { NO_TOKEN_ID, UNPROVEN } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
 import { type Transfer, transferSteps } from "./transfers.js";
 import { type KnownCoins, WrappedCoins } from "./wrapped-coins.js";
@@ -201,9 +201,10 @@ class BatchBuilder {
       if (one.asset !== undefined) {
         let token = tokens.get(asset);
         if (token === undefined) {
-          token = { standard: kind, count: 0, supply: 0n };
+          token = { standard: UNPROVEN, count: 0, supply: 0n };
           tokens.set(asset, token);
         }
+        if (token.standard === UNPROVEN && !one.isWrapping) token.standard = kind;
         token.count += 1;
         if (from === undefined) token.supply += amountUnits;
         else if (to === undefined) token.supply -= amountUnits;

@@ -11,7 +11,7 @@ import { IndexerError } from "../errors.js";
 import { isOfPair, mergeCandles } from "../store/candles.js";
 import { assertOurs, readProgress } from "../store/progress.js";
 import { type BatchRows, ROW_TABLES } from "../store/row-columns.js";
-import type { IndexSchema } from "../store/schema.js";
+import { type IndexSchema, UNPROVEN } from "../store/schema.js";
 import { readUnaccompanied, storeUnaccompanied } from "../store/wrapped-coins.js";
 import { type Batch, batchOf, batchSteps, type RunningTotals } from "./batch-rows.js";
 import { holdersChange } from "./holders.js";
@@ -136,10 +136,11 @@ function mergeStatements(s: IndexSchema, rows: BatchRows): readonly string[] {
     "SET LOCAL default_statistics_target = 10",
     "ANALYZE stage_delta",
     `INSERT INTO ${s}.token (address, standard, first_seen, transfers, holders, supply_logged)
-     SELECT address, (array_agg(standard ORDER BY height))[1], min(height), sum(transfers), 0,
-       sum(supply)
+     SELECT address, (array_agg(standard ORDER BY standard = '${UNPROVEN}', height))[1], min(height),
+       sum(transfers), 0, sum(supply)
      FROM stage_token GROUP BY address ORDER BY address
      ON CONFLICT (address) DO UPDATE SET
+       standard = CASE token.standard WHEN '${UNPROVEN}' THEN excluded.standard ELSE token.standard END,
        transfers = token.transfers + excluded.transfers,
        supply_logged = token.supply_logged + excluded.supply_logged`,
     `INSERT INTO ${s}.balance_history

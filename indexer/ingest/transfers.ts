@@ -40,6 +40,8 @@ export interface Transfer {
   readonly amountUnits: bigint;
   readonly tokenId: bigint | undefined;
   readonly logIndex: number | undefined;
+  /** Told by a Deposit or Withdrawal, which makes no token of a contract by itself. */
+  readonly isWrapping: boolean;
   readonly tracePath: string | undefined;
 }
 
@@ -75,6 +77,7 @@ export function* transferSteps(block: RangedBlock, coins: WrappedCoins): Steps<T
         amountUnits: one.amountUnits,
         tokenId: one.tokenId,
         logIndex: one.logIndex,
+        isWrapping: one.wrapping !== undefined,
         tracePath: undefined,
       });
     }
@@ -106,6 +109,7 @@ function addCoins(
       amountUnits: change.amountAtoken,
       tokenId: undefined,
       logIndex: undefined,
+      isWrapping: false,
       tracePath: change.tracePath,
     });
   }

@@ -22,6 +22,21 @@ export type IndexSchema = typeof LIVE_SCHEMA | typeof REBUILD_SCHEMA;
 /** `token_id` of balances of assets that have no ids. */
 export const NO_TOKEN_ID = -1n;
 
+/**
+ * `standard` of a contract that has logged Deposits and Withdrawals alone, while it has answered no
+ * `balanceOf`: escrows and vaults log these as well, and are no tokens. Nothing is shown of it as of one.
+ */
+export const UNPROVEN = "unproven";
+
+/**
+ * Whether an asset is not such a contract, as a condition; one look for each row, however many tokens are.
+ * @param asset as SQL has it
+ */
+export function isShownAsset(schema: IndexSchema, asset: string): string {
+  return `(SELECT u.standard FROM ${schema}.token u WHERE u.address = ${asset})
+    IS DISTINCT FROM '${UNPROVEN}'`;
+}
+
 /** The highest that a column of heights holds. */
 export const LAST_HEIGHT = 2 ** 31 - 1;
 
@@ -41,8 +56,8 @@ export function accountStatement(schema: IndexSchema): string {
 }
 
 /**
- * Contracts that logged a Deposit or Withdrawal of more than nothing without the equal Transfer, and the block
- * of the first one; indexes of earlier releases begin with the next one that is logged.
+ * Contracts that logged a Deposit or Withdrawal of more than nothing without the equal Transfer, and the
+ * block of the first one; indexes of earlier releases begin with the next one that is logged.
  */
 export function wrappedCoinStatement(schema: IndexSchema): string {
   return `CREATE TABLE IF NOT EXISTS ${schema}.wrapped_coin (

@@ -12,6 +12,7 @@ const abi = new Interface([
   "function transfer(address,uint256)",
   "function prepare(address) payable",
   "function strike(address)",
+  "function release(address,uint256)",
 ]);
 const made = compileFixture("WrappedCoins.sol");
 const bytecodeOf = (name: string) => made[name]?.bytecode ?? "0x";
@@ -114,4 +115,33 @@ it("a rebuild tells the same, in however few batches it reads the chain", async 
   await stage.indexed();
   expect(await movesOf()).toEqual(told);
   expect(told).toHaveLength(3);
+});
+
+it("a contract that logs deposits and tells no balances is no token, and nobody has any of it", async () => {
+  const escrow = await stage.deploy(bytecodeOf("Escrow"));
+  const [buyer, seller] = [stage.faucet.address.toLowerCase(), `0x${"5e".repeat(20)}`];
+  await mine({ ...call(escrow, abi, "deposit"), value: 5n });
+  await mine(call(escrow, abi, "release", seller, 5n));
+  await mine({ ...call(token, abi, "deposit"), value: 3n });
+  await stage.indexed();
+  for (const account of [buyer, seller]) {
+    const held: { asset: string }[] = await stage.all(`/addresses/${account}/balances`);
+    expect(held.map(({ asset }) => asset)).not.toContain(escrow);
+    const { tokens } = (await stage.get(`/addresses/${account}`)).address;
+    expect(tokens).toBe(held.filter(({ asset }) => asset !== "TOKEN").length);
+    expect(await stage.all(`/addresses/${account}/balance-history?asset=${escrow}`)).toEqual([]);
+    expect(await stage.all(`/addresses/${account}/statement?asset=${escrow}`)).toEqual([]);
+  }
+  const listed: { address: string }[] = await stage.all("/tokens");
+  expect(listed.map(({ address }) => address)).not.toContain(escrow);
+  expect(await stage.refusal(`/tokens/${escrow}`)).toMatchObject({ status: 404 });
+  expect(await stage.all(`/tokens/${escrow}/holders`)).toEqual([]);
+  // A wrapped coin with deposits alone is one: it says what everybody has.
+  expect(listed.map(({ address }) => address)).toContain(token);
+  expect((await stage.get(`/tokens/${token}`)).token).toMatchObject({
+    standard: "erc20",
+    holders: 1,
+  });
+  const [holder] = await stage.all(`/tokens/${token}/holders`);
+  expect(holder).toMatchObject({ address: buyer, amount: "3", method: "logs" });
 });

@@ -17,19 +17,23 @@ const place = { height: 7, index: 0 };
 interface Mined {
   readonly changes: readonly object[] | undefined;
   readonly logs?: readonly object[];
+  /** What a contract says that somebody has; undefined where it says nothing. */
+  readonly units?: bigint | undefined;
 }
 
 const FEE = { reason: "FEE", from: PAYER, to: FEES, amountAtoken: 1n, effective: true };
 
 /** A node in whose block one transaction was carried out. */
-function contextOf({ changes, logs = [] }: Mined): PageContext {
+function contextOf({ changes, logs = [], units }: Mined): PageContext {
   const transaction = { hash: HASH, from: PAYER, to: PAYER, place, input: "0x" };
   const receipt = { hash: HASH, isSuccess: true, gasUsed: 1n, gasPriceAtoken: 1n, logs };
   const block = { height: 7, hash: HASH, timestampSeconds: 1 };
   const journaled = { hash: HASH, changes, gasUsed: 1n, gasPriceAtoken: 1n, cosmos: undefined };
   const answer = (value: unknown) => () => Promise.resolve(value);
+  const tokenBalances = (queries: readonly object[]) => Promise.resolve(queries.map(() => units));
   return {
     chain: {
+      evm: { tokenBalances },
       head: answer({ height: 9 }),
       transaction: answer(transaction),
       receipts: answer([receipt]),
@@ -101,4 +105,22 @@ it.each<readonly [what: string, mined: Mined, said: string]>([
   expect(text).toContain(said);
   expect(text).not.toContain("Arrived");
   expect(text.includes(MOVED_NOTHING)).toBe(said === MOVED_NOTHING);
+});
+
+/** What an escrow logs as a wrapped coin does. */
+const DEPOSIT_LOG = {
+  address: TOKEN,
+  topics: [id("Deposit(address,uint256)"), zeroPadValue(OTHER, 32)],
+  data: toBeHex(5n, 32),
+};
+
+it.each<readonly [what: string, mined: Omit<Mined, "changes">, isToken: boolean]>([
+  ["does not say who has how much", { logs: [DEPOSIT_LOG] }, false],
+  ["says it", { logs: [DEPOSIT_LOG], units: 0n }, true],
+  ["logs a Transfer as well", { logs: [DEPOSIT_LOG, transferLog(1n)] }, true],
+])("takes deposits for a token's only where the contract %s", async (_what, mined, isToken) => {
+  const text = await textOf({ changes: [FEE], ...mined });
+  expect(text.includes("5 units")).toBe(isToken);
+  expect(text.includes("No tokens were moved.")).toBe(!isToken);
+  expect(text).toContain(isToken ? CARRIED_OUT : MOVED_NOTHING);
 });
