@@ -20,9 +20,11 @@ const bytecodeOf = (name: string) => made[name]?.bytecode ?? "0x";
 let stage: IndexerStage;
 let ambiguous = "";
 
+let port = 0;
+
 beforeAll(async () => {
   stage = await IndexerStage.open();
-  const port = await freePort();
+  port = await freePort();
   stage.url = `http://127.0.0.1:${port}`;
   stage.launch(port);
   ambiguous = await stage.deploy(bytecodeOf("Ambiguous"));
@@ -144,4 +146,16 @@ it("a contract that logs deposits and tells no balances is no token, and nobody 
   });
   const [holder] = await stage.all(`/tokens/${token}/holders`);
   expect(holder).toMatchObject({ address: buyer, amount: "3", method: "logs" });
+});
+
+it("an index of an earlier release begins with the next deposit", async () => {
+  await stage.indexed();
+  await stage.stopIndexers();
+  await stage.sql.query("DROP TABLE indexer.wrapped_coin");
+  stage.launch(port);
+  await mine({ ...call(ambiguous, abi, "prepare", token), value: 2n });
+  await stage.indexed();
+  await mine(call(ambiguous, abi, "strike", token));
+  expect((await isSound()).isConsistent).toBe(true);
+  expect(await lastPointOf(ambiguous)).toEqual([stage.height, "0"]);
 });

@@ -97,6 +97,7 @@ describe("tokens that moved", () => {
       log(BATCH, [ALICE ?? "", ALICE ?? "", BOB ?? ""], lists([1n, 2n], [1n, 30n])),
       log("Deposit(address,uint256)", [BOB ?? ""], units(5n)),
       log(TRANSFER, [ALICE ?? "", ZERO], units(3n)),
+      log("Deposit(address,uint256)", [ZERO], units(5n)),
       log("Approval(address,address,uint256)", [ALICE ?? "", BOB ?? ""], units(3n)),
     ]);
     expect(rows).toEqual([
