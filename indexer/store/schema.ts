@@ -67,19 +67,34 @@ export function wrappedCoinStatement(schema: IndexSchema): string {
 
 /** Every statement that makes the tables; safe to run again. */
 export function schemaStatements(schema: IndexSchema): readonly string[] {
-  const s = schema;
   return [
-    `CREATE SCHEMA IF NOT EXISTS ${s}`,
-    `CREATE TABLE IF NOT EXISTS ${s}.progress (
+    `CREATE SCHEMA IF NOT EXISTS ${schema}`,
+    progressStatement(schema),
+    accountStatement(schema),
+    wrappedCoinStatement(schema),
+    ...blockStatements(schema),
+    ...addressStatements(schema),
+    ...balanceStatements(schema),
+    tokenStatement(schema),
+    ...dexStatements(schema),
+  ];
+}
+
+/** How far the index has come, and on which chain. */
+function progressStatement(s: IndexSchema): string {
+  return `CREATE TABLE IF NOT EXISTS ${s}.progress (
       single boolean PRIMARY KEY DEFAULT true CHECK (single),
       schema_version integer NOT NULL,
       chain_id ${AMOUNT} NOT NULL,
       genesis_hash bytea NOT NULL,
       height integer NOT NULL,
       hash bytea,
-      time timestamptz)`,
-    accountStatement(s),
-    wrappedCoinStatement(s),
+      time timestamptz)`;
+}
+
+/** What stands in blocks: transactions, their logs, and what they moved. */
+function blockStatements(s: IndexSchema): readonly string[] {
+  return [
     `CREATE TABLE IF NOT EXISTS ${s}.block (
       height integer PRIMARY KEY,
       hash bytea NOT NULL,
@@ -139,6 +154,12 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       log_index integer,
       trace_path text,
       PRIMARY KEY (height, tx_index, seq))`,
+  ];
+}
+
+/** Who took part in what, and since when. */
+function addressStatements(s: IndexSchema): readonly string[] {
+  return [
     `CREATE TABLE IF NOT EXISTS ${s}.address_transaction (
       address bytea NOT NULL,
       height integer NOT NULL,
@@ -150,6 +171,12 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       transactions bigint NOT NULL,
       transfers bigint NOT NULL,
       is_contract boolean NOT NULL) ${IN_PLACE}`,
+  ];
+}
+
+/** What accounts hold of coins and tokens, now and at each change, and where logs did not add up. */
+function balanceStatements(s: IndexSchema): readonly string[] {
+  return [
     `CREATE TABLE IF NOT EXISTS ${s}.balance (
       address bytea NOT NULL,
       asset bytea NOT NULL,
@@ -179,7 +206,12 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       derived numeric NOT NULL,
       observed numeric NOT NULL,
       PRIMARY KEY (address, asset, token_id, height))`,
-    `CREATE TABLE IF NOT EXISTS ${s}.token (
+  ];
+}
+
+/** Contracts of tokens, as their logs and they themselves tell of them. */
+function tokenStatement(s: IndexSchema): string {
+  return `CREATE TABLE IF NOT EXISTS ${s}.token (
       address bytea PRIMARY KEY,
       standard text NOT NULL,
       first_seen integer NOT NULL,
@@ -191,11 +223,10 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       decimals smallint,
       total_supply numeric,
       metadata_height integer,
-      is_consistent boolean NOT NULL DEFAULT true)`,
-    ...dexStatements(s),
-  ];
+      is_consistent boolean NOT NULL DEFAULT true)`;
 }
 
+/** Pairs of exchanges on the chain: what was swapped, at which prices, and what is in them. */
 function dexStatements(s: IndexSchema): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${s}.pair (
