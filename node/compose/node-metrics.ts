@@ -38,15 +38,30 @@ const RESOURCE_REFUSALS: ReadonlySet<PoolErrorCode> = new Set([
   "NODE_HALTED",
 ]);
 
+/** Adds a gauge that is read when the page is asked for; CometBFT's have its label. */
+type ReadGauge = (name: string, help: string, value: () => number) => void;
+
 /** Registers the node's metrics; gauges are read when the page is asked for. */
 export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources): void {
-  const { view, pool, consensus, network } = sources;
-  const validators = () => consensus.validators(consensus.height() + 1);
   const comet = metrics.labelled({ chain_id: sources.chainId });
-  const read = (name: string, help: string, value: () => number) => {
+  const read: ReadGauge = (name, help, value) => {
     const place = name.startsWith("cometbft_") ? comet : metrics;
     place.gauge(name, help, [], (gauge) => gauge.set(value()));
   };
+  readConsensus(read, sources);
+  readNetwork(read, sources);
+  readPoolSize(read, sources);
+  readState(read, sources);
+  metrics
+    .gauge("causeway_secp256k1_backend", "Signature recovery in use.", ["backend"])
+    .set({ backend: secp256k1.backend }, 1);
+  readRefusals(read, sources);
+  registerBlockMetrics({ comet, own: metrics }, sources);
+  registerConsensusMetrics(comet, sources.consensus);
+}
+
+function readConsensus(read: ReadGauge, { view, consensus }: NodeMetricSources): void {
+  const validators = () => consensus.validators(consensus.height() + 1);
   read("cometbft_consensus_height", "Height of the last block.", () => view.head().height);
   read("cometbft_consensus_latest_block_height", "Same.", () => view.head().height);
   read("cometbft_consensus_validators", "Validators in the set.", () => validators()?.size ?? 0);
@@ -56,6 +71,9 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   read("cometbft_consensus_rounds", "Round of the height in progress.", () => {
     return consensus.progress().round;
   });
+}
+
+function readNetwork(read: ReadGauge, { network, isStateSyncing }: NodeMetricSources): void {
   read("cometbft_p2p_peers", "Connected peers.", () => network.stats().peers);
   read(
     "causeway_network_height",
@@ -72,11 +90,12 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
     return network.stats().peersMs / 1_000;
   });
   read("cometbft_blocksync_syncing", "1 while block sync runs.", () =>
-    network.isCatchingUp() && !sources.isStateSyncing ? 1 : 0,
+    network.isCatchingUp() && !isStateSyncing ? 1 : 0,
   );
-  read("cometbft_statesync_syncing", "1 while state sync runs.", () =>
-    sources.isStateSyncing ? 1 : 0,
-  );
+  read("cometbft_statesync_syncing", "1 while state sync runs.", () => (isStateSyncing ? 1 : 0));
+}
+
+function readPoolSize(read: ReadGauge, { pool }: NodeMetricSources): void {
   read("cometbft_mempool_size", "Transactions in the pool.", () => {
     const { pending, queued } = pool.counts();
     return pending + queued;
@@ -85,11 +104,15 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   read("causeway_mempool_queued", "Transactions that wait for a lower nonce.", () => {
     return pool.counts().queued;
   });
+}
+
+/** Whether the node goes on, how far back it reaches, and what there is. */
+function readState(read: ReadGauge, { view, haltReason, trieCacheBytes }: NodeMetricSources): void {
   read(
     "causeway_halted",
     "1 when no blocks are made until a person has looked; the log says why: a planned upgrade, " +
       "a decided block that was refused, a state sync that failed, a broken invariant.",
-    () => (sources.haltReason() === undefined ? 0 : 1),
+    () => (haltReason() === undefined ? 0 : 1),
   );
   read("causeway_oldest_block_height", "Oldest block that was not pruned.", () => {
     return view.oldest().block;
@@ -97,14 +120,15 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   read("causeway_oldest_state_height", "Oldest height with balances and storage.", () => {
     return view.oldest().state;
   });
-  read("causeway_trie_cache_bytes", "Memory held by trie nodes.", sources.trieCacheBytes);
+  read("causeway_trie_cache_bytes", "Memory held by trie nodes.", trieCacheBytes);
   read("causeway_supply_tokens", "Total supply in TOKEN, rounded.", () => {
     const supply = view.supply(view.head().height);
     return Number(supply?.totalAtoken ?? 0n) / TOKEN_IN_ATOKEN;
   });
-  metrics
-    .gauge("causeway_secp256k1_backend", "Signature recovery in use.", ["backend"])
-    .set({ backend: secp256k1.backend }, 1);
+}
+
+/** Transactions that did not come into the pool, or had to leave it. */
+function readRefusals(read: ReadGauge, { pool }: NodeMetricSources): void {
   read("cometbft_mempool_failed_txs", "Transactions refused because they are not valid.", () =>
     refusedCount(pool, (code) => !RESOURCE_REFUSALS.has(code) && code !== "ALREADY_KNOWN"),
   );
@@ -116,8 +140,6 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   read("cometbft_mempool_rejected_txs", "Transactions refused because there was no room.", () =>
     refusedCount(pool, (code) => RESOURCE_REFUSALS.has(code)),
   );
-  registerBlockMetrics({ comet, own: metrics }, sources);
-  registerConsensusMetrics(comet, consensus);
 }
 
 function refusedCount(pool: Mempool, isCounted: (code: PoolErrorCode) => boolean): number {
