@@ -23,9 +23,10 @@ import { keepsProofsByWindow, stateRetention } from "../settings/pruning-config.
 import { PROOF_WINDOW_BLOCKS } from "../store/tries/trie-diff.js";
 import type { CallWorkers } from "../execution/calls/call-port.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
-import { createClientMemory, meterClientMemory } from "../rpc/client-memory.js";
+import { type ClientMemory, createClientMemory, meterClientMemory } from "../rpc/client-memory.js";
+import type { ConnectionBounds } from "../rpc/connection-bounds.js";
 import type { CometChain } from "../rpc/comet/ports.js";
-import { startCometServer } from "../rpc/comet/server.js";
+import { type CometServerOptions, startCometServer } from "../rpc/comet/server.js";
 import { createEvmApi, type EvmApi } from "../rpc/evm/api.js";
 import { startEvmHttpServer } from "../rpc/evm/http-server.js";
 import { DEFAULT_EVM_RPC_LIMITS } from "../rpc/evm/options.js";
@@ -119,10 +120,30 @@ function serverStarts(parts: ServerParts): {
   readonly api: EvmApi;
   readonly starts: readonly (() => Promise<Service>)[];
 } {
-  const { config, app, network, view, log, metrics } = parts;
+  const api = createApi(parts);
+  const memory = createClientMemory(systemClock);
+  meterClientMemory(memory, parts.metrics);
+  const clients = { connections: serverConnections(parts), memory };
+  return {
+    api,
+    starts: [
+      ...evmStarts(parts, api, clients),
+      () => startCometServer(cometOptions(parts, clients)),
+      ...optionalStarts(parts, clients),
+    ],
+  };
+}
+
+/** What all servers together allow their clients. */
+interface ClientRoom {
+  readonly connections: ConnectionBounds;
+  readonly memory: ClientMemory;
+}
+
+function createApi(parts: ServerParts): EvmApi {
+  const { app } = parts;
   const rpc = app["json-rpc"];
-  const memory = memoryBytes(app.memory);
-  const api = createEvmApi({
+  return createEvmApi({
     ...parts,
     suggestedGasPriceAtoken: suggestedGasPriceAtoken(app),
     minimumGasPriceAtoken: gasPriceFloorAtoken(app),
@@ -139,35 +160,16 @@ function serverStarts(parts: ServerParts): {
       logBlocks: rpc["block-range-cap"],
       logResults: rpc["logs-cap"],
       searchesPerSecond: rpc["rate-limit"],
-      cacheBytes: memory.evmRpcBytes,
+      cacheBytes: memoryBytes(app.memory).evmRpcBytes,
     },
     clock: systemClock,
   });
-  const connections = serverConnections(parts);
-  const clients = createClientMemory(systemClock);
-  meterClientMemory(clients, metrics);
-  const browsers = { allowedOrigins: rpc["cors-origins"], memory: clients };
-  const comet = {
-    listen: config.rpc.laddr,
-    view,
-    network,
-    moniker: config[""].moniker,
-    nodeId: parts.nodeId,
-    p2pListenAddress: formatListenAddress(config.p2p.laddr, "tcp://"),
-    rpcListenAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
-    isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
-    validator: { publicKey: Buffer.from(parts.identity.publicKey, "base64"), votingPower: 0n },
-    version: KIT_VERSION,
-    allowedOrigins: config.rpc.cors_allowed_origins,
-    chain: parts.comet,
-    queries: parts.queries,
-    cacheBytes: memory.cometRpcBytes,
-    searches: searchRate(config.rpc.rate_limit, systemClock),
-    maxConnections: connections.comet,
-    memory: clients,
-    log,
-  };
-  const starts: (() => Promise<Service>)[] = [
+}
+
+function evmStarts({ app }: ServerParts, api: EvmApi, { connections, memory }: ClientRoom) {
+  const rpc = app["json-rpc"];
+  const browsers = { allowedOrigins: rpc["cors-origins"], memory };
+  return [
     () =>
       startEvmHttpServer(api, {
         listen: rpc.address,
@@ -181,14 +183,38 @@ function serverStarts(parts: ServerParts): {
         socketOrigins: rpc["ws-origins"],
         ...browsers,
       }),
-    () => startCometServer(comet),
   ];
-  const shared = {
+}
+
+function cometOptions(parts: ServerParts, { connections, memory }: ClientRoom): CometServerOptions {
+  const { config, app, network, view, identity, log } = parts;
+  return {
+    listen: config.rpc.laddr,
+    view,
+    network,
+    moniker: config[""].moniker,
+    nodeId: parts.nodeId,
+    p2pListenAddress: formatListenAddress(config.p2p.laddr, "tcp://"),
+    rpcListenAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
+    isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
+    validator: { publicKey: Buffer.from(identity.publicKey, "base64"), votingPower: 0n },
+    version: KIT_VERSION,
+    allowedOrigins: config.rpc.cors_allowed_origins,
+    chain: parts.comet,
     queries: parts.queries,
-    clock: systemClock,
-    memory: clients,
+    cacheBytes: memoryBytes(app.memory).cometRpcBytes,
+    searches: searchRate(config.rpc.rate_limit, systemClock),
+    maxConnections: connections.comet,
+    memory,
     log,
   };
+}
+
+/** Servers that the settings may leave out: REST, gRPC, metrics. */
+function optionalStarts(parts: ServerParts, { connections, memory }: ClientRoom) {
+  const { config, app, queries, metrics, log } = parts;
+  const shared = { queries, clock: systemClock, memory, log };
+  const starts: (() => Promise<Service>)[] = [];
   if (app.api.enable) {
     const maxConnections = connections.rest;
     starts.push(() => startRestServer({ ...restOptions(app), maxConnections, ...shared }));
@@ -200,11 +226,9 @@ function serverStarts(parts: ServerParts): {
   if (config.instrumentation.prometheus) {
     const listen = config.instrumentation.prometheus_listen_addr;
     const maxConnections = connections.metrics;
-    starts.push(() =>
-      startMetricsServer({ listen, metrics, maxConnections, memory: clients, log }),
-    );
+    starts.push(() => startMetricsServer({ listen, metrics, maxConnections, memory, log }));
   }
-  return { api, starts };
+  return starts;
 }
 
 function restOptions({ api }: AppConfig) {
