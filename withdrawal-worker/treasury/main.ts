@@ -12,6 +12,7 @@ import {
 } from "../../chain/derivation/address-derivation.js";
 import { type DepositKeys, readDepositSeed } from "../../chain/derivation/deposit-keys.js";
 import { NETWORKS } from "../../chain/networks.js";
+import type { TokenEntry } from "../../chain/token-list.js";
 import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
 import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../ledger/database.js";
 import { findIdentity } from "../../ledger/find-identity.js";
@@ -21,8 +22,8 @@ import { loadPolicyFile, PolicyFile } from "../../ledger/policy/policy-file.js";
 import { killSwitchPath, policyPath } from "../../ledger/policy/policy-paths.js";
 import { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import { readHomeWallets } from "../../ledger/wallets/home-wallets.js";
-import { createEvmClient } from "../../rpc-client/evm-client.js";
-import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
+import { createEvmClient, type EvmClient } from "../../rpc-client/evm-client.js";
+import { createJsonRpcClient, type JsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { ConfigError, type ConfigSources, loadConfig } from "../../runtime/config/config.js";
 import { readTogether } from "../../runtime/config/read-together.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
@@ -61,85 +62,33 @@ function readSettings(sources: ConfigSources) {
 }
 
 async function start(context: ProcessContext): Promise<readonly Service[]> {
-  const { home, env, portOffset, signal, log } = context;
-  const { config, entries: tokens } = readSettings({ home, env, portOffset });
-  const { keys, derivation } = await openDepositKeys(home);
-  const chainId = NETWORKS[config.chain.network].evmChainId;
-  const timeoutMs = config.node["request-timeout-ms"];
-  const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
-  const client = createEvmClient(rpc);
-  const url = databaseUrl({ home, env, portOffset });
-  const identity = await findIdentity({
-    ask: async (): Promise<ChainIdentity> => {
-      const found = await client.chainId({ signal });
-      const genesisHash = await client.genesisHash({ signal });
-      if (found === chainId) return { chainId, genesisHash };
-      throw new WorkerError("WRONG_NODE", `the node serves chain ${found}, and not ${chainId}`);
-    },
-    isFinal: (error) => error instanceof WorkerError,
-    url,
-    log,
-    signal,
+  const { home, env, portOffset } = context;
+  const { config, entries } = readSettings({ home, env, portOffset });
+  const depositKeys = await openDepositKeys(home);
+  const rpc = createJsonRpcClient({
+    url: config.node["json-rpc-url"],
+    timeoutMs: config.node["request-timeout-ms"],
   });
+  const url = databaseUrl({ home, env, portOffset });
+  const evm = createEvmClient(rpc);
+  const identity = await learnIdentity(context, { config, evm, url });
   // One that is not there yet is the worker's to write: rounds wait for it.
   if (existsSync(policyPath(home))) loadPolicyFile(policyPath(home));
-  const { database, guard } = await openPatiently(() => openBooks(context, url, identity), context);
+  const books = await openPatiently(() => openBooks(context, url, identity), context);
+  const { database } = books;
   try {
-    const settings = settingsOf(config);
-    const switchFile = killSwitchPath(home);
-    const policyFile = new PolicyFile(policyPath(home));
-    const policy = new PolicyReader({ file: policyPath(home), log });
-    const contracts = new Map(
-      tokens.map(({ symbol, contractAddress }): [string, Address] => [symbol, contractAddress]),
-    );
-    const wallets = () => readHomeWallets(home).map(({ address }) => address);
-    const signer = new SweepSigner(keys, derivation, {
-      chainId,
-      limits: {
-        gasPriceCapAtoken: settings.gas.priceCapAtoken,
-        gasLimitMax: settings.gas.limitMax,
-      },
-      readPolicy: () => policyFile.read(),
-      readKillSwitch: () => readKillSwitchFile(switchFile),
-      wallets,
-      contractOf: (asset) => contracts.get(asset),
-    });
-    const sweeper = new Sweeper({
-      database,
+    const rounds = createRounds(context, {
+      config,
+      entries,
+      depositKeys,
       rpc,
-      evm: client,
-      node: createWalletNode(rpc, identity),
-      signer,
-      wallets,
-      policy,
-      killSwitch: createKillSwitch({ sql: database, file: switchFile }),
-      chainId,
-      settings,
-      clock: systemClock,
-      log,
-    });
-    const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
-    const loop = {
-      task: "treasury" as const,
-      owner: randomUUID(),
-      database,
-      log,
-      pauseMs: config.treasury["scan-interval-ms"],
-      leaseMs: LEASE_MS,
-    };
-    const rounds = new WatchedRounds({
-      guard,
-      sweeper,
-      nowhere: new NowhereToSweep({ database, wallets, policy, clock: systemClock, log }),
-      homeSwitch: new HomeSwitch({ sql: database, file: switchFile, log }),
-      policy,
-      file: join(home, TREASURY_ROUND_FILE),
-      holdsMs: treasuryRoundHoldsMs(config.treasury["scan-interval-ms"]),
-      log,
+      evm,
+      identity,
+      books,
     });
     // What a killed process left says nothing of this one.
     await rounds.forget();
-    tasks.run("sweeps", (inner) => runLeased(loop, (each) => rounds.round(each), inner));
+    const tasks = startRounds(context, { config, database, rounds });
     return [
       { name: "ledger", stop: () => database.close() },
       { name: "node client", stop: async () => rpc.close() },
@@ -153,12 +102,136 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   }
 }
 
-/** The ledger as this process works with it; a fault leaves nothing open. */
+/** Which chain the ledger is about, as the node says it. */
+function learnIdentity(
+  { signal, log }: ProcessContext,
+  parts: { readonly config: WorkerConfig; readonly evm: EvmClient; readonly url: string },
+): Promise<ChainIdentity> {
+  const { config, evm, url } = parts;
+  const chainId = chainIdOf(config);
+  return findIdentity({
+    ask: async (): Promise<ChainIdentity> => {
+      const found = await evm.chainId({ signal });
+      const genesisHash = await evm.genesisHash({ signal });
+      if (found === chainId) return { chainId, genesisHash };
+      throw new WorkerError("WRONG_NODE", `the node serves chain ${found}, and not ${chainId}`);
+    },
+    isFinal: (error) => error instanceof WorkerError,
+    url,
+    log,
+    signal,
+  });
+}
+
+/** The chain that the settings name: what is signed is for no other one. */
+function chainIdOf(config: WorkerConfig): bigint {
+  return NETWORKS[config.chain.network].evmChainId;
+}
+
+/** What rounds are made from. */
+interface RoundParts {
+  readonly config: WorkerConfig;
+  readonly entries: readonly TokenEntry[];
+  readonly depositKeys: DepositKeyPair;
+  readonly rpc: JsonRpcClient;
+  readonly evm: EvmClient;
+  readonly identity: ChainIdentity;
+  readonly books: Books;
+}
+
+/** A round signs, sends and books what is due. */
+function createRounds({ home, log }: ProcessContext, parts: RoundParts): WatchedRounds {
+  const { config, rpc, evm, identity, books } = parts;
+  const { database, guard } = books;
+  const settings = settingsOf(config);
+  const switchFile = killSwitchPath(home);
+  const policy = new PolicyReader({ file: policyPath(home), log });
+  const wallets = () => readHomeWallets(home).map(({ address }) => address);
+  const sweeper = new Sweeper({
+    database,
+    rpc,
+    evm,
+    node: createWalletNode(rpc, identity),
+    signer: createSigner(home, parts, { settings, wallets }),
+    wallets,
+    policy,
+    killSwitch: createKillSwitch({ sql: database, file: switchFile }),
+    chainId: chainIdOf(config),
+    settings,
+    clock: systemClock,
+    log,
+  });
+  return new WatchedRounds({
+    guard,
+    sweeper,
+    nowhere: new NowhereToSweep({ database, wallets, policy, clock: systemClock, log }),
+    homeSwitch: new HomeSwitch({ sql: database, file: switchFile, log }),
+    policy,
+    file: join(home, TREASURY_ROUND_FILE),
+    holdsMs: treasuryRoundHoldsMs(config.treasury["scan-interval-ms"]),
+    log,
+  });
+}
+
+/** The signer has rules of its own, read from the home alone. */
+function createSigner(
+  home: string,
+  { config, entries, depositKeys }: RoundParts,
+  options: { readonly settings: TreasurySettings; readonly wallets: () => readonly Address[] },
+): SweepSigner {
+  const { settings, wallets } = options;
+  const policyFile = new PolicyFile(policyPath(home));
+  const contracts = new Map(
+    entries.map(({ symbol, contractAddress }): [string, Address] => [symbol, contractAddress]),
+  );
+  return new SweepSigner(depositKeys.keys, depositKeys.derivation, {
+    chainId: chainIdOf(config),
+    limits: {
+      gasPriceCapAtoken: settings.gas.priceCapAtoken,
+      gasLimitMax: settings.gas.limitMax,
+    },
+    readPolicy: () => policyFile.read(),
+    readKillSwitch: () => readKillSwitchFile(killSwitchPath(home)),
+    wallets,
+    contractOf: (asset) => contracts.get(asset),
+  });
+}
+
+function startRounds(
+  context: ProcessContext,
+  parts: {
+    readonly config: WorkerConfig;
+    readonly database: LedgerDatabase;
+    readonly rounds: WatchedRounds;
+  },
+): TaskGroup {
+  const { signal, log } = context;
+  const { config, database, rounds } = parts;
+  const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
+  const loop = {
+    task: "treasury" as const,
+    owner: randomUUID(),
+    database,
+    log,
+    pauseMs: config.treasury["scan-interval-ms"],
+    leaseMs: LEASE_MS,
+  };
+  tasks.run("sweeps", (inner) => runLeased(loop, (each) => rounds.round(each), inner));
+  return tasks;
+}
+
+/** The ledger as this process works with it. */
+interface Books {
+  readonly database: LedgerDatabase;
+  readonly guard: LedgerGuard;
+}
+
+/** Opens ledger and guard; a fault leaves nothing open. */
 async function openBooks(
   { home, log, signal, busy }: ProcessContext,
   url: string,
   identity: ChainIdentity,
-): Promise<{ readonly database: LedgerDatabase; readonly guard: LedgerGuard }> {
+): Promise<Books> {
   const applicationName = "causeway-treasury";
   const database = await openLedger({ url, log, signal, identity, applicationName, busy });
   try {
@@ -172,13 +245,17 @@ async function openBooks(
   }
 }
 
+/** The seed, and the public key that addresses were given out by. */
+interface DepositKeyPair {
+  readonly keys: DepositKeys;
+  readonly derivation: AddressDerivation;
+}
+
 /**
- * The seed, and the public key that addresses were given out by: they have to be of each other.
+ * Reads both: they have to be of each other.
  * @throws ConfigError
  */
-async function openDepositKeys(
-  home: string,
-): Promise<{ readonly keys: DepositKeys; readonly derivation: AddressDerivation }> {
+async function openDepositKeys(home: string): Promise<DepositKeyPair> {
   const file = join(home, "config", "deposit.seed");
   const fault = (value: string, allowed: string) =>
     new ConfigError([{ file, key: "(whole file)", value, allowed }]);
