@@ -20,10 +20,11 @@ import { registerWallets } from "../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../ledger/guard/ledger-guard.js";
 import { KnownAccounts } from "../rpc-client/chain-accounts.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
-import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
+import { createJsonRpcClient, type JsonRpcClient } from "../rpc-client/json-rpc.js";
 import { systemClock } from "../runtime/process/clock.js";
 import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
 import { readTogether } from "../runtime/config/read-together.js";
+import type { KeyedRoute } from "../runtime/http/http-route.js";
 import { createHttpServer, type HttpServer, type Readiness } from "../runtime/http/http-server.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
@@ -34,7 +35,7 @@ import { assertServiceUrls, databaseUrl, redisUrl } from "../runtime/config/serv
 import { openPatiently } from "../runtime/sql/opening.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { AcceptQueue } from "./api/accept-queue.js";
-import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
+import { createWithdrawalRoutes } from "./api/routes.js";
 import { createPolicyRoutes } from "./api/policy-routes.js";
 import { createTreasuryRoutes } from "./api/treasury-routes.js";
 import { createWalletRoutes } from "./api/wallet-routes.js";
@@ -45,14 +46,14 @@ import { ChainLook } from "./lane/chain-look.js";
 import { Lane } from "./lane/lane.js";
 import type { LaneSettings } from "./lane/lane-context.js";
 import { createLaneGuard } from "./lane/lane-guard.js";
-import { createLaneLedger } from "./lane/lane-ledger.js";
+import { createLaneLedger, type LaneLedger } from "./lane/lane-ledger.js";
 import { ShownNonces } from "./lane/shown-nonces.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKillSwitch, ensureKillSwitchFile, fileSwitch, HomeSwitch } from "./kill-switch.js";
-import { createScreener } from "./lane/slots/screening.js";
+import { createScreener, type Screener } from "./lane/slots/screening.js";
 import { Lanes } from "./lanes.js";
 import { WalletKeys } from "./wallet-keys.js";
-import { createWalletNode } from "./lane/wallet-node.js";
+import { createWalletNode, type WalletNode } from "./lane/wallet-node.js";
 import { PolicyKeeper } from "./policy-keeper.js";
 import { SignerTotals } from "./signers/signer-totals.js";
 import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
@@ -68,74 +69,33 @@ function readSettings(sources: ConfigSources) {
 }
 
 async function start(context: ProcessContext): Promise<readonly Service[]> {
-  const { home, env, portOffset, signal, log } = context;
+  const { home, env, portOffset, log } = context;
   const { config, entries } = readSettings({ home, env, portOffset });
   const settings = toLaneSettings(config);
   for (const odd of oddSettings(config)) log.warn({ ...odd }, "settings contradict each other");
   const apiKey = readApiKeyFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });
-  const timeoutMs = config.node["request-timeout-ms"];
-  const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
-  const secondUrl = config.node["second-json-rpc-url"];
-  const secondRpc =
-    secondUrl === "" ? undefined : createJsonRpcClient({ url: secondUrl, timeoutMs });
-  const client = createEvmClient(rpc);
-  const accounts = new KnownAccounts(client);
-  const chainAccounts = () => accounts.current;
+  const clients = openClients(config);
+  const { chainAccounts } = clients;
   const keys = openKeys(context, { config, settings, entries, chainAccounts });
-  const identity = await findIdentity({
-    ask: async () => {
-      const found = await askIdentity(client, config, signal);
-      await accounts.ask({ signal });
-      return found;
-    },
-    isFinal: (error) => error instanceof WorkerError,
-    url,
-    log,
-    signal,
-  });
+  const identity = await learnIdentity(context, { config, clients, url });
   const shown = new ShownNonces();
-  const {
-    database,
-    policy,
-    guard: told,
-  } = await openPatiently(() => openBooks(context, { url, identity, entries, shown }), context);
-  const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
+  const books = await openPatiently(
+    () => openBooks(context, { url, identity, entries, shown }),
+    context,
+  );
+  const { database } = books;
   const switchFile = killSwitchPath(home);
-  const killSwitch = createKillSwitch({ sql: database, file: switchFile });
   const homeSwitch = new HomeSwitch({ sql: database, file: switchFile, log });
   const screener = createScreener(log);
-  const node = createWalletNode(rpc, identity, { chainAccounts: accounts });
-  const secondNode = secondRpc && createWalletNode(secondRpc, identity);
-  const { chainId } = identity;
-  const clock = systemClock;
-  const ledger = createLaneLedger(database, shown, told);
-  const owner = `${hostname()}:${process.pid}:${randomUUID()}`;
-  const rules = { policy, killSwitch, screener };
-  const lanes = new Lanes({
-    database,
-    keys,
-    createLane(wallet, key) {
-      const guard = createLaneGuard({ database, wallet, log });
-      const common = { ...rules, ledger, guard, node, secondNode, chainId, settings, clock, log };
-      return new Lane(Object.assign(key, common), owner);
-    },
-    log,
-    signal,
-    onFault: (error) => context.fatal(error),
-  });
-  const queue = createWakeQueue({
-    databaseUrl: url,
-    redisUrl: redisUrl(env),
-    onWake: () => lanes.wake(),
-    log,
-    signal,
-  });
-  const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
-  const parts = { tokens, policy, isStopped, switchFile, chainId, chainAccounts, apiKey };
-  const look = new ChainLook({ context: { ledger, node, log }, shown, signal });
-  const api = { ...parts, homeSwitch, shownNonces: shown.all, look, guard: told };
-  const server = createServer({ config, database, api, lanes, queue, context });
+  const ledger = createLaneLedger(database, shown, books.guard);
+  const node = createWalletNode(clients.rpc, identity, { chainAccounts: clients.accounts });
+  const look = new ChainLook({ context: { ledger, node, log }, shown, signal: context.signal });
+  const payers = { books, clients, identity, keys, settings, ledger, node, screener };
+  const lanes = createLanes(context, payers);
+  const queue = openQueue(context, { url, lanes });
+  const api = { config, entries, apiKey, switchFile, homeSwitch, shown, look };
+  const server = createServer({ ...api, books, chainAccounts, identity, lanes, queue, context });
   try {
     await server.start();
   } catch (error) {
@@ -144,24 +104,11 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     throw error;
   }
   lanes.start();
-  const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
-  tasks.run("first look at the chain", (taskSignal) => look.first({ signal: taskSignal }));
-  tasks.run("policy", (taskSignal) => policy.follow({ signal: taskSignal }));
-  tasks.run("home's kill switch", (taskSignal) => homeSwitch.follow({ signal: taskSignal }));
-  // What this process has told of may be lost while another one's lane holds the wallets.
-  tasks.run("ledger", (taskSignal) => told.follow({ signal: taskSignal, log }));
-  // Of a node that was away when the ledger told which chain it is.
-  tasks.run("chain accounts", (taskSignal) => accounts.learn({ signal: taskSignal, log }));
+  const tasks = startTasks(context, { books, homeSwitch, clients, look });
   return [
     { name: "ledger", stop: () => database.close() },
     { name: "policy", stop: () => tasks.stop() },
-    {
-      name: "node clients",
-      stop: async () => {
-        rpc.close();
-        secondRpc?.close();
-      },
-    },
+    { name: "node clients", stop: async () => clients.close() },
     { name: "signer", stop: () => keys.close() },
     { name: "screening", stop: async () => screener.close() },
     queue,
@@ -170,7 +117,145 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   ];
 }
 
-/** The ledger as this process works with it, and the policy in force; a fault leaves nothing open. */
+/** The worker's own node, the second one where the settings name one, and what they have told. */
+interface Clients {
+  readonly rpc: JsonRpcClient;
+  readonly secondRpc: JsonRpcClient | undefined;
+  readonly evm: EvmClient;
+  readonly accounts: KnownAccounts;
+  readonly chainAccounts: () => ChainAccounts;
+  close(): void;
+}
+
+function openClients({ node }: WorkerConfig): Clients {
+  const timeoutMs = node["request-timeout-ms"];
+  const rpc = createJsonRpcClient({ url: node["json-rpc-url"], timeoutMs });
+  const secondUrl = node["second-json-rpc-url"];
+  const secondRpc =
+    secondUrl === "" ? undefined : createJsonRpcClient({ url: secondUrl, timeoutMs });
+  const evm = createEvmClient(rpc);
+  const accounts = new KnownAccounts(evm);
+  return {
+    rpc,
+    secondRpc,
+    evm,
+    accounts,
+    chainAccounts: () => accounts.current,
+    close() {
+      rpc.close();
+      secondRpc?.close();
+    },
+  };
+}
+
+/** Which chain the ledger is about; the node that tells it is asked for the chain's own accounts, too. */
+function learnIdentity(
+  { signal, log }: ProcessContext,
+  parts: { readonly config: WorkerConfig; readonly clients: Clients; readonly url: string },
+): Promise<ChainIdentity> {
+  const { config, clients, url } = parts;
+  return findIdentity({
+    ask: async () => {
+      const found = await askIdentity(clients.evm, config, signal);
+      await clients.accounts.ask({ signal });
+      return found;
+    },
+    isFinal: (error) => error instanceof WorkerError,
+    url,
+    log,
+    signal,
+  });
+}
+
+/** What pays: a lane for each wallet that this process has a key of. */
+function createLanes(
+  context: ProcessContext,
+  parts: {
+    readonly books: Books;
+    readonly clients: Clients;
+    readonly identity: ChainIdentity;
+    readonly keys: WalletKeys;
+    readonly settings: LaneSettings;
+    readonly ledger: LaneLedger;
+    readonly node: WalletNode;
+    readonly screener: Screener;
+  },
+): Lanes {
+  const { home, log, signal } = context;
+  const { books, clients, identity, keys, settings, ledger, node, screener } = parts;
+  const { database, policy } = books;
+  const killSwitch = createKillSwitch({ sql: database, file: killSwitchPath(home) });
+  const common = {
+    policy,
+    killSwitch,
+    screener,
+    ledger,
+    node,
+    secondNode: clients.secondRpc && createWalletNode(clients.secondRpc, identity),
+    chainId: identity.chainId,
+    settings,
+    clock: systemClock,
+    log,
+  };
+  const owner = `${hostname()}:${process.pid}:${randomUUID()}`;
+  return new Lanes({
+    database,
+    keys,
+    createLane(wallet, key) {
+      const guard = createLaneGuard({ database, wallet, log });
+      return new Lane(Object.assign(key, { ...common, guard }), owner);
+    },
+    log,
+    signal,
+    onFault: (error) => context.fatal(error),
+  });
+}
+
+/** Tells lanes of this and of other processes that there is something to do. */
+function openQueue(
+  { env, log, signal }: ProcessContext,
+  { url, lanes }: { readonly url: string; readonly lanes: Lanes },
+): WakeQueue {
+  return createWakeQueue({
+    databaseUrl: url,
+    redisUrl: redisUrl(env),
+    onWake: () => lanes.wake(),
+    log,
+    signal,
+  });
+}
+
+function startTasks(
+  context: ProcessContext,
+  parts: {
+    readonly books: Books;
+    readonly homeSwitch: HomeSwitch;
+    readonly clients: Clients;
+    readonly look: ChainLook;
+  },
+): TaskGroup {
+  const { signal, log } = context;
+  const { books, homeSwitch, clients, look } = parts;
+  const { policy, guard } = books;
+  const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
+  tasks.run("first look at the chain", (taskSignal) => look.first({ signal: taskSignal }));
+  tasks.run("policy", (taskSignal) => policy.follow({ signal: taskSignal }));
+  tasks.run("home's kill switch", (taskSignal) => homeSwitch.follow({ signal: taskSignal }));
+  // What this process has told of may be lost while another one's lane holds the wallets.
+  tasks.run("ledger", (taskSignal) => guard.follow({ signal: taskSignal, log }));
+  // Of a node that was away when the ledger told which chain it is.
+  tasks.run("chain accounts", (ending) => clients.accounts.learn({ signal: ending, log }));
+  return tasks;
+}
+
+/** The ledger as this process works with it, and the policy in force. */
+interface Books {
+  readonly database: SqlDatabase;
+  readonly policy: PolicyKeeper;
+  readonly guard: LedgerGuard;
+}
+
+/** Opens ledger, guard and policy; a fault leaves nothing open. */
 async function openBooks(
   { home, log, signal, busy }: ProcessContext,
   parts: {
@@ -179,11 +264,7 @@ async function openBooks(
     readonly entries: readonly TokenEntry[];
     readonly shown: ShownNonces;
   },
-): Promise<{
-  readonly database: SqlDatabase;
-  readonly policy: PolicyKeeper;
-  readonly guard: LedgerGuard;
-}> {
+): Promise<Books> {
   const { url, identity, entries, shown } = parts;
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName, busy });
@@ -289,32 +370,26 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
   };
 }
 
-function createServer(parts: {
+/** What the API answers from. */
+interface ApiParts {
   readonly config: WorkerConfig;
-  readonly database: SqlDatabase;
-  readonly api: Pick<
-    WithdrawalApiParts,
-    "tokens" | "chainId" | "chainAccounts" | "shownNonces" | "look"
-  > & {
-    readonly guard: LedgerGuard;
-    readonly policy: PolicyKeeper;
-    readonly isStopped: () => boolean;
-    readonly switchFile: string;
-    readonly homeSwitch: HomeSwitch;
-    readonly apiKey: string;
-  };
+  readonly entries: readonly TokenEntry[];
+  readonly apiKey: string;
+  readonly switchFile: string;
+  readonly homeSwitch: HomeSwitch;
+  readonly shown: ShownNonces;
+  readonly look: ChainLook;
+  readonly books: Books;
+  readonly chainAccounts: () => ChainAccounts;
+  readonly identity: ChainIdentity;
   readonly lanes: Lanes;
   readonly queue: WakeQueue;
   readonly context: ProcessContext;
-}): HttpServer {
-  const { config, database, api, lanes, queue, context } = parts;
-  const { tokens, policy, isStopped, chainId, chainAccounts } = api;
-  const { apiKey, switchFile, homeSwitch, shownNonces, look, guard } = api;
-  // The queue is for lanes of other processes.
-  const wake = () => {
-    lanes.wake();
-    queue.wake();
-  };
+}
+
+function createServer(parts: ApiParts): HttpServer {
+  const { config, apiKey, homeSwitch, books, lanes, queue, context } = parts;
+  const { database, policy, guard } = books;
   const metrics = createMetrics();
   registerWorkerHealth(metrics, {
     laneStatuses: () => lanes.statuses(),
@@ -326,37 +401,7 @@ function createServer(parts: {
     name: "withdrawal-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/withdrawal.yaml", import.meta.url)),
     listen: config.api.listen,
-    routes: [
-      ...createWithdrawalRoutes({
-        database,
-        accept: new AcceptQueue(database, {
-          onAccepted: wake,
-          minimumAtoken: config.payouts["minimum-atoken"],
-          policy,
-          isStopped,
-          clock: systemClock,
-          signal: context.signal,
-        }),
-        tokens,
-        policy,
-        chainId,
-        chainAccounts,
-        shownNonces,
-        look,
-        guard,
-        onCancelled: wake,
-      }),
-      ...createWalletRoutes(database),
-      ...createPolicyRoutes({
-        database,
-        policy,
-        chainId,
-        switchFile,
-        clock: systemClock,
-        log: context.log,
-      }),
-      ...createTreasuryRoutes(database),
-    ],
+    routes: createRoutes(parts),
     access: new KeyRing({
       database,
       fileKey: apiKey,
@@ -371,6 +416,43 @@ function createServer(parts: {
     keyedMetrics,
     bodyLimitBytes: config.api["body-limit-bytes"],
   });
+}
+
+function createRoutes(parts: ApiParts): readonly KeyedRoute[] {
+  const { config, entries, switchFile, shown, look, books, chainAccounts, lanes, queue } = parts;
+  const { signal, log } = parts.context;
+  const { database, policy, guard } = books;
+  const { chainId } = parts.identity;
+  // The queue is for lanes of other processes.
+  const wake = () => {
+    lanes.wake();
+    queue.wake();
+  };
+  const accept = new AcceptQueue(database, {
+    onAccepted: wake,
+    minimumAtoken: config.payouts["minimum-atoken"],
+    policy,
+    isStopped: () => stops(fileSwitch(switchFile).level, "stop-new"),
+    clock: systemClock,
+    signal,
+  });
+  return [
+    ...createWithdrawalRoutes({
+      database,
+      accept,
+      tokens: entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract })),
+      policy,
+      chainId,
+      chainAccounts,
+      shownNonces: shown.all,
+      look,
+      guard,
+      onCancelled: wake,
+    }),
+    ...createWalletRoutes(database),
+    ...createPolicyRoutes({ database, policy, chainId, switchFile, clock: systemClock, log }),
+    ...createTreasuryRoutes(database),
+  ];
 }
 
 /** `/ready`: frozen, stopped by this home alone, behind or not connected, with the first reason. */
