@@ -8,7 +8,7 @@ import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
-import { createDataApiClient } from "../rpc-client/data-api/data-api-client.js";
+import { createDataApiClient, type DataApiClient } from "../rpc-client/data-api/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
@@ -66,17 +66,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const wallets = readHomeWallets(home).map((wallet) => foundInHome(wallet, "deposit-watcher"));
   const apiKey = readApiKeyFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });
-  const timeoutMs = config.node["request-timeout-ms"];
-  const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
-  const secondUrl = config.node["second-json-rpc-url"];
-  const secondRpc =
-    secondUrl === "" ? undefined : createJsonRpcClient({ url: secondUrl, timeoutMs });
-  const source = createDataApiClient({
-    url: config.node["data-api-url"],
-    network: { blockchain: BLOCKCHAIN_NAME, network: config.chain.network },
-    timeoutMs,
-  });
-  const node = createEvmClient(rpc);
+  const clients = openClients(config);
+  const { node } = clients;
   const identity = await findIdentity({
     ask: () => askIdentity(node, config, signal),
     isFinal: (error) => error instanceof DepositError,
@@ -86,17 +77,89 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const startHeight = config.watcher["start-height"];
   const begin = { node, identity, startHeight, log, signal };
-  const { database, guard, tokens } = await openPatiently(
+  const books = await openPatiently(
     () => openBooks(context, { url, wallets, entries, begin }),
     context,
   );
+  const { database } = books;
   const metrics = createMetrics();
+  const parts: RunningParts = {
+    config,
+    ...books,
+    derivation,
+    ...createLoops(context, { config, clients, identity, books, metrics }),
+    node,
+    apiKey,
+    metrics,
+    context,
+  };
+  const server = createServer(parts);
+  try {
+    await server.start();
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  const tasks = startTasks(parts);
+  return [
+    { name: "ledger", stop: () => database.close() },
+    { name: "node clients", stop: async () => clients.close() },
+    { name: "watcher", stop: () => tasks.stop() },
+    server,
+  ];
+}
+
+/** The watcher's node, the second one where the settings name one, and the Data API. */
+interface Clients {
+  readonly node: EvmClient;
+  readonly secondNode: EvmClient | undefined;
+  readonly source: DataApiClient;
+  close(): void;
+}
+
+function openClients({ node, chain }: WatcherConfig): Clients {
+  const timeoutMs = node["request-timeout-ms"];
+  const rpc = createJsonRpcClient({ url: node["json-rpc-url"], timeoutMs });
+  const secondUrl = node["second-json-rpc-url"];
+  const secondRpc =
+    secondUrl === "" ? undefined : createJsonRpcClient({ url: secondUrl, timeoutMs });
+  const source = createDataApiClient({
+    url: node["data-api-url"],
+    network: { blockchain: BLOCKCHAIN_NAME, network: chain.network },
+    timeoutMs,
+  });
+  return {
+    node: createEvmClient(rpc),
+    secondNode: secondRpc && createEvmClient(secondRpc),
+    source,
+    close() {
+      rpc.close();
+      secondRpc?.close();
+      source.close();
+    },
+  };
+}
+
+/** What books blocks, and what tells webhooks of it; neither runs yet. */
+function createLoops(
+  { log }: ProcessContext,
+  parts: {
+    readonly config: WatcherConfig;
+    readonly clients: Clients;
+    readonly identity: ChainIdentity;
+    readonly books: Books;
+    readonly metrics: Metrics;
+  },
+): Pick<RunningParts, "watcher" | "chain" | "webhooks" | "owner"> {
+  const { config, clients, identity, books, metrics } = parts;
+  const { database, guard, tokens } = books;
+  const { node, secondNode, source } = clients;
   const book = new AddressBook(tokens.assets());
   const watcher = new Watcher({
     database,
     guard,
     node,
-    secondNode: secondRpc && createEvmClient(secondRpc),
+    secondNode,
     source,
     book,
     tokens,
@@ -111,7 +174,6 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       owner: `${hostname()}:${process.pid}:${randomUUID()}`,
     },
   });
-  const chain = { node, source, watched: book };
   const owner = randomUUID();
   const webhooks = new WebhookDispatcher({
     database,
@@ -123,31 +185,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
   });
   registerReconcileFigures(metrics, { database, clock: systemClock });
-  const ours = { owner, node };
-  const opened = { database, guard, derivation, chain, tokens, watcher };
-  const common = { config, ...opened, apiKey, metrics, context, ...ours };
-  const parts = { ...common, webhooks };
-  const server = createServer(parts);
-  try {
-    await server.start();
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
-  const tasks = startTasks(parts);
-  return [
-    { name: "ledger", stop: () => database.close() },
-    {
-      name: "node clients",
-      stop: async () => {
-        rpc.close();
-        secondRpc?.close();
-        source.close();
-      },
-    },
-    { name: "watcher", stop: () => tasks.stop() },
-    server,
-  ];
+  return { watcher, chain: { node, source, watched: book }, webhooks, owner };
 }
 
 /** The ledger as this process works with it. */
