@@ -5,7 +5,7 @@ import { DEFAULT_PORTS, type Network } from "../chain/networks.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { KnownAccounts } from "../rpc-client/chain-accounts.js";
 import { createEvmClient } from "../rpc-client/evm-client.js";
-import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
+import { createJsonRpcClient, type JsonRpcClient } from "../rpc-client/json-rpc.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
@@ -78,38 +78,21 @@ const ASSETS = new URL("./assets/", import.meta.url);
 /** Time for a node that is there to tell the chain's own accounts before the first page. */
 const FIRST_ASK_MS = 1_000;
 
+/** Clients of the node's three interfaces, and the chain as pages read it. */
+interface NodeClients {
+  readonly chain: ChainSource;
+  readonly cometRpc: JsonRpcClient;
+  readonly rest: RestClient;
+  close(): void;
+}
+
 /** Puts an explorer together; the node is asked nothing before `start`. */
 export function createExplorer(options: ExplorerOptions): Explorer {
-  const { config, network, clock, log, metrics, signal } = options;
-  const timeoutMs = config.node["timeout-ms"];
-  const limits = { timeoutMs, maxResponseBytes: config.node["max-response-mib"] * MIB };
-  const rpc = createJsonRpcClient({ url: config.node.url, ...limits });
-  const cometRpc = createJsonRpcClient({ url: config.node["consensus-url"], ...limits });
-  const chain = new ChainSource(rpc, createEvmClient(rpc));
-  const rest = new RestClient({
-    url: config.node["rest-url"],
-    timeoutMs,
-    maxBytes: config.node["max-response-mib"] * MIB,
-  });
-  const publicUrl = config.server["public-url"];
-  const context: PageContext = {
-    network,
-    chain,
-    consensus: new ConsensusSource(cometRpc),
-    indexer: new IndexerSource({ url: config.indexer.url, timeoutMs }),
-    staking: new StakingSource(rest),
-    governance: new GovernanceSource(rest),
-    tokens: new Map(options.tokens.map((token) => [token.contractAddress, token])),
-    publicUrl,
-    generation: () => tracker.generation,
-    commandUrls: {
-      rpc: nodeUrl(config.node.url, publicUrl, "<RPC URL>"),
-      consensus: nodeUrl(config.node["consensus-url"], publicUrl, USUAL_CONSENSUS_URL),
-    },
-    clock,
-    contracts: contractBook(options, chain),
-  };
-  const { store, verifier } = context.contracts;
+  const { config, log, signal } = options;
+  const clients = openClients(config);
+  const { chain } = clients;
+  const context = pageContext(options, clients, () => tracker.generation);
+  const { verifier } = context.contracts;
   const tracker = new HeadTracker({
     chain,
     wsUrl: config.node["ws-url"],
@@ -121,7 +104,75 @@ export function createExplorer(options: ExplorerOptions): Explorer {
   const onFault = (_name: string, err: unknown) =>
     log.warn({ err }, "the chain's own accounts are not asked for any more");
   const tasks = new TaskGroup({ signal, onFault });
-  const server = createPageServer({
+  const server = createServer(options, { context, tracker, accounts });
+  const closing = { name: "node clients", stop: async () => clients.close() };
+  const asking = { name: "chain accounts", stop: () => tasks.stop() };
+  return {
+    server,
+    services: [closing, asking, ...(verifier === undefined ? [] : [verifier]), tracker, server],
+    async start() {
+      // With a node that is there every page has the names, and none is made anew for them.
+      const first = { timeoutMs: FIRST_ASK_MS, signal, what: "the chain's own accounts" };
+      await withTimeout((time) => accounts.ask({ signal: time }), first).catch(() => undefined);
+      await server.start();
+      tracker.start();
+      tasks.run("chain accounts", (ending) => accounts.learn({ signal: ending, log }));
+    },
+  };
+}
+
+function openClients({ node }: ExplorerConfig): NodeClients {
+  const timeoutMs = node["timeout-ms"];
+  const maxBytes = node["max-response-mib"] * MIB;
+  const limits = { timeoutMs, maxResponseBytes: maxBytes };
+  const rpc = createJsonRpcClient({ url: node.url, ...limits });
+  const cometRpc = createJsonRpcClient({ url: node["consensus-url"], ...limits });
+  return {
+    chain: new ChainSource(rpc, createEvmClient(rpc)),
+    cometRpc,
+    rest: new RestClient({ url: node["rest-url"], timeoutMs, maxBytes }),
+    close: () => [rpc, cometRpc].forEach((one) => one.close()),
+  };
+}
+
+function pageContext(
+  options: ExplorerOptions,
+  { chain, cometRpc, rest }: NodeClients,
+  generation: () => number,
+): PageContext {
+  const { config, network, tokens, clock } = options;
+  const publicUrl = config.server["public-url"];
+  const timeoutMs = config.node["timeout-ms"];
+  return {
+    network,
+    chain,
+    consensus: new ConsensusSource(cometRpc),
+    indexer: new IndexerSource({ url: config.indexer.url, timeoutMs }),
+    staking: new StakingSource(rest),
+    governance: new GovernanceSource(rest),
+    tokens: new Map(tokens.map((token) => [token.contractAddress, token])),
+    publicUrl,
+    generation,
+    commandUrls: {
+      rpc: nodeUrl(config.node.url, publicUrl, "<RPC URL>"),
+      consensus: nodeUrl(config.node["consensus-url"], publicUrl, USUAL_CONSENSUS_URL),
+    },
+    clock,
+    contracts: contractBook(options, chain),
+  };
+}
+
+function createServer(
+  { config, network, clock, log, metrics, signal }: ExplorerOptions,
+  parts: {
+    readonly context: PageContext;
+    readonly tracker: HeadTracker;
+    readonly accounts: KnownAccounts;
+  },
+): PageServer {
+  const { context, tracker, accounts } = parts;
+  const { store } = context.contracts;
+  return createPageServer({
     listen: config.server.listen,
     network: network.name,
     routes: routesOf(context),
@@ -137,7 +188,7 @@ export function createExplorer(options: ExplorerOptions): Explorer {
       (store?.generation ?? 0) + tracker.generation + (accounts.told === undefined ? 0 : 1),
     accounts: () => accounts.told,
     readiness: createNodeReadiness({
-      chain,
+      chain: context.chain,
       network,
       maxBlockAgeMs: config.node["max-block-age-ms"],
       clock,
@@ -148,23 +199,6 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     metrics,
     signal,
   });
-  const clients = {
-    name: "node clients",
-    stop: async () => [rpc, cometRpc].forEach((one) => one.close()),
-  };
-  const asking = { name: "chain accounts", stop: () => tasks.stop() };
-  return {
-    server,
-    services: [clients, asking, ...(verifier === undefined ? [] : [verifier]), tracker, server],
-    async start() {
-      // With a node that is there every page has the names, and none is made anew for them.
-      const first = { timeoutMs: FIRST_ASK_MS, signal, what: "the chain's own accounts" };
-      await withTimeout((time) => accounts.ask({ signal: time }), first).catch(() => undefined);
-      await server.start();
-      tracker.start();
-      tasks.run("chain accounts", (ending) => accounts.learn({ signal: ending, log }));
-    },
-  };
 }
 
 /** A home that cannot be written to has none: pages say so, and everything else goes on. */

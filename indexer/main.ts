@@ -14,7 +14,7 @@ import { type ProcessContext, runProcess, type Service } from "../runtime/proces
 import { createMetrics } from "../runtime/process/metrics.js";
 import { retry, TaskGroup } from "../runtime/process/task.js";
 import { assertHoldsText } from "../runtime/sql/encoding.js";
-import { openDatabase } from "../runtime/sql/sql.js";
+import { openDatabase, type SqlDatabase } from "../runtime/sql/sql.js";
 import type { IndexerApi } from "./api/start.js";
 import { indexerConfigFile } from "./config.js";
 import { IndexerError } from "./errors.js";
@@ -45,17 +45,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     timeoutMs: config.node["request-timeout-ms"],
   });
   const node = createEvmClient(rpc);
-  const applicationName = "causeway-indexer";
-  const open = { url, migrations: [], applicationName, poolSize: POOL_SIZE, log, signal };
-  const database = await openDatabase({
-    ...open,
-    keepsPlans: true,
-    async beforeMigrating(sql) {
-      await assertHoldsText(sql);
-      await assertServerVersion(sql);
-      return false;
-    },
-  });
+  const database = await openTables(url, context);
   const closers: Service[] = [
     { name: "database", stop: () => database.close() },
     { name: "node client", stop: async () => rpc.close() },
@@ -81,15 +71,10 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       clock: systemClock,
       onBlocks: () => api?.wake(),
     });
-    const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
-    closers.push({ name: "writer", stop: () => tasks.stop() });
-    tasks.run("writer", (ending) => follower.run(ending));
     const accounts = new KnownAccounts(node);
-    tasks.run("chain accounts", (ending) => accounts.learn({ signal: ending, log }));
-    tasks.run("new heads", async (ending) => {
-      const heads = subscribeNewHeads({ url: config.node["web-socket-url"], signal: ending });
-      for await (const head of heads) follower.wake(head.height);
-    });
+    const webSocketUrl = config.node["web-socket-url"];
+    const tasks = startTasks(context, { follower, accounts, webSocketUrl });
+    closers.push({ name: "writer", stop: () => tasks.stop() });
     // Behind the writer's first question: the node makes its answer while this is loaded.
     const { startApi } = await import("./api/start.js");
     const reads = {
@@ -106,6 +91,46 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     for (const closer of closers.toReversed()) await closer.stop();
     throw error;
   }
+}
+
+/** The database of the index; its tables are the writer's to make. */
+function openTables(url: string, { log, signal }: ProcessContext): Promise<SqlDatabase> {
+  return openDatabase({
+    url,
+    migrations: [],
+    applicationName: "causeway-indexer",
+    poolSize: POOL_SIZE,
+    log,
+    signal,
+    keepsPlans: true,
+    async beforeMigrating(sql) {
+      await assertHoldsText(sql);
+      await assertServerVersion(sql);
+      return false;
+    },
+  });
+}
+
+function startTasks(
+  context: ProcessContext,
+  parts: {
+    readonly follower: IndexFollower;
+    readonly accounts: KnownAccounts;
+    readonly webSocketUrl: string;
+  },
+): TaskGroup {
+  const { follower, accounts, webSocketUrl } = parts;
+  const tasks = new TaskGroup({
+    signal: context.signal,
+    onFault: (_name, error) => context.fatal(error),
+  });
+  tasks.run("writer", (signal) => follower.run(signal));
+  tasks.run("chain accounts", (signal) => accounts.learn({ signal, log: context.log }));
+  tasks.run("new heads", async (signal) => {
+    const heads = subscribeNewHeads({ url: webSocketUrl, signal });
+    for await (const head of heads) follower.wake(head.height);
+  });
+  return tasks;
 }
 
 /** What the node says; while it does not answer, what the index was made for, so that reads go on. */
