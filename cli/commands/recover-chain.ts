@@ -180,81 +180,111 @@ function resentAs(outcome: SendOutcome | undefined): Omit<Resent, "hash"> {
   }
 }
 
-function rewindLines(
-  plan: RewindPlan,
-  {
-    result,
-    resent,
-    stopped,
-  }: {
-    readonly result: RewindResult | undefined;
-    readonly resent: readonly Resent[] | undefined;
-    readonly stopped: string | undefined;
-  },
-): string[] {
-  const { cursor, to, headHeight, deposits, inflows, payments, onChain } = plan;
-  const goesBack = to.height < cursor.height;
-  const done = resent !== undefined;
+/** What became of a plan; nothing of it where it is only shown. */
+interface RewindOutcome {
+  readonly result: RewindResult | undefined;
+  readonly resent: readonly Resent[] | undefined;
+  readonly stopped: string | undefined;
+}
+
+function rewindLines(plan: RewindPlan, outcome: RewindOutcome): string[] {
+  const done = outcome.resent !== undefined;
   return [
-    `The chain is older than the ledger: its head is ${headHeight}, booked is block ` +
-      `${cursor.height} (${cursor.blockHash ?? "none"}).`,
-    ...plan.openings.untold.map(
-      (asset) =>
-        `NOT READ: the contract of ${asset} does not tell what all of our addresses held after block ` +
-        `${to.height}: of those the books have nothing from before; reconcile names what is missing ` +
-        "once it tells",
-    ),
-    ...(goesBack
-      ? [
-          `${done ? "done" : "to do"}: the watcher goes back to block ${to.height}`,
-          "The sidecar's index keeps the lost blocks and goes on telling them: if it was not deleted " +
-            "with them, stop the sidecar, delete data/sidecar in its home, start it, and: causeway " +
-            "deposits resume. Of the indexer: causeway indexer rebuild",
-        ]
-      : ["The last booked block is there; the watcher stays."]),
-    ...[
-      ...deposits.map(({ id, txHash, asset, amountUnits, customerId, status }) => {
-        const what = `deposit ${id}: ${amountText(asset, amountUnits)} of ${customerId}, ${status}`;
-        return { txHash, what: `${what}, ${txHash}` };
-      }),
-      ...inflows.map(({ txHash }) => ({ txHash, what: `inflow of a hot wallet ${txHash}` })),
-    ].map(({ txHash, what }) => {
-      const reversed = done ? "reversed" : "will be reversed";
-      return onChain.has(txHash)
-        ? `${what}: it is on the chain: ${reversed}, and booked again as the watcher comes by`
-        : `missing ${what}: ${reversed}`;
+    `The chain is older than the ledger: its head is ${plan.headHeight}, booked is block ` +
+      `${plan.cursor.height} (${plan.cursor.blockHash ?? "none"}).`,
+    ...openingLines(plan),
+    ...placeLines(plan, done),
+    ...vanishedLines(plan, done),
+    ...paymentLines(plan),
+    ...resentLines(plan, outcome),
+    ...coverLines(outcome.result),
+    done
+      ? "When the payments are mined again: causeway withdrawals release"
+      : "Nothing was changed. If the newest blocks can come back, wait for them; " +
+        "else: causeway recover --apply",
+  ];
+}
+
+/** Tokens of which nobody tells what was held when the books went back. */
+function openingLines({ openings, to }: RewindPlan): string[] {
+  return openings.untold.map(
+    (asset) =>
+      `NOT READ: the contract of ${asset} does not tell what all of our addresses held after block ` +
+      `${to.height}: of those the books have nothing from before; reconcile names what is missing ` +
+      "once it tells",
+  );
+}
+
+/** From where blocks are booked again. */
+function placeLines({ cursor, to }: RewindPlan, done: boolean): string[] {
+  if (to.height >= cursor.height) return ["The last booked block is there; the watcher stays."];
+  return [
+    `${done ? "done" : "to do"}: the watcher goes back to block ${to.height}`,
+    "The sidecar's index keeps the lost blocks and goes on telling them: if it was not deleted " +
+      "with them, stop the sidecar, delete data/sidecar in its home, start it, and: causeway " +
+      "deposits resume. Of the indexer: causeway indexer rebuild",
+  ];
+}
+
+/** Deposits and inflows of the lost blocks. */
+function vanishedLines({ deposits, inflows, onChain }: RewindPlan, done: boolean): string[] {
+  const reversed = done ? "reversed" : "will be reversed";
+  const vanished = [
+    ...deposits.map(({ id, txHash, asset, amountUnits, customerId, status }) => {
+      const what = `deposit ${id}: ${amountText(asset, amountUnits)} of ${customerId}, ${status}`;
+      return { txHash, what: `${what}, ${txHash}` };
     }),
-    ...payments.map(
-      ({ withdrawalId, nonce, asset, amountUnits, hash, raw }) =>
-        `missing payment ${hash} (nonce ${nonce}): ${amountText(asset, amountUnits)} of ` +
-        `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
-    ),
+    ...inflows.map(({ txHash }) => ({ txHash, what: `inflow of a hot wallet ${txHash}` })),
+  ];
+  return vanished.map(({ txHash, what }) =>
+    onChain.has(txHash)
+      ? `${what}: it is on the chain: ${reversed}, and booked again as the watcher comes by`
+      : `missing ${what}: ${reversed}`,
+  );
+}
+
+function paymentLines({ payments }: RewindPlan): string[] {
+  return payments.map(
+    ({ withdrawalId, nonce, asset, amountUnits, hash, raw }) =>
+      `missing payment ${hash} (nonce ${nonce}): ${amountText(asset, amountUnits)} of ` +
+      `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
+  );
+}
+
+/** What became of missing payments that were sent once more, and why others were not. */
+function resentLines(plan: RewindPlan, { resent, stopped }: RewindOutcome): string[] {
+  const { payments, paidOtherwise } = plan;
+  const unsendable = resent === undefined ? [] : [...plan.unsendable];
+  return [
     ...(resent ?? []).map(({ hash, outcome, isLeft }) =>
       isLeft
         ? `NOT SENT: ${hash}: ${outcome}; once that is mended: causeway recover --apply`
         : `sent again: ${hash}: ${outcome}`,
     ),
-    ...[...(done ? plan.unsendable : [])]
-      .filter((hash) => !plan.paidOtherwise.has(hash))
+    ...unsendable
+      .filter((hash) => !paidOtherwise.has(hash))
       .map((hash) => `NOT SENT: ${hash}: ${BYTES_MISSING}`),
-    ...[...plan.paidOtherwise].map(([hash, reason]) => `NOT SENT: ${hash}: ${reason}`),
+    ...[...paidOtherwise].map(([hash, reason]) => `NOT SENT: ${hash}: ${reason}`),
     ...(stopped === undefined || payments.length === 0
       ? []
       : [`NOT SENT: ${stopped}; once it is lifted: causeway recover --apply`]),
-    ...(result?.uncovered ?? []).map(
+  ];
+}
+
+/** What the reversed deposits had covered. */
+function coverLines(result: RewindResult | undefined): string[] {
+  if (result === undefined) return [];
+  return [
+    ...result.uncovered.map(
       (id) => `rejected: ${id} waited, and the deposits that covered it are gone`,
     ),
-    ...(result?.frozen ?? []).map(
+    ...result.frozen.map(
       (id) => `frozen: ${id} is not paid when it is let go on: it ends as rejected`,
     ),
-    ...(result?.short ?? []).map(
+    ...result.short.map(
       ({ asset, amountUnits }) =>
         `customers have withdrawn ${amountText(asset, amountUnits)} of the reversed deposits: ` +
         "booked to asset:break",
     ),
-    done
-      ? "When the payments are mined again: causeway withdrawals release"
-      : "Nothing was changed. If the newest blocks can come back, wait for them; " +
-        "else: causeway recover --apply",
   ];
 }
