@@ -1,5 +1,6 @@
 /** `cosmos.bank.v1beta1.Query`: the native token is the one denomination. */
 import { type Address, toBech32 } from "../../../../chain/address.js";
+import type { Height } from "../../../../chain/hex.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { type Atoken, BASE_DENOM, TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../../../chain/units.js";
 import { accountPage } from "../account-list.js";
@@ -31,13 +32,27 @@ const NO_LOCK = { lockedAtoken: 0n };
 
 /** The queries of this service. */
 export function bankQueries(sources: QuerySources): QueryHandlers {
+  return {
+    ...balanceQueries(sources),
+    ...supplyQueries(sources),
+    ...ownerQueries(sources),
+    ...denomQueries(),
+    [`${SERVICE}/Params`]: () => ({ params: { default_send_enabled: true } }),
+    // No denomination differs from the default.
+    [`${SERVICE}/SendEnabled`]: (request) => ({
+      pagination: pageOf([], pageRequest(request), () => Buffer.alloc(0)).response,
+    }),
+  };
+}
+
+function balanceQueries(sources: QuerySources): QueryHandlers {
   const amountOf = async (
     request: MessageReader,
     { height, signal }: QueryContext,
     kind: "all" | "spendable",
   ) => {
     const address = accountOf(request.text("address"));
-    const held = (await sources.chain.view.account(address, height))?.balanceAtoken ?? 0n;
+    const held = await heldBy(sources, address, height);
     if (kind === "all") return held;
     const { lockedAtoken } = (await sources.vesting.account(address, height, signal)) ?? NO_LOCK;
     return held > lockedAtoken ? held - lockedAtoken : 0n;
@@ -51,32 +66,17 @@ export function bankQueries(sources: QuerySources): QueryHandlers {
     const { items, response } = coinPage(asked[0], await amountOf(...asked));
     return { balances: items, pagination: response };
   };
-  const owners = async (request: MessageReader, context: QueryContext) => {
-    const denom = denomOf(request);
-    const page = pageRequest(request);
-    const heldBy = async (address: Address) =>
-      (await sources.chain.view.account(address, context.height))?.balanceAtoken ?? 0n;
-    const isOwner = async (address: Address) =>
-      denom === BASE_DENOM && (await heldBy(address)) > 0n;
-    const { items, response } = await accountPage(sources, page, context, isOwner);
-    const denom_owners = await Promise.all(
-      items.map(async (address) => {
-        return { address: toBech32(address), balance: { denom, amount: await heldBy(address) } };
-      }),
-    );
-    return { denom_owners, pagination: response };
-  };
-  const metadata = (request: MessageReader) => {
-    const denom = denomOf(request);
-    if (denom !== BASE_DENOM) throw notFound(`client metadata for denom ${denom}`);
-    return { metadata: METADATA };
-  };
   return {
     [`${SERVICE}/Balance`]: (request, context) => balance(request, context, "all"),
     [`${SERVICE}/SpendableBalanceByDenom`]: (request, context) =>
       balance(request, context, "spendable"),
     [`${SERVICE}/AllBalances`]: (request, context) => balances(request, context, "all"),
     [`${SERVICE}/SpendableBalances`]: (request, context) => balances(request, context, "spendable"),
+  };
+}
+
+function supplyQueries(sources: QuerySources): QueryHandlers {
+  return {
     [`${SERVICE}/TotalSupply`]: (request, { height }) => {
       const { items, response } = coinPage(request, supplyAtoken(sources, height));
       return { supply: items, pagination: response };
@@ -86,9 +86,33 @@ export function bankQueries(sources: QuerySources): QueryHandlers {
       const amount = denom === BASE_DENOM ? supplyAtoken(sources, height) : 0n;
       return { amount: { denom, amount } };
     },
-    [`${SERVICE}/Params`]: () => ({ params: { default_send_enabled: true } }),
-    [`${SERVICE}/DenomOwners`]: owners,
-    [`${SERVICE}/DenomOwnersByQuery`]: owners,
+  };
+}
+
+function ownerQueries(sources: QuerySources): QueryHandlers {
+  const owners = async (request: MessageReader, context: QueryContext) => {
+    const denom = denomOf(request);
+    const page = pageRequest(request);
+    const held = (address: Address) => heldBy(sources, address, context.height);
+    const isOwner = async (address: Address) => denom === BASE_DENOM && (await held(address)) > 0n;
+    const { items, response } = await accountPage(sources, page, context, isOwner);
+    const denom_owners = await Promise.all(
+      items.map(async (address) => {
+        return { address: toBech32(address), balance: { denom, amount: await held(address) } };
+      }),
+    );
+    return { denom_owners, pagination: response };
+  };
+  return { [`${SERVICE}/DenomOwners`]: owners, [`${SERVICE}/DenomOwnersByQuery`]: owners };
+}
+
+function denomQueries(): QueryHandlers {
+  const metadata = (request: MessageReader) => {
+    const denom = denomOf(request);
+    if (denom !== BASE_DENOM) throw notFound(`client metadata for denom ${denom}`);
+    return { metadata: METADATA };
+  };
+  return {
     [`${SERVICE}/DenomMetadata`]: metadata,
     [`${SERVICE}/DenomMetadataByQueryString`]: metadata,
     [`${SERVICE}/DenomsMetadata`]: (request) => {
@@ -96,11 +120,11 @@ export function bankQueries(sources: QuerySources): QueryHandlers {
       const { items, response } = pageOf([METADATA], pageRequest(request), key);
       return { metadatas: items, pagination: response };
     },
-    // No denomination differs from the default.
-    [`${SERVICE}/SendEnabled`]: (request) => ({
-      pagination: pageOf([], pageRequest(request), () => Buffer.alloc(0)).response,
-    }),
   };
+}
+
+async function heldBy({ chain }: QuerySources, address: Address, height: Height): Promise<Atoken> {
+  return (await chain.view.account(address, height))?.balanceAtoken ?? 0n;
 }
 
 function denomOf(request: MessageReader): string {

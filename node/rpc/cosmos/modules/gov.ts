@@ -57,6 +57,14 @@ export function govQueries(sources: ModuleSources): QueryHandlers {
 }
 
 function versionQueries(sources: ModuleSources, service: string, form: GovForm): QueryHandlers {
+  return {
+    ...proposalQueries(sources, service, form),
+    ...voteQueries(sources, service, form),
+    ...depositQueries(sources, service),
+  };
+}
+
+function proposalQueries(sources: ModuleSources, service: string, form: GovForm): QueryHandlers {
   const { modules, types } = sources;
   const readOf = async (id: bigint, { height, signal }: QueryContext) => {
     const read = await modules.at(height).read((state) => readProposal(state, id), signal);
@@ -85,6 +93,11 @@ function versionQueries(sources: ModuleSources, service: string, form: GovForm):
       }
       return { proposals, pagination: response };
     },
+  };
+}
+
+function voteQueries({ modules }: ModuleSources, service: string, form: GovForm): QueryHandlers {
+  return {
     [`${service}/Vote`]: async (request, { height, signal }) => {
       const id = idIn(request);
       const voter = accountOf(request.text("voter"));
@@ -101,6 +114,23 @@ function versionQueries(sources: ModuleSources, service: string, form: GovForm):
       const { items, response } = await placePage(pageRequest(request), read);
       return { votes: items.map((vote) => form.vote(id, vote)), pagination: response };
     },
+    [`${service}/TallyResult`]: async (request, { height, signal }) => {
+      const id = idIn(request);
+      // One height for all slices: what a block changes meanwhile is read from history.
+      const state = renewedStates(modules, height);
+      for (let from: TallyProgress | undefined; ; ) {
+        const slice = await state().read((now) => readTally(now, id, from), signal);
+        if (slice === undefined) throw noProposal(id);
+        if ("result" in slice) return { tally: form.tally(slice.result) };
+        from = slice.progress;
+        await breathe(signal);
+      }
+    },
+  };
+}
+
+function depositQueries({ modules }: ModuleSources, service: string): QueryHandlers {
+  return {
     [`${service}/Deposit`]: async (request, { height, signal }) => {
       const id = idIn(request);
       const depositor = accountOf(request.text("depositor"));
@@ -118,18 +148,6 @@ function versionQueries(sources: ModuleSources, service: string, form: GovForm):
           .read((state) => depositsOf(state, id, { from, most }), context.signal);
       const { items, response } = await placePage(pageRequest(request), read);
       return { deposits: items.map((one) => depositMessage(id, one)), pagination: response };
-    },
-    [`${service}/TallyResult`]: async (request, { height, signal }) => {
-      const id = idIn(request);
-      // One height for all slices: what a block changes meanwhile is read from history.
-      const state = renewedStates(modules, height);
-      for (let from: TallyProgress | undefined; ; ) {
-        const slice = await state().read((now) => readTally(now, id, from), signal);
-        if (slice === undefined) throw noProposal(id);
-        if ("result" in slice) return { tally: form.tally(slice.result) };
-        from = slice.progress;
-        await breathe(signal);
-      }
     },
   };
 }

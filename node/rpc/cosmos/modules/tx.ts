@@ -36,14 +36,10 @@ const ORDER_DESCENDING = 2;
 
 /** The queries of this service. */
 export function txQueries(sources: QuerySources): QueryHandlers {
-  const { types, transactions } = sources;
-  const type = types.message(TX);
-  const messageData = types.message("cosmos.base.abci.v1beta1.TxMsgData");
-  const bytesOf = (request: MessageReader) => {
-    const bytes = request.bytes("tx_bytes");
-    if (bytes.length === 0) throw invalidArgument("invalid empty tx");
-    return bytes;
-  };
+  return { ...searchQueries(sources), ...sendQueries(sources), ...codecQueries(sources) };
+}
+
+function searchQueries(sources: QuerySources): QueryHandlers {
   return {
     [`${SERVICE}/GetTx`]: async (request, context) => {
       const record = await byEitherHash(sources, request.text("hash"), context);
@@ -51,6 +47,13 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     },
     [`${SERVICE}/GetTxsEvent`]: (request, context) => search(sources, request, context),
     [`${SERVICE}/GetBlockWithTxs`]: (request, { signal }) => blockWithTxs(sources, request, signal),
+  };
+}
+
+function sendQueries({ types, transactions }: QuerySources): QueryHandlers {
+  const type = types.message(TX);
+  const messageData = types.message("cosmos.base.abci.v1beta1.TxMsgData");
+  return {
     [`${SERVICE}/BroadcastTx`]: async (request) => {
       const bytes = bytesOf(request);
       const mode = request.number("mode");
@@ -83,6 +86,13 @@ export function txQueries(sources: QuerySources): QueryHandlers {
         },
       };
     },
+  };
+}
+
+/** Between the forms of a transaction: bytes, JSON, and the older JSON of Amino. */
+function codecQueries({ types }: QuerySources): QueryHandlers {
+  const type = types.message(TX);
+  return {
     [`${SERVICE}/TxDecode`]: async (request, context) => {
       const bytes = bytesOf(request);
       if (isOversized(bytes)) throw invalidArgument("no transaction has so many bytes");
@@ -110,6 +120,12 @@ export function txQueries(sources: QuerySources): QueryHandlers {
       return { tx_bytes: await longWork.run(signal, () => encodeMessage(type, value), client) };
     },
   };
+}
+
+function bytesOf(request: MessageReader): Uint8Array {
+  const bytes = request.bytes("tx_bytes");
+  if (bytes.length === 0) throw invalidArgument("invalid empty tx");
+  return bytes;
 }
 
 /** By the hash of the SDK Tx, or by that of the EVM transaction in it; 0x in front or not. */
