@@ -60,27 +60,18 @@ export function transactionOf(
 
 /** Methods about single transactions; unknown ones are null, never an error. */
 export function transactionMethods(ports: TransactionMethodPorts): MethodEntries {
-  const { view, pool, submits, waits } = ports;
-  const at = (height: Height | undefined, index: number): BlockTransaction | undefined =>
-    height === undefined ? undefined : view.transaction(height, index);
-  const receiptIn = (hash: Hash32, texts: typeof receiptTexts, context: CallContext) => {
-    const location = view.locate(hash);
-    if (location === undefined) return null;
-    const { height, index } = location;
-    const outline = view.outline(height);
-    const mined = view.transaction(height, index);
-    if (outline === undefined || mined === undefined) return null;
-    const make = (receipt: PlacedReceipt) =>
-      texts(mined, receipt, { place: placeOf(outline), index });
-    if (mined.tx.gasLimit > SMALL_GAS) {
-      return inSlices(view.receiptSteps(height, index), make, context);
-    }
-    const receipt = view.receipt(height, index);
-    return receipt === undefined ? null : new RawJson([...make(receipt)].join(""));
-  };
+  return [
+    ...readMethods(ports),
+    ...receiptMethods(ports),
+    ...rawMethods(ports),
+    ...sendMethods(ports),
+  ];
+}
+
+function readMethods({ view, pool }: TransactionMethodPorts): MethodEntries {
   const byPlace = (height: Height | undefined, index: number): RpcResult => {
     const outline = height === undefined ? undefined : view.outline(height);
-    const mined = at(height, index);
+    const mined = transactionAt(view, height, index);
     if (outline === undefined || mined === undefined) return null;
     return new RawJson(minedTransactionJson(mined, placeOf(outline), index));
   };
@@ -94,12 +85,6 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
         ? null
         : new RawJson(pendingTransactionJson(pending));
     }),
-    method("eth_getTransactionReceipt", 1, (params, context) =>
-      receiptIn(params.required(0, parseHashParam), receiptTexts, context),
-    ),
-    method("eth_getTransactionLogs", 1, (params, context) =>
-      receiptIn(params.required(0, parseHashParam), logTexts, context),
-    ),
     method("eth_getTransactionByBlockNumberAndIndex", 2, (params) => {
       const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
       return byPlace(height, params.required(1, parseIndex));
@@ -108,29 +93,81 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       const height = view.heightOfHash(params.required(0, parseHashParam));
       return byPlace(height, params.required(1, parseIndex));
     }),
+  ];
+}
+
+function receiptMethods({ view }: TransactionMethodPorts): MethodEntries {
+  return [
+    method("eth_getTransactionReceipt", 1, (params, context) =>
+      receiptIn(view, params.required(0, parseHashParam), receiptTexts, context),
+    ),
+    method("eth_getTransactionLogs", 1, (params, context) =>
+      receiptIn(view, params.required(0, parseHashParam), logTexts, context),
+    ),
+  ];
+}
+
+function rawMethods(ports: TransactionMethodPorts): MethodEntries {
+  const { view } = ports;
+  return [
     method("eth_getRawTransactionByHash", 1, (params) => {
       return raw(transactionOf(ports, params.required(0, parseHashParam)));
     }),
     method("eth_getRawTransactionByBlockNumberAndIndex", 2, (params) => {
       const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
-      return raw(at(height, params.required(1, parseIndex)));
+      return raw(transactionAt(view, height, params.required(1, parseIndex)));
     }),
     method("eth_getRawTransactionByBlockHashAndIndex", 2, (params) => {
       const height = view.heightOfHash(params.required(0, parseHashParam));
-      return raw(at(height, params.required(1, parseIndex)));
+      return raw(transactionAt(view, height, params.required(1, parseIndex)));
     }),
+  ];
+}
+
+function sendMethods({ view, submits, waits }: TransactionMethodPorts): MethodEntries {
+  return [
     method(SEND_METHOD, 1, (params) => submits.add(evmBytes(params.required(0, parseBytes)))),
     method(SYNC_SEND_METHOD, 2, async (params, context) => {
       const bytes = evmBytes(params.required(0, parseBytes));
       const waitMs = params.optional(1, parseMilliseconds);
       const hash = await waits.sent(() => submits.add(bytes), waitMs, context.signal);
       try {
-        return await receiptIn(hash, receiptTexts, context);
+        return await receiptIn(view, hash, receiptTexts, context);
       } catch (error) {
         throw withoutReceipt(hash, error);
       }
     }),
   ];
+}
+
+function transactionAt(
+  view: ChainView,
+  height: Height | undefined,
+  index: number,
+): BlockTransaction | undefined {
+  return height === undefined ? undefined : view.transaction(height, index);
+}
+
+/** A receipt, or its logs alone, as text; null for a transaction that is in no block. */
+function receiptIn(
+  view: ChainView,
+  hash: Hash32,
+  texts: typeof receiptTexts,
+  context: CallContext,
+): RpcResult | Promise<RpcResult> {
+  const location = view.locate(hash);
+  if (location === undefined) return null;
+  const { height, index } = location;
+  const outline = view.outline(height);
+  const mined = view.transaction(height, index);
+  if (outline === undefined || mined === undefined) return null;
+  const make = (receipt: PlacedReceipt) =>
+    texts(mined, receipt, { place: placeOf(outline), index });
+  if (mined.tx.gasLimit > SMALL_GAS) {
+    return inSlices(view.receiptSteps(height, index), make, context);
+  }
+  const receipt = view.receipt(height, index);
+  return receipt === undefined ? null : new RawJson([...make(receipt)].join(""));
 }
 
 /** Whoever has sent is told the hash: told only that there was no time, or no room, he might send again. */
