@@ -95,6 +95,20 @@ const MAX_TOUCHED = 100_000;
 
 /** The node behind a JSON-RPC client. */
 export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditNode {
+  const questions = createQuestions(rpc, signal);
+  return { ...blockReads(rpc, questions, signal), ...stateReads(rpc, questions, signal) };
+}
+
+/** Questions to the node, each asked again where it has answered before. */
+interface Questions {
+  /** Any request; `method` is named where it is refused. */
+  readonly asked: <T>(method: string, request: () => Promise<T>) => Promise<T>;
+  readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  /** Of one method, in one batch. */
+  readonly askAll: (method: string, params: readonly (readonly unknown[])[]) => Promise<unknown[]>;
+}
+
+function createQuestions(rpc: JsonRpcClient, signal: AbortSignal): Questions {
   let hasAnswered = false;
   const askOnce = async <T>(method: string, request: () => Promise<T>) => {
     const answer = await asking(method, request);
@@ -107,24 +121,38 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
       signal,
       isRetriable: (error) => hasAnswered && error instanceof NodeFault && error.retriable,
     });
-  const ask = (method: string, params: readonly unknown[]) =>
-    asked(method, () => rpc.request(method, params, { signal }));
-  const askAll = (method: string, params: readonly (readonly unknown[])[]) =>
-    asked(method, async () => {
-      const calls = params.map((each) => ({ method, params: each }));
-      return (await rpc.batch(calls, { signal })).map((outcome) => resultOf(outcome));
-    });
-  const bytes = (value: unknown, name: string) => hexToBytes(readHex(value, name));
+  return {
+    asked,
+    ask: (method, params) => asked(method, () => rpc.request(method, params, { signal })),
+    askAll: (method, params) =>
+      asked(method, async () => {
+        const calls = params.map((each) => ({ method, params: each }));
+        return (await rpc.batch(calls, { signal })).map((outcome) => resultOf(outcome));
+      }),
+  };
+}
+
+function bytesOf(value: unknown, name: string): Uint8Array {
+  return hexToBytes(readHex(value, name));
+}
+
+type BlockReads = "headHeight" | "rawBlock" | "rawHeaders" | "receipts" | "minedIn" | "journal";
+
+function blockReads(
+  rpc: JsonRpcClient,
+  { asked, ask, askAll }: Questions,
+  signal: AbortSignal,
+): Pick<AuditNode, BlockReads> {
   return {
     headHeight: async () => readSafeQuantity(await ask("eth_blockNumber", []), "block number"),
     rawBlock: async (height) =>
-      bytes(await ask("debug_getRawBlock", [toQuantity(height)]), "raw block"),
+      bytesOf(await ask("debug_getRawBlock", [toQuantity(height)]), "raw block"),
     async rawHeaders(heights) {
       const answers = await askAll(
         "debug_getRawHeader",
         heights.map((height) => [toQuantity(height)]),
       );
-      return answers.map((answer) => bytes(answer, "raw header"));
+      return answers.map((answer) => bytesOf(answer, "raw header"));
     },
     async receipts(height) {
       return asked("eth_getBlockReceipts", () =>
@@ -139,6 +167,15 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
       return answers.map((answer) => readOptional(answer, "receipt", successHeight));
     },
     journal: async (hash) => parseJournaledBlock(await ask("causeway_getBlockJournal", [hash])),
+  };
+}
+
+function stateReads(
+  rpc: JsonRpcClient,
+  { ask, askAll }: Questions,
+  signal: AbortSignal,
+): Omit<AuditNode, BlockReads> {
+  return {
     async balances(addresses, height) {
       const at = toQuantity(height);
       const answers = await askAll(
@@ -153,7 +190,7 @@ export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditN
       return (await askAll("eth_getProof", params)).map(parseProof);
     },
     code: async (address, height) =>
-      bytes(await ask("eth_getCode", [address, toQuantity(height)]), "code"),
+      bytesOf(await ask("eth_getCode", [address, toQuantity(height)]), "code"),
     async touched(height) {
       const config = { tracer: "prestateTracer", tracerConfig: { disableCode: true } };
       try {
