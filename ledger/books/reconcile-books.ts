@@ -380,11 +380,47 @@ async function readUnsettled(tx: Sql, { asset }: Scope): Promise<UnsettledAttemp
   }));
 }
 
+/** Totals of customers' balances, and what of the books contradicts other parts of them. */
+async function readTotals(tx: Sql, scope: Scope) {
+  const row = await readTotalsRow(tx, scope);
+  const amount = (name: Total) => storedAtoken(row?.[name]);
+  return {
+    availableUnits: amount("available"),
+    heldUnits: amount("held"),
+    ownAvailableUnits: amount("own_available"),
+    ownHeldUnits: amount("own_held"),
+    internalBreaks: [...unequalTotals(amount), ...unevenCustomers(row)],
+  };
+}
+
+/** Totals that are to be equal, and are not. */
+function unequalTotals(amount: (name: Total) => bigint): InternalBreak[] {
+  const pairs: readonly (readonly [string, Total, Total])[] = [
+    ["trial balance: assets and expenses = liabilities and equity", "credit_side", "debit_side"],
+    ["coins held for withdrawals = open withdrawals", "open_withdrawals", "held"],
+    ["coins in transit = open moves of the treasury", "open_moves", "in_transit"],
+    // What was given stays given where a chain loses the block of the coins.
+    ["coins given out of suspense have come (see ledger decisions)", "nothing", "overdrawn"],
+  ];
+  return pairs
+    .map(([what, expected, found]): InternalBreak => {
+      return { what, expectedUnits: amount(expected), foundUnits: amount(found) };
+    })
+    .filter(({ expectedUnits, foundUnits }) => expectedUnits !== foundUnits);
+}
+
+function unevenCustomers(row: TotalsRow | undefined): InternalBreak[] {
+  return (row?.uneven ?? []).map(({ account, expected, found }): InternalBreak => {
+    const what = `balance row of ${account} = its postings`;
+    return { what, expectedUnits: storedAtoken(expected), foundUnits: storedAtoken(found) };
+  });
+}
+
 /**
  * Totals of the customers' rows, of their accounts, and the trial balance; customers whose balance row is not
  * what their postings add up to. All of it by account, from one pass over the asset's postings.
  */
-async function readTotals(tx: Sql, { asset }: Scope) {
+async function readTotalsRow(tx: Sql, { asset }: Scope): Promise<TotalsRow | undefined> {
   const [row] = await tx.query<TotalsRow>(
     `WITH posted AS MATERIALIZED (
        SELECT side.account, sum(side.amount) AS amount
@@ -430,31 +466,7 @@ async function readTotals(tx: Sql, { asset }: Scope) {
        FROM posted`,
     [asset, TREASURY],
   );
-  const amount = (name: Total) => storedAtoken(row?.[name]);
-  const pairs: readonly (readonly [string, Total, Total])[] = [
-    ["trial balance: assets and expenses = liabilities and equity", "credit_side", "debit_side"],
-    ["coins held for withdrawals = open withdrawals", "open_withdrawals", "held"],
-    ["coins in transit = open moves of the treasury", "open_moves", "in_transit"],
-    // What was given stays given where a chain loses the block of the coins.
-    ["coins given out of suspense have come (see ledger decisions)", "nothing", "overdrawn"],
-  ];
-  const contradicted = pairs.map(([what, expected, found]): InternalBreak => {
-    return { what, expectedUnits: amount(expected), foundUnits: amount(found) };
-  });
-  const customers = (row?.uneven ?? []).map(({ account, expected, found }): InternalBreak => {
-    const what = `balance row of ${account} = its postings`;
-    return { what, expectedUnits: storedAtoken(expected), foundUnits: storedAtoken(found) };
-  });
-  return {
-    availableUnits: amount("available"),
-    heldUnits: amount("held"),
-    ownAvailableUnits: amount("own_available"),
-    ownHeldUnits: amount("own_held"),
-    internalBreaks: [
-      ...contradicted.filter(({ expectedUnits, foundUnits }) => expectedUnits !== foundUnits),
-      ...customers,
-    ],
-  };
+  return row;
 }
 
 type Total =
