@@ -1,5 +1,5 @@
 /** Tokens: those of the home's list, what contracts say of themselves, who holds them. */
-import { toChecksumAddress } from "../../chain/address.js";
+import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { readAddress } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
@@ -7,10 +7,12 @@ import { foreignName, unitsAmount } from "../../web/html/format.js";
 import { badge, code, facts, note, pager, section, table } from "../../web/html/parts.js";
 import { addressLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
+import type { TokenClaims } from "../sources/chain-source.js";
+import type { IndexedHolder } from "../sources/indexer-source.js";
 import type { Texts } from "../text/catalogue.js";
 import { transfersContent } from "./address.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
-import { ask, indexedNote, isNoIndex } from "./indexed.js";
+import { ask, type Indexed, indexedNote, isNoIndex } from "./indexed.js";
 import { amountOfId } from "./moves.js";
 
 /** "/tokens" and "/token/<contract>". */
@@ -96,46 +98,14 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
   ]);
   const listed = listedToken(context, contract);
   const decimals = listed.decimals ?? claims.decimals;
-  const claimed = (text: string | undefined): Content =>
-    text === undefined ? undefined : el("bdi", {}, foreignName(text));
   return {
     title: t("token"),
     content: [
       listed.symbol === undefined
         ? note("warning", t("claimsText"))
         : note("info", t("isListed", { symbol: listed.symbol })),
-      facts([
-        [
-          t("contract"),
-          el("a", { href: `/address/${contract}` }, code(toChecksumAddress(contract))),
-        ],
-        [t("listedAs"), listed.symbol],
-        [t("claimedName"), claimed(claims.name)],
-        [t("claimedSymbol"), claimed(claims.symbol)],
-        [t("claimedDecimals"), claims.decimals],
-        [
-          t("claimedSupply"),
-          claims.totalSupplyUnits === undefined
-            ? undefined
-            : unitsAmount(claims.totalSupplyUnits, decimals),
-        ],
-      ]),
-      section(
-        t("holders"),
-        indexedNote(holders, t),
-        isNoIndex(holders)
-          ? undefined
-          : table({
-              caption: t("holders"),
-              columns: [t("account"), t("amount")],
-              numeric: [1],
-              empty: t("noHolders"),
-              rows: holders.items.map(({ account, units, tokenId }) => [
-                addressLink(account, t, false),
-                tokenId === undefined ? unitsAmount(units, decimals) : amountOfId(units, tokenId),
-              ]),
-            }),
-      ),
+      claimFacts(contract, { listedSymbol: listed.symbol, claims, decimals }, t),
+      section(t("holders"), indexedNote(holders, t), holdersContent(holders, decimals, t)),
       !isNoIndex(holders) && holders.next !== undefined
         ? pager(t, {
             of: t("holders"),
@@ -151,6 +121,51 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
         : undefined,
     ],
   };
+}
+
+/** What the contract says of itself, beside what the exchange calls it. */
+function claimFacts(
+  contract: Address,
+  told: {
+    readonly listedSymbol: string | undefined;
+    readonly claims: TokenClaims;
+    readonly decimals: number | undefined;
+  },
+  t: Texts,
+): Content {
+  const { listedSymbol, claims, decimals } = told;
+  const { totalSupplyUnits } = claims;
+  const claimed = (text: string | undefined): Content =>
+    text === undefined ? undefined : el("bdi", {}, foreignName(text));
+  return facts([
+    [t("contract"), el("a", { href: `/address/${contract}` }, code(toChecksumAddress(contract)))],
+    [t("listedAs"), listedSymbol],
+    [t("claimedName"), claimed(claims.name)],
+    [t("claimedSymbol"), claimed(claims.symbol)],
+    [t("claimedDecimals"), claims.decimals],
+    [
+      t("claimedSupply"),
+      totalSupplyUnits === undefined ? undefined : unitsAmount(totalSupplyUnits, decimals),
+    ],
+  ]);
+}
+
+function holdersContent(
+  holders: Indexed<IndexedHolder>,
+  decimals: number | undefined,
+  t: Texts,
+): Content {
+  if (isNoIndex(holders)) return undefined;
+  return table({
+    caption: t("holders"),
+    columns: [t("account"), t("amount")],
+    numeric: [1],
+    empty: t("noHolders"),
+    rows: holders.items.map(({ account, units, tokenId }) => [
+      addressLink(account, t, false),
+      tokenId === undefined ? unitsAmount(units, decimals) : amountOfId(units, tokenId),
+    ]),
+  });
 }
 
 function notAToken(contract: string, t: Texts): Page {

@@ -337,23 +337,7 @@ async function minedPage(
         "div",
         isFinal ? {} : { id: "live", "data-live": "" },
         outcomeNote(found, t),
-        facts([
-          [t("status"), statusBadge(receipt.isSuccess, t)],
-          [t("confirmations"), confirmationText(confirmations, t)],
-          [t("block"), [blockLink(found.place.height), ` · ${t("position")} ${found.place.index}`]],
-          [t("time"), time(found.block.timestampSeconds)],
-          [t("evmHash"), code(sent.hash)],
-          [t("cosmosHash"), cosmosHash === undefined ? undefined : code(upperHash(cosmosHash))],
-          ...sentFacts(sent, t),
-          [
-            t("createdContract"),
-            // Receipts name the address that it would have had, too.
-            receipt.contractAddress === undefined || !receipt.isSuccess
-              ? undefined
-              : addressLink(receipt.contractAddress, t, false),
-          ],
-          ...feeFacts(found, t),
-        ]),
+        minedFacts(found, cosmosHash, t),
       ),
       section(t("nativeMoves"), movesContent(found.changes, t)),
       section(t("tokenMoves"), tokenTable(context, tokens, t)),
@@ -377,6 +361,27 @@ async function minedPage(
       ),
     ],
   };
+}
+
+function minedFacts(found: MinedTransaction, cosmosHash: Hash32 | undefined, t: Texts): Content {
+  const { transaction: sent, receipt, confirmations, place, block } = found;
+  return facts([
+    [t("status"), statusBadge(receipt.isSuccess, t)],
+    [t("confirmations"), confirmationText(confirmations, t)],
+    [t("block"), [blockLink(place.height), ` · ${t("position")} ${place.index}`]],
+    [t("time"), time(block.timestampSeconds)],
+    [t("evmHash"), code(sent.hash)],
+    [t("cosmosHash"), cosmosHash === undefined ? undefined : code(upperHash(cosmosHash))],
+    ...sentFacts(sent, t),
+    [
+      t("createdContract"),
+      // Receipts name the address that it would have had, too.
+      receipt.contractAddress === undefined || !receipt.isSuccess
+        ? undefined
+        : addressLink(receipt.contractAddress, t, false),
+    ],
+    ...feeFacts(found, t),
+  ]);
 }
 
 function feeFacts(
