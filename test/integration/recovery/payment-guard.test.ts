@@ -16,6 +16,16 @@ beforeAll(async () => {
 });
 afterAll(() => ledger?.drop());
 
+/** Refused by the rule of recovered payments, and by no other one. */
+const byItsRule = {
+  message: expect.stringContaining(`recovered payment ${HASH} is decided once`),
+  details: { sqlState: "23001" },
+};
+
+function rows(): Promise<unknown[]> {
+  return ledger.owner.query("SELECT * FROM recovered_payment");
+}
+
 describe("a recovered payment", () => {
   // Of another asset it would match requests that it never paid, and no longer the one that it did.
   it.each([
@@ -24,14 +34,17 @@ describe("a recovered payment", () => {
     ["amount_units", "1"],
     ["destination", `'0x${"33".repeat(20)}'`],
   ])("keeps its %s (%s is refused)", async (column, value) => {
+    const before = await rows();
     const change = ledger.owner.query(`UPDATE recovered_payment SET ${column} = ${value}`);
-    await expect(change).rejects.toMatchObject({ details: { sqlState: "23001" } });
+    await expect(change).rejects.toMatchObject(byItsRule);
+    expect(await rows()).toEqual(before);
   });
 
-  it("takes one decision", async () => {
+  it("keeps its first decision: a second is refused by the database", async () => {
     const decide = (decision: string) =>
       ledger.owner.query(`UPDATE recovered_payment SET decision = $1`, [decision]);
     await decide("written-off");
-    await expect(decide("nothing-paid")).rejects.toMatchObject({ details: { sqlState: "23001" } });
+    await expect(decide("nothing-paid")).rejects.toMatchObject(byItsRule);
+    expect(await rows()).toMatchObject([{ decision: "written-off" }]);
   });
 });
