@@ -228,7 +228,7 @@ describe("a proposal with more than any pool takes", () => {
   );
 });
 
-describe("votes", () => {
+describe("votes of a validator on a proposal", () => {
   it("are for a good block, and later than its time", async () => {
     const { tell, offer, votes } = await listener();
     const { blockId, block, proposal, parts } = offer();

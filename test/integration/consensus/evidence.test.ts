@@ -209,7 +209,7 @@ describe("evidence in a block", () => {
   });
 });
 
-describe("age", () => {
+describe("the age of evidence", () => {
   it("counts only when evidence is too old by blocks and by time", async () => {
     const evidence = { height: 10, timeNs: 0n };
     const limits = { evidenceMaxAgeBlocks: 20, evidenceMaxAgeNs: 1_000n };

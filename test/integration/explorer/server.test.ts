@@ -19,7 +19,7 @@ afterAll(async () => {
 });
 
 describe("the server", () => {
-  it("only reads", async () => {
+  it("answers 405 to every method but GET and HEAD", async () => {
     for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"]) {
       const { status, headers } = await stage.get("/", {}, method);
       expect({ method, status }).toEqual({ method, status: 405 });

@@ -169,7 +169,7 @@ describe("reads of an index with many rows", () => {
     }
   });
 
-  it("of one thing, too", async () => {
+  it("find one address, token, block or transaction by an index", async () => {
     walked.clear();
     await ask("/v1/addresses/{address}", address(), {});
     await ask("/v1/tokens/{token}", token, {});

@@ -61,7 +61,7 @@ describe("CosmJS' StargateClient", () => {
   });
 });
 
-describe("REST", () => {
+describe("the REST interface", () => {
   it("answers as the SDK's gateway does", async () => {
     const balances = await get(`/cosmos/bank/v1beta1/balances/${receiverText}`);
     expect(balances.body).toEqual({

@@ -233,7 +233,7 @@ describe("an unmodified CosmJS wallet", () => {
   });
 });
 
-describe("REST", () => {
+describe("modules over REST", () => {
   it("has the members that others read in the same answers", async () => {
     const none = new Uint8Array(0);
     // The delegator is the first field of each of these requests.

@@ -153,7 +153,7 @@ describe("a snapshot", () => {
 });
 
 describe("a disk that does not tell its room", () => {
-  it("gets snapshots", async () => {
+  it("is taken to have room", async () => {
     const { freeBytes, totalBytes } = await diskRoomOf(folder);
     expect(freeBytes).toBeLessThanOrEqual(totalBytes);
     const disk = async () => ({ freeBytes: 0, totalBytes: 0 });

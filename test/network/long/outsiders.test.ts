@@ -196,7 +196,7 @@ describe("outsiders at a network of four", () => {
     expect(await node(0).height()).toBeGreaterThan(0);
   });
 
-  it("lose nothing by all this", async () => {
+  it("get every accepted transaction mined, and no node logs a fault", async () => {
     const { accepted } = await traffic.stop();
     await untilMined(nodes, accepted);
     for (const { name, faults } of nodes) {

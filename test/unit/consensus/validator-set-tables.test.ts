@@ -117,7 +117,7 @@ describe("updates", () => {
   });
 });
 
-describe("turns", () => {
+describe("turns of proposers in published tables", () => {
   it.each(turns.map((row, index) => [index, row] as const))(
     "from any priorities are CometBFT's: %i (TestAvgProposerPriority and its kin)",
     (_, row) => {

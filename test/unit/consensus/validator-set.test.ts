@@ -17,7 +17,7 @@ function named(index: number, power: bigint, priority = 0n): Validator {
   return { address, publicKey: keyOf(index), power, priority };
 }
 
-describe("turns", () => {
+describe("turns of proposers", () => {
   const [vp0, vp1, vp2, total] = [10n, 1n, 1n, 12n];
   /** TestAveragingInIncrementProposerPriorityWithVotingPower */
   const rows: readonly (readonly [times: number, priorities: bigint[], proposer: number])[] = [

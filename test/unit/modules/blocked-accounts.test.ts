@@ -64,7 +64,7 @@ describe("coins that nobody could get back", () => {
     },
   );
 
-  it("go to other accounts", () => {
+  it("are sent to an ordinary account by all these messages", () => {
     for (const [name, message] of messagesTo(accountAt(3))) {
       expect([name, codeOn(2, name, message)]).toEqual([name, 0]);
     }

@@ -133,7 +133,7 @@ describe("a content of v1beta1", () => {
     expect(found).toEqual([5, "gov", `${words}: invalid proposal content`]);
   });
 
-  it("is taken up to them", () => {
+  it("may have 140 characters of title and 10,000 of description", () => {
     const widest = content("t".repeat(140), "d".repeat(10_000));
     expect(refusal(2, "v1beta1.MsgSubmitProposal", widest)).toBeUndefined();
   });

@@ -103,7 +103,7 @@ describe("a simulated transaction", () => {
     }
   });
 
-  it("must ask for something", () => {
+  it("is refused with code 18 where it has no message", () => {
     expect(simulate({ ...signed({}), messages: [], signers: [] })).toEqual({
       code: 18,
       log: "must contain at least one message: invalid request",

@@ -208,7 +208,7 @@ describe("stake whose unbonding time is over", () => {
     expect(new Set(late)).toEqual(new Set([10n * TOKEN]));
   });
 
-  it("bears it by the first rules", () => {
+  it("bears a slash of its last block under version 1 of the rules", () => {
     const genesis = { ...stakedGenesis([100, 50]), appVersion: FIRST_APP_VERSION };
     const chain = waiting((on) => void leave(on, ALICE), genesis);
     slash(chain);

@@ -334,7 +334,7 @@ describe("transactions of peers that are not judged yet", () => {
     expect(await verdict).toBe("relay");
   });
 
-  it("go out apart", async () => {
+  it("leave in one batch for each kind", async () => {
     const parts = [batchOf("evm", "payment", 2), batchOf("cosmos", "dear", 2)];
     const sent = gossip.onDirect(parts.flat().toReversed(), peer);
     await settled();

@@ -116,7 +116,7 @@ describe("npm start, before anything is started", () => {
     expect(err).toMatch(/home\\nof two lines", has a line break: choose another --home/);
   });
 
-  it("explains itself", async () => {
+  it("prints every flag for --help, with exit code 0", async () => {
     const { exitCode, out } = await start(["--help"]);
     expect(exitCode).toBe(0);
     for (const flag of ["--home", "--port-offset", "--once", "--no-demo"]) {

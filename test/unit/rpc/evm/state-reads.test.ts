@@ -15,7 +15,7 @@ node.chain.accounts.set(bob, {
 });
 node.chain.slots.set(bob + parseHash32(`0x${"0".repeat(63)}1`), 255n);
 
-describe("state", () => {
+describe("a node that is asked for state", () => {
   it("reads by every form of block reference", async () => {
     const { hash } = node.chain.head();
     const refs = [
