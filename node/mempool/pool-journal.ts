@@ -42,8 +42,8 @@ export interface PoolJournal {
   /** What became of the last ones that were removed, oldest first; complete after `load`. */
   outcomes(): ReadonlyMap<Hash32, KeptOutcome>;
   /**
-   * The highest number in the journal, with entries that wait for nothing any more; -1 for none; complete after
-   * `load`. A number that is given out again would take the place of the record that has it.
+   * The highest number in the journal, with entries that wait for nothing any more; -1 for none; complete
+   * after `load`. A number that is given out again would take the place of the record that has it.
    */
   lastSequence(): number;
   /** Everything in the journal that waits, in any order. */

@@ -143,7 +143,7 @@ export class PoolStore {
     return this.fates.all();
   }
 
-  /** The highest number that any record had, also of what is mined or marked; -1 for none; `load` reads it. */
+  /** The highest number of any record, also of what is mined or marked; -1 for none; `load` reads it. */
   lastSequence(): number {
     return this.readSequence;
   }

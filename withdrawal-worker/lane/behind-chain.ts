@@ -32,7 +32,8 @@ export async function freezeIfBehind(
 
 /**
  * Looks at wallets of which no lane of this process may have had a round yet. The rows are read behind the
- * chain. Not by a node that shows less than is known: what a wallet has paid may be in the blocks that it lacks.
+ * chain. Not by a node that shows less than is known: what a wallet has paid may be in the blocks that it
+ * lacks.
  * @param knownHeight a height that the chain has had
  * @throws NODE_BEHIND
  */

@@ -1,7 +1,7 @@
 /**
- * A look at the nonces of all wallets outside of any lane's round. What is taken back without a nonce may have
- * been paid with one that the database has lost, and a process that has just begun knows nothing of it: its
- * lanes wait for the leases of the one before, and the chain has been asked by nobody.
+ * A look at the nonces of all wallets outside of any lane's round. What is taken back without a nonce may
+ * have been paid with one that the database has lost, and a process that has just begun knows nothing of
+ * it: its lanes wait for the leases of the one before, and the chain has been asked by nobody.
  */
 import { retry, withTimeout } from "../../runtime/process/task.js";
 import { ApiError } from "../errors.js";
