@@ -19,7 +19,7 @@ import { systemClock } from "../runtime/process/clock.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
-import { createWakeup } from "../runtime/process/task.js";
+import { createWakeup, quietly } from "../runtime/process/task.js";
 import type { AddressBook } from "./address-book.js";
 import { type PastNode, runBackfill, type SecondPastNode } from "./backfill.js";
 import { reportBooked, reportPaused } from "./booked-report.js";
@@ -487,9 +487,4 @@ function inChainOrder(deposits: readonly NewDeposit[]): NewDeposit[] {
 function previousBlock(cursor: WatchCursor) {
   const { height, blockHash } = cursor;
   return blockHash === undefined ? undefined : { height, hash: blockHash };
-}
-
-/** Waits end early by the signal; the loops look at it themselves. */
-async function quietly(wait: Promise<unknown>): Promise<void> {
-  await wait.catch(() => undefined);
 }

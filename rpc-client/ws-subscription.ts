@@ -4,7 +4,7 @@
  */
 import { WebSocket, type RawData } from "ws";
 import type { Hash32, Height } from "../chain/hex.js";
-import { createWakeup, sleep } from "../runtime/process/task.js";
+import { createWakeup, quietly, sleep } from "../runtime/process/task.js";
 import { readHash, readObject, readSafeQuantity } from "./answer-fields.js";
 import { badAnswer } from "./errors.js";
 
@@ -155,9 +155,4 @@ function parseMessage(text: string): NewHead | undefined {
     height: readSafeQuantity(head["number"], "number"),
     hash: readHash(head["hash"], "hash"),
   };
-}
-
-/** Waits end early by the signal; the loops look at it themselves. */
-async function quietly(wait: Promise<unknown>): Promise<void> {
-  await wait.catch(() => undefined);
 }

@@ -13,6 +13,7 @@ import { APP_FILE, CONFIG_FILE } from "../../node/settings/config.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { ConfigError, type Environment, environmentName } from "../../runtime/config/config.js";
+import { MAX_PORT } from "../../runtime/config/config-values.js";
 import type { ProcessContext, Service } from "../../runtime/process/lifecycle.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { CliError } from "../errors.js";
@@ -40,7 +41,6 @@ export interface MeshSettings {
 }
 
 const DEFAULT_PORT = 8080;
-const MAX_PORT = 65_535;
 
 /** The first start on a slow disk makes keys and a genesis; a later one may replay. */
 const READY_TIMEOUT_MS = 90_000;

@@ -11,7 +11,8 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-const MAX_PORT = 65_535;
+/** The highest port of TCP. */
+export const MAX_PORT = 65_535;
 
 /**
  * Reads "127.0.0.1:8080", "[::1]:8080", ":8080" (all interfaces) or CometBFT's "tcp://host:port".

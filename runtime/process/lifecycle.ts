@@ -7,6 +7,7 @@ import { settingFaults } from "../config/read-together.js";
 import { onCtrlC } from "./interrupts.js";
 import { type Logger, createLogger } from "./logger.js";
 import { ArgumentError, readProcessArguments, TAKEN_PORT_REMEDY } from "./process-arguments.js";
+import { MAX_TIMER_MS } from "./task.js";
 
 /** A started part of a process. */
 export interface Service {
@@ -69,9 +70,6 @@ const STOP_DEADLINE_MS = 8_000;
 
 /** The same when the supervisor died; the contract gives 5 s. */
 const ORPHAN_STOP_DEADLINE_MS = 4_000;
-
-/** Longest delay that Node's timers take. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Runs one process from its arguments (`argv`, by default those of the command line)

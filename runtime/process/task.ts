@@ -9,7 +9,7 @@ export type TaskErrorCode = "TIMEOUT";
 export class TaskError extends AppError<TaskErrorCode> {}
 
 /** Longest delay that Node's timers take; longer ones would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Waits `delayMs`. Rejects at once with the signal's reason when it is or becomes aborted.
@@ -355,4 +355,9 @@ export class TaskGroup {
 /** Default of `retry`: an `AppError` that says trying again can help. */
 export function isMarkedRetriable(error: unknown): boolean {
   return error instanceof AppError && error.retriable;
+}
+
+/** Waits until the end of a wait, whatever ends it: a loop looks at its signal by itself. */
+export async function quietly(wait: Promise<unknown>): Promise<void> {
+  await wait.catch(() => undefined);
 }

@@ -9,6 +9,9 @@ import { errorCode } from "../../chain/errors.js";
  */
 export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
 
+/** Time to get a connection, from a pool or the server, before the call fails as unavailable. */
+export const CONNECT_TIMEOUT_MS = 10_000;
+
 /** What is asked of a connection here. */
 interface Queried {
   query(text: string): Promise<unknown>;

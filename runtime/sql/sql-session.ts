@@ -12,7 +12,7 @@ import { boundParameters } from "./array-parameters.js";
 import type { CopyRows } from "./copy-rows.js";
 import { WITHOUT_BOUNDS } from "./long-work.js";
 import { endConnection } from "./lost-connections.js";
-import { KEEP_ALIVE, setSession } from "./session-settings.js";
+import { CONNECT_TIMEOUT_MS, KEEP_ALIVE, setSession } from "./session-settings.js";
 import type { Sql } from "./sql.js";
 import { assertCommitted, SqlError, toSqlError } from "./sql-errors.js";
 
@@ -51,9 +51,6 @@ export interface SqlSessionOptions {
   /** Longest wait for one statement, behind which the connection is ended; default `ANSWER_TIMEOUT_MS`. */
   readonly answerTimeoutMs?: number;
 }
-
-/** Time to get a connection. */
-const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Longest wait for a statement over all rows of a large table; one that is given up begins anew. */
 const LONG_ANSWER_TIMEOUT_MS = 6 * 3_600_000;

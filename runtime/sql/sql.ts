@@ -11,7 +11,7 @@ import { asNumberTaken, NUMBERINGS, untilNumbered } from "./numbering.js";
 import { openPatiently, type PatienceOptions } from "./opening.js";
 import { assertOwnSessions } from "./own-sessions.js";
 import { PreparedNames } from "./prepared.js";
-import { KEEP_ALIVE, setSession } from "./session-settings.js";
+import { CONNECT_TIMEOUT_MS, KEEP_ALIVE, setSession } from "./session-settings.js";
 import {
   assertCommitted,
   isReadOnly,
@@ -94,9 +94,6 @@ const isConflict = (error: unknown) => error instanceof SqlError && error.code =
 
 /** A process that stopped inside a transaction holds up the others no longer. */
 const IDLE_IN_TRANSACTION_MS = 5_000;
-
-/** Time to get a connection, from the pool or the server, before the call fails as unavailable. */
-const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
  * Connects, waits for the server if need be, and brings the schema up to date.

@@ -1,5 +1,6 @@
 /** Addresses of peers as operators write them: `<node_id>@<host>:<port>`, seeds without the id. */
 import { isIP } from "node:net";
+import { MAX_PORT } from "../../../runtime/config/config-values.js";
 import { type NodeId, parseNodeId } from "../node-key.js";
 import { P2pError } from "../p2p-error.js";
 
@@ -17,8 +18,6 @@ export interface PeerAddress {
 export interface KnownPeerAddress extends PeerAddress {
   readonly nodeId: NodeId;
 }
-
-const MAX_PORT = 65_535;
 
 /** Id, IPv6 address in brackets or other host, port. */
 const ADDRESS =
