@@ -31,7 +31,10 @@ const ACCESS_ADDRESS_GAS = 2_400n;
 const ACCESS_SLOT_GAS = 1_900n;
 
 /** Largest nonce that can be executed (EIP-2681). */
-const MAX_NONCE = 2n ** 64n - 2n;
+export const MAX_NONCE = 2n ** 64n - 2n;
+
+/** Limits of gas are uint64 in every encoding. */
+export const MAX_GAS = 2n ** 64n - 1n;
 
 /** Which rule a transaction breaks. */
 export type TransactionFaultCode =

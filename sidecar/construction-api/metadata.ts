@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { EMPTY_RECEIVER_GAS } from "../../chain/evm/erc20.js";
 import type { Network } from "../../chain/networks.js";
+import { MAX_GAS } from "../../chain/transaction-rules.js";
 import type { Atoken } from "../../chain/units.js";
 import { RPC_CODES } from "../../chain/evm/rpc-codes.js";
 import { RpcError } from "../../rpc-client/errors.js";
@@ -15,7 +16,7 @@ import { currencyAmount } from "../rosetta/identifiers.js";
 import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
 import { callOf, type EvmCall, type Intent } from "../rosetta/evm-call.js";
 import type { TransactionFacts } from "./opaque-tx.js";
-import { MAX_GAS, multipliedPrice, type Overrides } from "./options.js";
+import { multipliedPrice, type Overrides } from "./options.js";
 import { checkFree, checkFunds, fundsFor } from "./payer-funds.js";
 
 /** Policy of suggested fees. */

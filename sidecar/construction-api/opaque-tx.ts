@@ -9,16 +9,23 @@ import {
   recoverSender,
   type SignedTransaction,
 } from "../../chain/transaction.js";
+import { MAX_GAS, MAX_NONCE } from "../../chain/transaction-rules.js";
 import { MAX_ATOKEN, type Atoken } from "../../chain/units.js";
 import { SidecarError, type SidecarErrorCode } from "../rosetta/errors.js";
 import { accountIdentifier, parseAccountAddress } from "../rosetta/identifiers.js";
 import { memoOfData } from "../rosetta/memo.js";
-import { fault, inside, type Place, readFields, readMaybe } from "../rosetta/request-fields.js";
-import { readUnsigned } from "../rosetta/request-fields.js";
+import {
+  fault,
+  inside,
+  type Place,
+  readFields,
+  readHex,
+  readMaybe,
+  readUnsigned,
+} from "../rosetta/request-fields.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { callOf, checkChosenData, type Intent, intentOf } from "../rosetta/evm-call.js";
 import { checkIntent, createIntent, intentTarget, meantIntent, readToken } from "./intent.js";
-import { MAX_GAS, MAX_NONCE } from "./options.js";
 import { checkStaticRules } from "./static-rules.js";
 
 /** What every reading depends on: the chain, and the tokens that have names. */
@@ -215,14 +222,6 @@ function readCalldata(
   const { data } = callOf(intent, "0x");
   if (given !== undefined && given !== data) throw fault(place, "the calldata of this intent");
   return data;
-}
-
-function readHex(value: unknown, place: Place): Hex {
-  try {
-    return parseHex(value);
-  } catch {
-    throw fault(place, "0x-prefixed hex");
-  }
 }
 
 function readParty(value: unknown, place: Place): Address {

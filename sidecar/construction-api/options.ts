@@ -2,7 +2,8 @@
  * What a caller may choose (the overrides in the metadata of preprocess), and how it travels to
  * /construction/metadata as `options`. Amounts are decimal strings on the wire.
  */
-import { type Hex, parseHex } from "../../chain/hex.js";
+import type { Hex } from "../../chain/hex.js";
+import { MAX_GAS, MAX_NONCE } from "../../chain/transaction-rules.js";
 import { MAX_ATOKEN, type Atoken } from "../../chain/units.js";
 import { SidecarError } from "../rosetta/errors.js";
 import { accountIdentifier, parseAccountAddress } from "../rosetta/identifiers.js";
@@ -13,6 +14,7 @@ import {
   inside,
   type Place,
   readFields,
+  readHex,
   readItems,
   readMaybe,
   readText,
@@ -36,12 +38,6 @@ export interface Overrides {
   /** Calldata of a CALL, from `data` or `memo`; `0x` for none. */
   readonly data: Hex;
 }
-
-/** Highest nonce of a transaction (EIP-2681). */
-export const MAX_NONCE = 2n ** 64n - 2n;
-
-/** Gas limits are uint64 in every encoding. */
-export const MAX_GAS = 2n ** 64n - 1n;
 
 /** A larger factor is a mistake; at 25,000,000 atoken it would already be 2.5 gwei. */
 const MAX_FEE_MULTIPLIER = 100;
@@ -153,7 +149,7 @@ function parseOverrideFields(fields: Fields, place: Place): Overrides {
 
 function parseCalldata(fields: Fields, place: Place): Hex {
   const memo = readMaybe(fields["memo"], inside(place, "memo"), readText);
-  const data = readMaybe(fields["data"], inside(place, "data"), readData);
+  const data = readMaybe(fields["data"], inside(place, "data"), readHex);
   if (memo === undefined) return data ?? "0x";
   if (data !== undefined) throw fault(inside(place, "memo"), "no memo beside data");
   const encoded = memoToData(memo);
@@ -161,14 +157,6 @@ function parseCalldata(fields: Fields, place: Place): Hex {
     throw fault(inside(place, "memo"), "text of at most 1024 bytes without control characters");
   }
   return encoded;
-}
-
-function readData(value: unknown, place: Place): Hex {
-  try {
-    return parseHex(value);
-  } catch {
-    throw fault(place, "0x-prefixed hex");
-  }
 }
 
 function readMultiplier(value: unknown, place: Place): number {

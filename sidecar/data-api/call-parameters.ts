@@ -11,6 +11,7 @@ import {
   VALIDATOR_PREFIX,
 } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
+import { MAX_GAS } from "../../chain/transaction-rules.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import type { CallMessage, TraceOptions } from "../../rpc-client/forwarded-calls.js";
 import {
@@ -40,9 +41,6 @@ const MAX_STORAGE_KEYS = 1_024;
 /** Blocks of one call, and transactions of them: an answer is bounded by its bytes as well. */
 const MAX_BLOCKS = 64;
 const MAX_WANTED_TRANSACTIONS = 4_096;
-
-/** Gas is 64 bits wide. */
-const MAX_GAS = 2n ** 64n - 1n;
 
 /** Where parameters stand. */
 export const PARAMETERS: Place = { at: "parameters", code: "CALL_PARAMETERS_INVALID" };

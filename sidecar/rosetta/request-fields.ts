@@ -1,4 +1,5 @@
 /** Readers of a request's fields: each gives a typed value or throws the error it is told. */
+import { type Hex, parseHex } from "../../chain/hex.js";
 import { SidecarError, type SidecarErrorCode } from "./errors.js";
 
 /** An object of a request whose fields are not yet known. */
@@ -30,6 +31,15 @@ export function readFields(value: unknown, place: Place, known?: readonly string
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown !== undefined) throw fault(inside(place, unknown), "no such field");
   return value;
+}
+
+/** The value as whole bytes in hex, 0x in front. */
+export function readHex(value: unknown, place: Place): Hex {
+  try {
+    return parseHex(value);
+  } catch {
+    throw fault(place, "0x-prefixed hex");
+  }
 }
 
 /** The value as a list. */
