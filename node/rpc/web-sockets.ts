@@ -1,7 +1,7 @@
 /** What the node's WebSocket servers share: who may connect, pings, and how all are ended. */
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
-import { type WebSocket, WebSocketServer } from "ws";
+import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import { COUNTED_BYTES } from "../../runtime/http/held-bytes.js";
 import type { ClientMemory } from "./client-memory.js";
 import { sendLast } from "../../runtime/http/http-reply.js";
@@ -207,4 +207,10 @@ function ping(socket: WebSocket, state: Connection): void {
   }
   state.hasCome = socket.isPaused;
   socket.ping();
+}
+
+/** A message as one run of bytes, however it came. */
+export function messageBytes(data: RawData): Buffer {
+  if (Buffer.isBuffer(data)) return data;
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }

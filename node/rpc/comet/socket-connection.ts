@@ -5,7 +5,7 @@ import { LazySignal } from "../../../runtime/process/lazy-signal.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import type { WorkOwner } from "../../../runtime/process/work-owner.js";
 import { type ClientMemory, holdMessage } from "../client-memory.js";
-import type { SocketClient } from "../web-sockets.js";
+import { messageBytes, type SocketClient } from "../web-sockets.js";
 import { type Answer, answerBody, type LargeBatches, lostText } from "./json-rpc.js";
 import type { EventReceiver, Routes } from "./route.js";
 
@@ -113,7 +113,7 @@ export class CometConnection implements EventReceiver, SocketClient {
   private async onMessage(data: RawData): Promise<void> {
     // Asked before it knew that it is cut off: what it subscribed to now would outlive it.
     if (!this.takesRequests()) return;
-    const body = asBuffer(data);
+    const body = messageBytes(data);
     const { routes, large, log, memory } = this.options;
     const done = holdMessage(memory.unread, body.length, () => this.socket.terminate());
     if (done === undefined) return;
@@ -165,9 +165,4 @@ export class CometConnection implements EventReceiver, SocketClient {
     this.ending.abort();
     for (const callback of this.closeCallbacks.splice(0)) callback();
   }
-}
-
-function asBuffer(data: RawData): Buffer {
-  if (Buffer.isBuffer(data)) return data;
-  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }

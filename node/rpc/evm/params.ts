@@ -1,6 +1,6 @@
 /** Parsers of untrusted JSON-RPC parameters, with go-ethereum's texts. */
 import { parseAddress, type Address } from "../../../chain/address.js";
-import { type Hash32, type Height, hexToBytes, parseHash32 } from "../../../chain/hex.js";
+import { type Hash32, type Height, type Hex, hexToBytes, parseHash32 } from "../../../chain/hex.js";
 import { invalidParams, RpcFault } from "./errors.js";
 
 /** Why a value was refused; `Params` puts the position in front. */
@@ -93,6 +93,12 @@ export function parseMilliseconds(value: unknown): number {
 
 function toSafeNumber(value: bigint): number {
   return value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(value);
+}
+
+/** Id of a filter or a subscription: each text is looked up, and is unknown at most. Throws ParamError. */
+export function parseId(value: unknown): Hex {
+  if (typeof value !== "string") throw new ParamError("non-string");
+  return value as Hex;
 }
 
 /** Hex of whole bytes; an empty text is no bytes, as in go-ethereum. Throws ParamError. */

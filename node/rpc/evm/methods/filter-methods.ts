@@ -19,7 +19,7 @@ import {
   type RpcResult,
 } from "../method.js";
 import type { EvmRpcLimits } from "../options.js";
-import { ParamError, parseBoolean } from "../params.js";
+import { parseBoolean, parseId } from "../params.js";
 import { assertBlocks } from "../reads.js";
 
 /** The method whose answer takes what it gives out of a filter. */
@@ -32,12 +32,6 @@ export interface FilterMethodPorts {
   readonly pool: Pick<TransactionPool, "get">;
   readonly filters: FilterRegistry;
   readonly limits: EvmRpcLimits;
-}
-
-function parseFilterId(value: unknown): Hex {
-  if (typeof value !== "string") throw new ParamError("non-string");
-  // Any text is looked up: an unknown id is "filter not found", whatever it looks like.
-  return value as Hex;
 }
 
 /** Log queries and polled filters. */
@@ -68,11 +62,9 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
       const next = filters.pendingPosition();
       return filters.install({ kind: "pending", isFull, next }, client);
     }),
-    method("eth_uninstallFilter", 1, (params) =>
-      filters.uninstall(params.required(0, parseFilterId)),
-    ),
+    method("eth_uninstallFilter", 1, (params) => filters.uninstall(params.required(0, parseId))),
     method(POLL_METHOD, 1, (params, context) => {
-      const id = params.required(0, parseFilterId);
+      const id = params.required(0, parseId);
       const filter = filters.use(id);
       switch (filter.kind) {
         case "block":
@@ -84,7 +76,7 @@ export function filterMethods(ports: FilterMethodPorts): MethodEntries {
       }
     }),
     method("eth_getFilterLogs", 1, (params, context) => {
-      const filter = filters.use(params.required(0, parseFilterId));
+      const filter = filters.use(params.required(0, parseId));
       if (filter.kind !== "log") throw new RpcFault("SERVER_ERROR", "filter not found");
       return logsOf(filter.filter, context);
     }),

@@ -2,7 +2,7 @@
 import type { RawData, WebSocket } from "ws";
 import type { Holding } from "../../../../runtime/http/held-bytes.js";
 import { type ClientMemory, holdMessage } from "../../client-memory.js";
-import type { SocketClient } from "../../web-sockets.js";
+import { messageBytes, type SocketClient } from "../../web-sockets.js";
 import type { EvmApi } from "../api.js";
 import type { Reply } from "../batch-reply.js";
 import { TOO_LARGE_REPLY } from "../dispatcher.js";
@@ -131,7 +131,7 @@ export class SocketConnection implements Subscriber, SocketClient {
 
   private onMessage(data: RawData): void {
     if (!this.takesRequests()) return;
-    const body = asBuffer(data);
+    const body = messageBytes(data);
     const done = holdMessage(this.memory.unread, body.length, () => this.socket.terminate());
     if (done === undefined) return;
     const context = new RequestContext(this.api.limits.requestTimeoutMs, this, this.peer);
@@ -210,11 +210,6 @@ export class SocketConnection implements Subscriber, SocketClient {
     for (const callback of this.closeCallbacks.splice(0)) callback();
     for (const { reject } of this.waiters.splice(0)) reject(new Error("connection closed"));
   }
-}
-
-function asBuffer(data: RawData): Buffer {
-  if (Buffer.isBuffer(data)) return data;
-  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }
 
 /** As much of a text as a close frame holds, and no part of a character. */

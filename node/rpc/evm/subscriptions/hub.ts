@@ -16,7 +16,7 @@ import { lastHeight } from "../log-filter.js";
 import { LargeLane } from "../large-lane.js";
 import { type CallContext, type MethodEntries, method, type Subscriber } from "../method.js";
 import type { EvmRpcLimits } from "../options.js";
-import { type BlockRef, ParamError, type Params } from "../params.js";
+import { type BlockRef, type Params, parseId } from "../params.js";
 import { randomId } from "../random-id.js";
 import { assertBlocks } from "../reads.js";
 import { ClientLane, type Moment, type Subscription } from "./client-lane.js";
@@ -170,9 +170,4 @@ export class SubscriptionHub {
   private tell(moment: Moment): void {
     for (const lane of this.lanes.values()) lane.tell(moment);
   }
-}
-
-function parseId(value: unknown): Hex {
-  if (typeof value !== "string") throw new ParamError("non-string");
-  return value as Hex;
 }
