@@ -102,6 +102,16 @@ export function assertCaller(account: Address, { message }: NativeCall): void {
   throw refusal(`msg.sender address ${sender} does not match the requester address ${requester}`);
 }
 
+/** Who acts, as an argument names it: the sender, and nobody else. Throws `MessageFailure`. */
+export function actorOf(args: Arguments, name: string, call: NativeCall): Address {
+  const account = args.address(name);
+  assertCaller(account, call);
+  return account;
+}
+
+/** What a function answers that does something and has nothing to tell. */
+export const SUCCESS: readonly AbiValue[] = [true];
+
 /** Only a transaction to the contract itself may do this. Throws `MessageFailure`. */
 export function assertNoContract({ message, host }: NativeCall): void {
   if (message.caller === host.origin) return;

@@ -23,7 +23,14 @@ import { Delegations } from "../../modules/staking/delegation-record.js";
 import { Validators } from "../../modules/staking/validator-record.js";
 import { listOf } from "../../modules/system-storage.js";
 import type { JournaledState } from "../../state/journaled-state.js";
-import { abiNative, assertCaller, type NativeFunction, refusal } from "./abi-native.js";
+import {
+  abiNative,
+  actorOf,
+  assertCaller,
+  type NativeFunction,
+  refusal,
+  SUCCESS,
+} from "./abi-native.js";
 import type { Arguments } from "./arguments.js";
 import { DISTRIBUTION as ABI, logOf } from "./native-abis.js";
 import type { NativeCall } from "./native-call.js";
@@ -33,11 +40,9 @@ import { pageOf } from "./pages.js";
 const PRECISION = 18n;
 const ONE_COIN = 10n ** PRECISION;
 
-const SUCCESS: readonly AbiValue[] = [true];
-
 const functions: Readonly<Record<string, NativeFunction>> = {
   claimRewards(args, call) {
-    const delegator = actor(args, "delegatorAddress", call);
+    const delegator = actorOf(args, "delegatorAddress", call);
     const context = call.context();
     const { state } = context;
     const most = moduleParam(state, "staking", "max_validators");
@@ -55,7 +60,7 @@ const functions: Readonly<Record<string, NativeFunction>> = {
     return SUCCESS;
   },
   setWithdrawAddress(args, call) {
-    const caller = actor(args, "delegatorAddress", call);
+    const caller = actorOf(args, "delegatorAddress", call);
     const context = call.context();
     const withdrawerAddress = args.text("withdrawerAddress");
     const to = addressOf(withdrawerAddress, "withdraw");
@@ -68,7 +73,7 @@ const functions: Readonly<Record<string, NativeFunction>> = {
     return SUCCESS;
   },
   withdrawDelegatorRewards(args, call) {
-    const delegator = actor(args, "delegatorAddress", call);
+    const delegator = actorOf(args, "delegatorAddress", call);
     const context = call.context();
     const validator = validatorOf(context, args.operator("validatorAddress"));
     return [coinsOf(withdrawRewards(context, validator, delegator))];
@@ -83,14 +88,14 @@ const functions: Readonly<Record<string, NativeFunction>> = {
     return [coinsOf(commission)];
   },
   fundCommunityPool(args, call) {
-    const depositor = actor(args, "depositor", call);
+    const depositor = actorOf(args, "depositor", call);
     const amount = args.coins("amount");
     fundCommunityPool(call.context(), depositor, amount);
     log(call, "FundCommunityPool", { depositor, denom: BASE_DENOM, amount });
     return SUCCESS;
   },
   depositValidatorRewardsPool(args, call) {
-    const depositor = actor(args, "depositor", call);
+    const depositor = actorOf(args, "depositor", call);
     const context = call.context();
     const amount = args.coins("amount");
     const validatorAddress = args.operator("validatorAddress");
@@ -160,13 +165,6 @@ const functions: Readonly<Record<string, NativeFunction>> = {
 
 /** The contract. */
 export const DISTRIBUTION = abiNative({ abi: ABI, module: "distribution", functions });
-
-/** Who acts: the sender, and nobody else. */
-function actor(args: Arguments, name: string, call: NativeCall): Address {
-  const account = args.address(name);
-  assertCaller(account, call);
-  return account;
-}
 
 function log(call: NativeCall, name: string, values: { readonly [name: string]: AbiValue }): void {
   call.log(logOf(ABI, name, values));

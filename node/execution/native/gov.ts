@@ -1,5 +1,4 @@
 /** 0x805: proposals, deposits, votes. */
-import type { Address } from "../../../chain/address.js";
 import type { AnyMessage } from "../../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
 import { anyOfProtoJson } from "../../../chain/cosmos/proto-json.js";
@@ -9,19 +8,16 @@ import { cancelProposal, depositOn, submitProposal } from "../../modules/gov/pro
 import { plainVote, voteOn, type WeightedOption } from "../../modules/gov/voting.js";
 import { fractionOfText } from "../../modules/message-fields.js";
 import { handlerOf } from "../../modules/message-router.js";
-import { abiNative, assertCaller, type NativeFunction, refusal } from "./abi-native.js";
-import type { Arguments } from "./arguments.js";
+import { abiNative, actorOf, type NativeFunction, refusal, SUCCESS } from "./abi-native.js";
 import { GOV_VIEWS } from "./gov-views.js";
 import { GOV as ABI, logOf } from "./native-abis.js";
 import type { NativeCall } from "./native-call.js";
 import { DATA_WORD_GAS, JSON_BYTE_NS } from "./native-gas.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 
-const SUCCESS: readonly AbiValue[] = [true];
-
 const functions: Readonly<Record<string, NativeFunction>> = {
   submitProposal(args, call) {
-    const proposer = actor(args, "proposer", call);
+    const proposer = actorOf(args, "proposer", call);
     const json = args.bytes("jsonProposal");
     call.charge(DATA_WORD_GAS * Math.ceil(json.length / 32), JSON_BYTE_NS * json.length);
     const hasDeposit = args.structs("deposit").length > 0;
@@ -38,14 +34,14 @@ const functions: Readonly<Record<string, NativeFunction>> = {
     return [id];
   },
   cancelProposal(args, call) {
-    const proposer = actor(args, "proposer", call);
+    const proposer = actorOf(args, "proposer", call);
     const proposalId = args.integer("proposalId");
     cancelProposal(call.context(), proposalId, proposer);
     log(call, "CancelProposal", { proposer, proposalId });
     return SUCCESS;
   },
   deposit(args, call) {
-    const depositor = actor(args, "depositor", call);
+    const depositor = actorOf(args, "depositor", call);
     const proposalId = args.integer("proposalId");
     const amountAtoken = args.coins("amount");
     depositOn(call.context(), proposalId, { depositor, amountAtoken });
@@ -54,7 +50,7 @@ const functions: Readonly<Record<string, NativeFunction>> = {
     return SUCCESS;
   },
   vote(args, call) {
-    const voter = actor(args, "voter", call);
+    const voter = actorOf(args, "voter", call);
     const proposalId = args.integer("proposalId");
     const option = args.integer("option");
     const options = plainVote(Number(option));
@@ -63,7 +59,7 @@ const functions: Readonly<Record<string, NativeFunction>> = {
     return SUCCESS;
   },
   voteWeighted(args, call) {
-    const voter = actor(args, "voter", call);
+    const voter = actorOf(args, "voter", call);
     const proposalId = args.integer("proposalId");
     const parts = args.structs("options");
     const options: WeightedOption[] = parts.map((part) => ({
@@ -83,13 +79,6 @@ const functions: Readonly<Record<string, NativeFunction>> = {
 
 /** The contract. */
 export const GOV = abiNative({ abi: ABI, module: "gov", functions });
-
-/** Who acts: the sender, and nobody else. */
-function actor(args: Arguments, name: string, call: NativeCall): Address {
-  const account = args.address(name);
-  assertCaller(account, call);
-  return account;
-}
 
 function log(call: NativeCall, name: string, values: { readonly [name: string]: AbiValue }): void {
   call.log(logOf(ABI, name, values));

@@ -13,7 +13,14 @@ import {
 import { editValidator, registerValidator } from "../../modules/staking/registration.js";
 import { stakingFailure } from "../../modules/staking/staking-failure.js";
 import type { Description } from "../../modules/staking/validator-record.js";
-import { abiNative, assertCaller, assertNoContract, type NativeFunction } from "./abi-native.js";
+import {
+  abiNative,
+  actorOf,
+  assertCaller,
+  assertNoContract,
+  type NativeFunction,
+  SUCCESS,
+} from "./abi-native.js";
 import type { Arguments } from "./arguments.js";
 import { logOf, STAKING as ABI } from "./native-abis.js";
 import type { NativeCall } from "./native-call.js";
@@ -24,8 +31,6 @@ const DO_NOT_MODIFY = -1n;
 
 /** Bytes of an ed25519 key. */
 const KEY_BYTES = 32;
-
-const SUCCESS: readonly AbiValue[] = [true];
 
 const functions: Readonly<Record<string, NativeFunction>> = {
   createValidator(args, call) {
@@ -125,8 +130,7 @@ export const STAKING = abiNative({ abi: ABI, module: "staking", functions });
 
 /** Who acts: the sender, and nobody else. */
 function actor(args: Arguments, call: NativeCall) {
-  const delegator = args.address("delegatorAddress");
-  assertCaller(delegator, call);
+  const delegator = actorOf(args, "delegatorAddress", call);
   return { delegator, context: call.context() };
 }
 
