@@ -24,6 +24,13 @@ export function addShared(command: Command): Command {
     .addOption(new Option("--json", "print one JSON document"));
 }
 
+/** Options of a command by which a person decides: beside the shared ones a reason, and who it is. */
+export function addDecision(command: Command): Command {
+  return addShared(command)
+    .requiredOption("--reason <text>", "why, kept for ever")
+    .option("--operator <name>", "who decides, for the record (else the user)");
+}
+
 /** Where a command works: a script that names it has a second one added to it, and the last one counts. */
 const PLACES: ReadonlySet<string> = new Set(["home", "port-offset"]);
 

@@ -4,7 +4,13 @@ import type { CommandContext } from "../command-context.js";
 import type { DecisionOptions } from "../commands/ledger-decisions.js";
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { CliError } from "../errors.js";
-import { addShared, judging, type Runner, type SharedOptions } from "../shared-options.js";
+import {
+  addDecision,
+  addShared,
+  judging,
+  type Runner,
+  type SharedOptions,
+} from "../shared-options.js";
 
 type Flags = SharedOptions & DecisionOptions;
 
@@ -136,12 +142,6 @@ function addProposals(
         return runSettleProposal(context, id, { operator, isApproved: name === "approve" });
       })(own),
     );
-}
-
-function addDecision(command: Command): Command {
-  return addShared(command)
-    .requiredOption("--reason <text>", "why, kept for ever")
-    .option("--operator <name>", "who decides, for the record (else the user)");
 }
 
 function decide(run: Runner, own: Flags, terms: () => StoredTerms): Promise<void> {

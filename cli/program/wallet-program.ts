@@ -5,7 +5,7 @@ import type {
   RetireWalletOptions,
   WalletWordOptions,
 } from "../commands/wallets/wallets.js";
-import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
+import { addDecision, addShared, type Runner, type SharedOptions } from "../shared-options.js";
 
 /** Adds the group to the program. */
 export function addWalletCommands(program: Command, run: Runner): void {
@@ -19,7 +19,7 @@ export function addWalletCommands(program: Command, run: Runner): void {
         (await import("../commands/wallets/wallets.js")).runListWallets(context),
       ),
     );
-  addWord(wallets.command("add"))
+  addDecision(wallets.command("add"))
     .description("make a keystore in the home, or bring one, and pay from it once it is funded")
     .requiredOption("--label <name>", "what people call it; the name of its file")
     .option("--keystore <file>", "bring this keystore (version 3) instead of making one")
@@ -32,7 +32,7 @@ export function addWalletCommands(program: Command, run: Runner): void {
     );
   addChange(wallets, run, "drain", "no new payments from it; what is on its way goes on");
   addChange(wallets, run, "activate", "a draining wallet takes new payments again");
-  addWord(wallets.command("retire"))
+  addDecision(wallets.command("retire"))
     .description("nobody signs for a drained wallet any more; it is watched and reconciled on")
     .argument("<address>", "the wallet, 0x hex")
     .option("--leave-behind", "also with open nonces or a balance: both stay as they are")
@@ -51,7 +51,7 @@ function addChange(
   name: "drain" | "activate",
   description: string,
 ): void {
-  addWord(wallets.command(name))
+  addDecision(wallets.command(name))
     .description(description)
     .argument("<address>", "the wallet, 0x hex")
     .action((address: string, own: SharedOptions & WalletWordOptions) =>
@@ -61,10 +61,4 @@ function addChange(
         return change(context, address, given);
       })(own),
     );
-}
-
-function addWord(command: Command): Command {
-  return addShared(command)
-    .requiredOption("--reason <text>", "why, kept for ever")
-    .option("--operator <name>", "who decides, for the record (else the user)");
 }
