@@ -1,6 +1,7 @@
 /** Addresses: what they hold, held, moved and signed. */
 import { toBech32, toChecksumAddress } from "../../chain/address.js";
 import type { Hex } from "../../chain/hex.js";
+import { TOKEN_DECIMALS } from "../../chain/units.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
@@ -23,7 +24,6 @@ import {
 } from "./pages.js";
 import { type ApiContext, assetName, atOneMoment, bytesOf, metaOf } from "./reads.js";
 import {
-  COIN_DECIMALS,
   TRANSACTION_COLUMNS,
   TRANSACTION_TABLES,
   transactionJson,
@@ -154,7 +154,7 @@ const BALANCES: ListKind<BalanceRow> = {
       standard: isCoin ? "native" : (row.standard ?? "erc20"),
       symbol: isCoin ? "TOKEN" : row.symbol,
       name: isCoin ? "TOKEN" : row.name,
-      decimals: isCoin ? COIN_DECIMALS : row.decimals,
+      decimals: isCoin ? TOKEN_DECIMALS : row.decimals,
       tokenId: BigInt(row.token_id) === NO_TOKEN_ID ? null : row.token_id,
       amount: row.amount,
       method: row.method,

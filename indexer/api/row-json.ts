@@ -1,4 +1,5 @@
 /** Rows of transactions and transfers as JSON, and the columns that these need. */
+import { TOKEN_DECIMALS } from "../../chain/units.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
 import { assetName, hexOf, hexOrNull, type Snapshot } from "./reads.js";
 
@@ -92,9 +93,6 @@ export const TRANSFER_JOINS = `JOIN ${s}.block b ON b.height = f.height
   LEFT JOIN ${s}.transaction t ON t.height = f.height AND t.tx_index = f.tx_index
   LEFT JOIN ${s}.token k ON k.address = f.asset`;
 
-/** Decimals of the coin. */
-export const COIN_DECIMALS = 18;
-
 /** As `Transfer` of the API. */
 export function transferJson(row: TransferRow) {
   const isCoin = row.asset.length === 0;
@@ -109,7 +107,7 @@ export function transferJson(row: TransferRow) {
     reason: row.reason,
     asset: assetName(row.asset),
     symbol: isCoin ? "TOKEN" : row.symbol,
-    decimals: isCoin ? COIN_DECIMALS : row.decimals,
+    decimals: isCoin ? TOKEN_DECIMALS : row.decimals,
     from: hexOrNull(row.sender),
     to: hexOrNull(row.recipient),
     amount: row.amount,
