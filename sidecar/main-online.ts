@@ -7,27 +7,17 @@ import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
 import { compileResponseCheck } from "../runtime/http/api-schema.js";
 import { systemClock } from "../runtime/process/clock.js";
-import { type ConfigSources, loadConfig } from "../runtime/config/config.js";
-import { readTogether } from "../runtime/config/read-together.js";
 import type { HttpServer } from "../runtime/http/http-server.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { createMetrics, type Metrics } from "../runtime/process/metrics.js";
-import { sidecarConfig } from "./config.js";
+import { readSettings } from "./settings.js";
 import { apiFile } from "./app.js";
 import { type ChainIndex, createChainIndex } from "./index/chain-index.js";
 import type { IndexFollower } from "./index/follower.js";
 import { createOnlineServer } from "./online-server.js";
-import { loadTokenRegistry } from "./rosetta/token-registry.js";
 
 const MIB = 1024 * 1024;
-
-function readSettings(sources: ConfigSources) {
-  return readTogether({
-    config: () => loadConfig(sources, sidecarConfig),
-    registry: () => loadTokenRegistry(sources.home),
-  });
-}
 
 runProcess({ name: "sidecar-online", settings: readSettings, start });
 
