@@ -39,19 +39,19 @@ const PARALLEL = 8;
 /** Entries of one address at most; more past than this needs an operator, not more memory. */
 const MAX_PAST_ENTRIES = 500_000;
 
-/** What a past is asked of. */
+/** Calls of the node by which the past of an address is read. */
 export type PastNode = Pick<
   EvmClient,
   "accountJournal" | "getBalance" | "getTransactionCount" | "tokenBalances" | "tokenCodes"
 >;
 
-/** What another node has to show as well. */
+/** Calls of a second node, which has to show the same before it is booked. */
 export type SecondPastNode = Pick<
   EvmClient,
   "getBalances" | "getTransactionCount" | "tokenBalances"
 >;
 
-/** What the backfill needs. */
+/** Where the past of an address is read and booked. */
 export interface BackfillParts {
   readonly database: SqlDatabase;
   readonly guard: Pick<LedgerGuard, "assertStands">;

@@ -129,7 +129,7 @@ interface Matching {
     readonly tokenSides: TokenSide[];
   };
   readonly deltas: Map<Address, bigint>;
-  /** Of the transaction. */
+  /** Other sides of the operations of `transaction`. */
   readonly sides: OtherSides;
 }
 

@@ -9,7 +9,7 @@ import type { Clock } from "../runtime/process/clock.js";
 import type { Metrics } from "../runtime/process/metrics.js";
 import { type LeasedLoop, runLeased } from "../ledger/leased-loop.js";
 
-/** What the loop needs. */
+/** One process at a time links rows; `owner` names this one in the lease. */
 export interface LinkLoopParts extends Pick<LeasedLoop, "database" | "owner" | "log"> {
   readonly metrics: Metrics;
   readonly clock: Clock;

@@ -21,7 +21,7 @@ import { type LeasedLoop, runLeased } from "../ledger/leased-loop.js";
 import { DepositError } from "./errors.js";
 import { isOwn } from "./watch-faults.js";
 
-/** What the loop needs. */
+/** One process at a time reconciles; `owner` names this one in the lease. */
 export interface ReconcileLoopParts extends Pick<LeasedLoop, "database" | "owner" | "log"> {
   readonly node: EvmClient;
   /** Time from one run to the next, whichever process made it. */

@@ -20,7 +20,10 @@ import { heldUnits } from "../rpc-client/tokens/held-units.js";
 const MIN_DELAY_MS = 200;
 const MAX_DELAY_MS = 2_000;
 
-/** What is needed to begin. */
+/**
+ * Where a watcher looks before it books anything: whether ledger and node are of one chain, and where to
+ * begin.
+ */
 export interface WatchStart {
   readonly database: SqlDatabase;
   readonly node: Pick<

@@ -69,7 +69,7 @@ interface Loop {
   readonly looks: AgreeingLooks;
 }
 
-/** What the watcher needs. */
+/** What the watcher reads blocks from, holds them against and books them in. */
 export interface WatcherParts {
   readonly database: SqlDatabase;
   readonly guard: LedgerGuard;
@@ -115,7 +115,10 @@ export interface WatcherStatus {
   readonly waitsFor: string | undefined;
 }
 
-/** The running watcher. */
+/**
+ * Books blocks in their order while it holds the lease of the cursor, and the past of addresses that came
+ * later.
+ */
 export class Watcher {
   readonly #parts: WatcherParts;
   readonly #nodes: CheckedNodes;

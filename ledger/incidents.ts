@@ -33,7 +33,7 @@ export interface NewIncident {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** An open incident. */
+/** Why crediting and signing stop until a person has looked. */
 export interface Incident {
   readonly id: number;
   readonly kind: string;
@@ -46,7 +46,7 @@ export interface Incident {
   readonly openedAt: string;
 }
 
-/** An incident with its end. */
+/** An incident, open or over, with who ended it. */
 export interface PastIncident extends Incident {
   /** RFC 3339, UTC; undefined while it is open. */
   readonly resolvedAt: string | undefined;

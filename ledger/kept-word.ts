@@ -4,7 +4,7 @@
  */
 import type { Sql } from "../runtime/sql/sql.js";
 
-/** What was said, by whom. */
+/** What a person has said about something frozen, kept for ever. */
 export interface KeptWord {
   readonly kind: "release" | "sweep";
   /** What it is about: it freezes again, and is decided about again. No colon is in it. */

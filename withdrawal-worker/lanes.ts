@@ -29,7 +29,7 @@ export interface LaneKey {
   readonly hasKey: () => boolean;
 }
 
-/** What lanes are made of. */
+/** Where wallets and keys are found, and how a lane is made of them. */
 export interface LanesParts {
   readonly database: Sql;
   readonly keys: Pick<WalletKeys, "signerOf" | "refresh">;

@@ -70,7 +70,7 @@ export class PolicyReader implements PolicySource {
   }
 }
 
-/** What a keeper is made of. */
+/** Where the policy's file lies, and the ledger that it is brought into force in. */
 export interface PolicyKeeperParts {
   readonly database: SqlDatabase;
   readonly home: string;
@@ -82,7 +82,7 @@ export interface PolicyKeeperParts {
   readonly wasChainAsked?: () => boolean;
 }
 
-/** Watches the file of one home. */
+/** Watches the policy's file of one home, and has what it says put in force. */
 export class PolicyKeeper implements PolicySource {
   readonly #parts: PolicyKeeperParts;
   readonly #reader: PolicyReader;

@@ -22,7 +22,7 @@ interface Read {
   isLarge?: boolean;
 }
 
-/** The reads of one range. */
+/** Reads a range of blocks ahead of whoever takes them in order: fewer at once where blocks are large. */
 export class ReadWindow {
   readonly #source: BlockSource;
   readonly #readsInFlight: number;

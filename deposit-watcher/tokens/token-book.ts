@@ -43,7 +43,7 @@ const OTHER_CODE = "a token is not opened while its contract runs other code tha
 const NOT_BOOKED =
   "code that nobody accepted tells what our addresses held of a token before this block: it is not booked";
 
-/** What opening needs. */
+/** Where a token is looked up and opened: its code, and what our addresses hold of it already. */
 export interface TokenBookParts {
   readonly database: SqlDatabase;
   readonly node: Pick<EvmClient, "blockNumber" | "tokenBalances" | "tokenCodes">;

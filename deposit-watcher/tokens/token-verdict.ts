@@ -29,7 +29,10 @@ export interface TokenBalances {
   readonly afterUnits: bigint | undefined;
 }
 
-/** What is to be booked. */
+/**
+ * What logs and balances of tokens agree upon, and is to be booked; and what arrived without being
+ * credited.
+ */
 export interface TokenVerdicts {
   readonly deposits: NewDeposit[];
   readonly walletInflows: WalletInflow[];
@@ -73,7 +76,7 @@ export function noVerdicts(): TokenVerdicts {
   return { deposits: [], walletInflows: [], outflows: [], sightings: [], surpluses: [] };
 }
 
-/** What came of claims. */
+/** What claims of moves come to, held against what the balance changed by. */
 export interface Arrivals {
   /** Of each move what arrived and was not taken again, in their order; nothing of one that takes. */
   readonly arrivedUnits: readonly bigint[];

@@ -38,7 +38,7 @@ const MAX_KEY_LENGTH = 256;
 
 const MAX_BATCH = 1_000;
 
-/** What a ring is made of. */
+/** Where keys are looked up: the ledger's, and the one of the home's file, which needs no row. */
 export interface KeyRingParts {
   readonly database: SqlDatabase;
   /** Content of `config/api.key`. */

@@ -12,7 +12,7 @@ import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js"
 /** What of an address is to be looked at. */
 export interface DueSweep {
   readonly address: Address;
-  /** Of the address' key. */
+  /** Index of the address' key. */
   readonly index: number;
   readonly asset: string;
   /** The token's contract; undefined for coins. */
@@ -77,7 +77,7 @@ export async function readDue(
 
 /** The state of the chain that was looked at. */
 export interface LookedAt {
-  /** The block. */
+  /** The block after which it was looked at. */
   readonly height: Height;
   /** Losses of blocks that the watcher had gone back for before. */
   readonly rewinds: number;

@@ -153,7 +153,7 @@ export async function readTokenPast(
   if (row === undefined) return undefined;
   const addressFrom = storedHeight(row.from);
   const { rewinds } = await readCursor(sql);
-  // Those since the last loss as well.
+  // Openings that were booked since the last loss of blocks count as well.
   const unbooked = await withoutOpened(sql, [{ asset, address }], rewinds + 1);
   // Whichever is younger is opened with the other; of the same block, either of them.
   const isAwaited =

@@ -19,7 +19,7 @@ import {
   storedTime,
 } from "../stored-values.js";
 
-/** What a contract runs. */
+/** The code that a token's contract runs, and whose code it borrows where it is a proxy. */
 export interface TokenCode {
   /** Keccak-256 of its code. */
   readonly codeHash: Hash32;
@@ -33,7 +33,7 @@ export interface ObservedCode extends TokenCode {
   readonly height: Height;
 }
 
-/** A token's state. */
+/** Which code a token is served with, and whether it is paused as another was seen. */
 export interface TokenState {
   readonly asset: string;
   /** Undefined before any code was seen or named. */

@@ -104,7 +104,7 @@ export interface TokenSurplus {
   readonly txHash: Hash32;
 }
 
-/** What became of a block step. */
+/** Whether a run of blocks was booked, with what it brought, or has to be matched again. */
 export type BlockStepResult =
   | {
       readonly outcome: "committed";

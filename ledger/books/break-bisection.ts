@@ -27,7 +27,7 @@ import { lastCleanHeight } from "./reconcile-runs.js";
 /** Where one address' break begins. */
 export interface BreakPlace {
   readonly asset: string;
-  /** The token's; undefined of coins. */
+  /** The token's contract; undefined for coins. */
   readonly contract: Address | undefined;
   readonly account: string;
   readonly found: AddressBreak;

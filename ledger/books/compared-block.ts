@@ -22,7 +22,7 @@ export function otherBlockText({
 }: {
   readonly height: Height;
   readonly blockHash: Hash32 | undefined;
-  /** The chain's, where it is another one. */
+  /** Hash that the chain has at this height; undefined where it is the same. */
   readonly otherBlockHash: Hash32 | undefined;
 }): string | undefined {
   if (otherBlockHash === undefined) return undefined;

@@ -16,7 +16,7 @@ export interface FeeDay {
   readonly failedPayoutUnits: bigint;
 }
 
-/** What was counted. */
+/** Fees of the newest days, of as many as one look counts. */
 export interface FeeDays {
   /** Begin of the first day that was counted. */
   readonly from: Date;

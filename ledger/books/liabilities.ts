@@ -39,7 +39,7 @@ export interface LiabilityBooks {
   readonly booked: { readonly height: Height; readonly blockHash: Hash32 };
   readonly liabilities: readonly Liability[];
   readonly addresses: readonly OwnAddress[];
-  /** Of the same moment. */
+  /** Payments that were open when the liabilities were read. */
   readonly openPayments: readonly OpenPayment[];
 }
 

@@ -181,7 +181,7 @@ export async function readBooks(
 interface Scope {
   readonly asset: string;
   readonly fromHeight: Height;
-  /** The cursor's. */
+  /** Height of the cursor. */
   readonly height: Height;
   /** All hot wallets, the first registered first. */
   readonly wallets: readonly HotWallet[];

@@ -288,7 +288,7 @@ interface Sides {
   readonly books: AssetBooks;
   /** All deposit addresses. */
   readonly addresses: Books["addresses"];
-  /** The cursor's. */
+  /** Height of the cursor. */
   readonly height: Height;
 }
 

@@ -50,7 +50,7 @@ export interface StatementAsset {
   readonly closing: CustomerUnits;
 }
 
-/** A statement. */
+/** All that changed a customer's balances in a time, and what they were before and after it. */
 export interface Statement {
   readonly ledgerId: string;
   readonly customerId: CustomerId;

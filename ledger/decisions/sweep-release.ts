@@ -7,7 +7,7 @@ import { keepWord } from "../kept-word.js";
 import { releaseSweep } from "../treasury/sweeps.js";
 import type { SweepReleaseTerms } from "./decision.js";
 
-/** What was found, by whom. */
+/** What a person found about a frozen sweep, and who it was. */
 export interface SweepRelease extends Omit<SweepReleaseTerms, "action"> {
   readonly reason: string;
   readonly operator: string;

@@ -280,7 +280,7 @@ async function returnedBy(
           },
         ],
       });
-      // Its customer has it as before.
+      // Nothing to tell: its customer has it as before.
       if (one.isCredited && one.customerId === customerId) continue;
       events.push(reversedEvent(deposit, amountUnits));
       if (one.isCredited) events.push(creditedEvent(one, amountUnits));

@@ -319,7 +319,10 @@ interface Told {
   readonly addresses?: readonly { readonly index: number; readonly customerId: string }[];
 }
 
-/** The guard of one process. */
+/**
+ * Holds the ledger against what the home remembers of it, and remembers there what this process has told
+ * of.
+ */
 export class LedgerGuard {
   readonly #database: SqlDatabase;
   readonly #mark: HomeMark;

@@ -7,7 +7,10 @@ import { verifySignature } from "../../chain/consensus/ed25519.js";
 import { sha256 } from "../../chain/hashes.js";
 import type { Approver, Policy } from "./policy.js";
 
-/** What is decided about. */
+/**
+ * What an approval is signed over: on another chain, or with another amount or payee, it counts for
+ * nothing.
+ */
 export interface ApprovedTerms {
   readonly chainId: bigint;
   readonly withdrawalId: string;
@@ -17,7 +20,7 @@ export interface ApprovedTerms {
   readonly amountUnits: bigint;
 }
 
-/** What a person may say. */
+/** What a person may say of a request that waits for approvals. */
 export const APPROVAL_DECISIONS = ["approve", "reject"] as const;
 
 /** One of `APPROVAL_DECISIONS`. */

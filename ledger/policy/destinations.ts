@@ -11,7 +11,7 @@ const NEVER_PAID: ReadonlySet<Address> = new Set([
   ...Object.values(SYSTEM_ADDRESSES).map((address) => parseAddress(address)),
 ]);
 
-/** What an exchange has itself. */
+/** Addresses of the exchange and of the chain that nobody may be paid to. */
 export interface OwnAddresses {
   /** Hot wallets, all of them. */
   readonly wallets: readonly Address[];

@@ -64,7 +64,7 @@ export interface SlotJudgement {
   readonly judgements: readonly Judgement[];
 }
 
-/** What is written down of it. */
+/** What came of judging withdrawals before they get a nonce: who waits for what. */
 export interface SlotDecisions {
   /** Accepted ones that wait for something other than persons. */
   readonly waiting: readonly {

@@ -19,7 +19,7 @@ import { storedAddress, storedHeight, storedInteger } from "../stored-values.js"
 import { type HotWallet, listWallets } from "../wallets/wallet.js";
 import { IS_NOT_REVERSED, reverseEntry } from "../journal/reversals.js";
 
-/** What the chain is asked. */
+/** What accounts held after a block, of coins and of tokens. */
 export interface HoldingsChain {
   /** Coins of an account after a block. */
   readonly coinsAt: (address: Address, height: Height) => Promise<bigint>;

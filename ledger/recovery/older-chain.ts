@@ -56,7 +56,7 @@ export interface VanishedInflow {
   readonly height: Height;
 }
 
-/** What going back would mean. */
+/** What going back to the last booked block that the chain still has would undo; a person sees it before. */
 export interface RewindPlan {
   readonly cursor: WatchCursor;
   /** Last booked block that the ledger can prove to be on the chain; undefined hash: before all. */
@@ -82,7 +82,7 @@ export interface RewindPlan {
   readonly unsendable: ReadonlySet<Hash32>;
 }
 
-/** What is asked of the chain. */
+/** The chain's side of a plan: which of our blocks and payments it has, and what wallets have used. */
 export interface RewindChain extends HoldingsChain {
   readonly headHeight: () => Promise<Height>;
   /** Hash of a block; undefined above the head, "pruned" where the node has it no more. */

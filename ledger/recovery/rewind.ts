@@ -37,7 +37,7 @@ import {
   type VanishedInflow,
 } from "./older-chain.js";
 
-/** What a rewind came to. */
+/** What the reversed deposits had covered: coins that customers have withdrawn already, and requests. */
 export interface RewindResult {
   /**
    * Coins of each asset that customers have withdrawn already: nobody's debt is invented, they are a
@@ -138,10 +138,10 @@ async function setCursorBack(
 
 /** What reversing all that vanished came to. */
 interface ReversedAll {
-  /** By asset. */
+  /** Coins of each asset that customers have withdrawn already. */
   readonly short: ReadonlyMap<string, bigint>;
   readonly uncovered: readonly WithdrawalId[];
-  /** To append last. */
+  /** Appended at the end of the transaction. */
   readonly events: readonly NewEvent[];
 }
 

@@ -11,7 +11,7 @@ import { LedgerError } from "../errors.js";
 export interface UnseenPayments {
   /** Greater than 0. */
   readonly count: bigint;
-  /** The last block below. */
+  /** The last block in which they can be. */
   readonly upTo: Height;
   /** Whether the whole ledger begins behind that block, and not this wallet alone. */
   readonly isBehindWatch: boolean;

@@ -40,7 +40,7 @@ export type LinkKind = (typeof LINK_KINDS)[number];
 /** A row as it is hashed; the fields of each kind are in `linked-rows.ts`. */
 export type CanonicalValue = string | null | readonly CanonicalValue[];
 
-/** A link of the chain. */
+/** One row of the books in the chain of hashes: its digest, and the hash of all links up to it. */
 export interface Link {
   /** 1, 2, 3 ... without gaps. */
   readonly n: number;
@@ -53,7 +53,7 @@ export interface Link {
   readonly hash: string;
 }
 
-/** What the first link stands on. */
+/** Of which ledger and blockchain the links are: their first `previous` is made of it. */
 export interface ChainRoot {
   /** Random identity of the ledger. */
   readonly ledgerId: string;
@@ -76,7 +76,7 @@ export function rowDigest(row: readonly CanonicalValue[]): string {
   return sha256(JSON.stringify(row));
 }
 
-/** The link that follows. */
+/** The link of a row behind the last one. */
 export function nextLink(
   before: Pick<Link, "n" | "hash">,
   row: Pick<Link, "kind" | "key" | "digest">,

@@ -89,7 +89,7 @@ export async function beginLook(tx: Sql): Promise<void> {
   await tx.query(`SET LOCAL idle_in_transaction_session_timeout = '${LONGEST_PAUSE}'`);
 }
 
-/** What the export is of. */
+/** Reads of which ledger and chain an export is, its last link, and how many rows of each kind follow. */
 export async function readExportHead(tx: Sql): Promise<ExportHead> {
   const [row] = await tx.query<{ value: string }>(`SELECT value FROM meta WHERE key = 'chain_id'`);
   const { value: chainId } = present(row, "chain id of the ledger");

@@ -56,12 +56,12 @@ export interface NewSweep {
 /** Signed bytes of a sweep. */
 export interface SweepAttempt {
   readonly n: number;
-  /** Where they bring it. */
+  /** Hot wallet to which the bytes bring the coins. */
   readonly wallet: Address;
   readonly raw: Hex;
   readonly hash: Hash32;
   readonly gasPriceAtoken: Atoken;
-  /** Since it was signed. */
+  /** Time since it was signed. */
   readonly ageMs: number;
 }
 
@@ -265,7 +265,7 @@ export function voidSweep(
   });
 }
 
-/** An attempt to store. */
+/** Signed bytes of a sweep that are to be stored, before any node gets them. */
 export interface NewSweepAttempt extends Omit<SweepAttempt, "ageMs"> {
   readonly sweepId: number;
 }
@@ -321,7 +321,7 @@ export function storeSweepAttempts(
   });
 }
 
-/** A node has their bytes. */
+/** Notes of signed sweeps that a node has taken their bytes. */
 export async function markSweepsSent(sql: Sql, ids: readonly number[]): Promise<void> {
   if (ids.length === 0) return;
   await sql.query(

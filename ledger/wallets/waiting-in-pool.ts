@@ -18,13 +18,13 @@ export interface QueuedInPool {
 
 /** What waits in the pool on nonces that the ledger has not given. */
 export interface WaitingInPool {
-  /** Executable: they are mined without anybody's doing. */
+  /** How many are executable: they are mined without anybody's doing. */
   readonly waitingInPool: bigint;
-  /** The others, if any. */
+  /** Those that are not executable; undefined where there are none. */
   readonly queuedInPool: QueuedInPool | "not-told" | undefined;
 }
 
-/** A wallet with that. */
+/** What waits in the pool, with the wallet whose nonces it has. */
 export interface PooledWallet extends WaitingInPool {
   readonly wallet: { readonly address: Address };
 }

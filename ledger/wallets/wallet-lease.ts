@@ -23,7 +23,10 @@ export interface WalletLease {
   readonly epoch: bigint;
 }
 
-/** The row of a wallet. */
+/**
+ * What the ledger says of a hot wallet before a round: its next nonce, how far it is settled, the day's
+ * fees.
+ */
 export interface HotWalletState {
   /** Whether it may take new payments; inside `lockWallet` it may be older than the lock. */
   readonly status: WalletStatus;

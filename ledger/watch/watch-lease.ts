@@ -5,7 +5,7 @@ import { acquireRow, isRowOfOther, type LeaseTerms, releaseRow, renewRow } from 
 
 const BLOCKS = { table: "watch_lease", key: "blocks" } as const;
 
-/** The right to book blocks. */
+/** The right to book blocks, which one process has at a time. */
 export interface WatchLease {
   /** Rises with every change of the holder. */
   readonly epoch: bigint;

@@ -36,7 +36,7 @@ export interface ClaimedDelivery extends DeliveryKey {
   readonly event: StoredEvent;
 }
 
-/** A delivery as it stands. */
+/** An event on its way to one webhook: tries so far, and when the next one is due. */
 export interface StoredDelivery extends DeliveryKey {
   readonly eventType: string;
   readonly status: DeliveryStatus;

@@ -17,7 +17,7 @@ const WEBHOOK_STATUSES = ["active", "disabled", "removed"] as const;
 /** One of `WEBHOOK_STATUSES`. */
 export type WebhookStatus = (typeof WEBHOOK_STATUSES)[number];
 
-/** What a webhook is made of. */
+/** A webhook as it is asked for: where to, and of which events. */
 export interface NewWebhook {
   /** Judged by `parseTarget` before. */
   readonly url: string;
@@ -26,7 +26,7 @@ export interface NewWebhook {
   readonly description: string | undefined;
 }
 
-/** A secret without its text. */
+/** A secret that deliveries are signed by, as it is listed: its text is told once, when it is made. */
 export interface WebhookSecret {
   readonly id: string;
   readonly createdAt: Date;

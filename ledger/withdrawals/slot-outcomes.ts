@@ -44,7 +44,9 @@ export interface FailureRules {
   readonly failureFeeAtoken: Atoken;
 }
 
-/** What endings are booked by. */
+/**
+ * What decides how a mined payment is booked: fees of payouts that fail, and which blocks it was read from.
+ */
 export interface SettleTerms extends FailureRules {
   /**
    * Losses of blocks that the watcher had gone back for when the receipts were read: behind another one

@@ -18,7 +18,7 @@ const MAX_NAMED = 5;
 /** Looks that have to agree: a single answer may come from a node that lags behind a balancer. */
 const AGREEING_LOOKS = 2;
 
-/** What a lane asks. */
+/** Looks before each round whether the chain has every payment of the wallet that the ledger saw mined. */
 export interface LaneGuard {
   /** Whether anything may be given a nonce, signed or sent in this round. */
   mayGoOn(view: Pick<WalletView, "nonce">): Promise<boolean>;

@@ -63,7 +63,7 @@ export interface LaneStatus {
   readonly stalledMs: number;
 }
 
-/** The work of one hot wallet. */
+/** Pays what a hot wallet is given to pay, round by round, while this process holds the wallet's lease. */
 export class Lane {
   readonly #context: LaneContext;
   readonly #owner: string;

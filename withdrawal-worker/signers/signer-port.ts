@@ -58,7 +58,7 @@ export function unlisted(asset: string): string {
   return `${asset} is in no list that this process was started with: start it anew`;
 }
 
-/** A refusal. */
+/** The signer's own rules forbid it: nothing was signed. */
 export interface SigningRefusal {
   readonly kind: "refused";
   readonly code: SigningRefusalCode;

@@ -3,7 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { TreasuryBand } from "../../ledger/policy/policy.js";
 import { lower } from "../gas.js";
 
-/** What one wallet may give away. */
+/** What a wallet has beyond what its open payments take. */
 export interface Holding {
   readonly wallet: Address;
   /** Below zero where less is there than its open payments take. */

@@ -20,7 +20,7 @@ export const PATIENCE_MS = 600_000;
 /** An address whose sweep was given up is looked at again after it. */
 export const GIVEN_UP_DELAY_MS = 600_000;
 
-/** What is known for one round. */
+/** What holds for all sweeps of a round: its policy, and whether anything may be signed in it. */
 export interface GasRound extends SigningRound {
   readonly policy: HashedPolicy;
   readonly maySign: boolean;

@@ -7,7 +7,7 @@ import { encodeStateAt } from "../../rpc-client/at.js";
 import { balanceCall } from "../../rpc-client/evm-client.js";
 import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
 
-/** An address after a block. */
+/** What an address has after a block, and how many nonces it has used. */
 export interface AddressState {
   readonly balanceAtoken: Atoken;
   readonly nonce: bigint;

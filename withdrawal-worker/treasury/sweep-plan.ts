@@ -7,7 +7,7 @@ import { MAX_SWEEP_FAILURES, type NewSweep } from "../../ledger/treasury/sweeps.
 import { unlisted } from "../signers/signer-port.js";
 import type { AddressState } from "./sweep-node.js";
 
-/** What is decided. */
+/** What is done about an address with coins: they are swept, or it waits, and for what. */
 export type SweepDecision =
   | { readonly kind: "sweep"; readonly sweep: NewSweep }
   | ({ readonly kind: "wait"; readonly reason: string } & Wait);
@@ -20,7 +20,7 @@ export interface Wait {
   readonly tellAfterMs: number | undefined;
 }
 
-/** What is known of an address. */
+/** What the decision about an address goes by. */
 export interface SweepFacts {
   readonly due: DueSweep;
   /** False for an address of another seed than the treasury's: nothing can be signed for it. */

@@ -26,7 +26,7 @@ interface Waiting {
   readonly untilMs: number;
 }
 
-/** What was told already. */
+/** Tells the log what hinders sweeps: once, or now and then, however many rounds meet it. */
 export class SweepWarnings {
   readonly #log: TreasuryContext["log"];
   /** Of the last round. */

@@ -12,7 +12,7 @@ import type { PolicySource } from "../lane/lane-context.js";
 import type { NowhereToSweep } from "./nowhere-to-sweep.js";
 import type { Sweeper } from "./sweeper.js";
 
-/** What rounds are made of. */
+/** What a round does, and where it is written down that one was made. */
 export interface RoundParts {
   readonly guard: Pick<LedgerGuard, "look">;
   readonly sweeper: Pick<Sweeper, "round">;

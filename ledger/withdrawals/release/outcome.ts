@@ -34,7 +34,7 @@ export type ShowPayment = (asked: {
   readonly height: Height;
 }) => Promise<ForeignPayment | undefined>;
 
-/** What was done. */
+/** One thing that a release did, for the command to tell. */
 export type ReleaseStep =
   | { readonly step: "signing-released" }
   | { readonly step: "foreign-accepted"; readonly nextNonce: bigint; readonly count: number }
