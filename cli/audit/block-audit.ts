@@ -80,7 +80,7 @@ interface Executed {
 /** What the chain says of a transaction beside its bytes. */
 interface Claims {
   readonly receipts: readonly AuditedReceipt[];
-  /** Of EVM transactions. */
+  /** What each EVM transaction moved, in their order. */
   readonly changes: readonly (readonly BalanceChange[])[];
   /** Cosmos transactions, in order. */
   readonly cosmos: readonly JournaledTransaction[];

@@ -13,7 +13,7 @@ import type { Comparison } from "./errors.js";
 export interface Outcome {
   readonly tx: TypedTransaction;
   readonly result: RunTxResult;
-  /** Of the block up to here. */
+  /** Gas of the block up to this transaction, with its own. */
   readonly gasUsed: bigint;
 }
 

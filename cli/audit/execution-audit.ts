@@ -40,7 +40,7 @@ export interface AuditReport {
   readonly to: Height;
   readonly lastHash: Hash32;
   readonly blocks: number;
-  /** Of the EVM, executed again. */
+  /** EVM transactions that were executed again. */
   readonly transactions: number;
   /** Not executed: what they moved is taken as the node says, and only held against the state root. */
   readonly cosmosTransactions: number;

@@ -21,7 +21,7 @@ export interface NodeHomeContents {
   readonly genesis: string;
   readonly nodeKey: string;
   readonly validatorKey: string;
-  /** Of a validator with stake. */
+  /** Key of the operator's account; of a validator with stake alone. */
   readonly operatorKey?: string;
   /** Added to every port. */
   readonly portOffset: number;

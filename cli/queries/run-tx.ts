@@ -10,9 +10,9 @@ import { memberOf, print, type QueryFlags, targetOf, textFlag } from "./run.js";
 
 /** What a transaction is looked for by. */
 interface Wanted {
-  /** In CometBFT's grammar. */
+  /** Conditions in CometBFT's grammar. */
   readonly query: string;
-  /** For the words of a refusal. */
+  /** What is looked for, in the words of a refusal. */
   readonly what: string;
   readonly signed?: { readonly account: Address; readonly sequence: bigint };
 }

@@ -440,7 +440,7 @@ class Pages implements ConsoleServer {
       ...SECURITY_HEADERS,
       "content-type": "text/html; charset=utf-8",
       "content-language": language,
-      // Of one person, at one moment.
+      // A page is made for one person, at one moment.
       "cache-control": "no-store",
     };
     sendLanguage(asked, response);

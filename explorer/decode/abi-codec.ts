@@ -10,7 +10,7 @@ import { badRequest } from "../../web/errors.js";
 import type { AbiParameter, AbiType } from "./abi-types.js";
 import { readPayee } from "./identifiers.js";
 
-/** A value. */
+/** A value as pages show it: whatever its type, one of a few kinds. */
 export type AbiValue =
   | { readonly kind: "address"; readonly address: Address }
   | { readonly kind: "number"; readonly number: bigint }

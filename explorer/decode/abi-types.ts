@@ -5,7 +5,7 @@
 import { keccak256Hex } from "../../chain/hashes.js";
 import type { Hash32 } from "../../chain/hex.js";
 
-/** A type. */
+/** A type of Solidity as a contract's published JSON names it. */
 export type AbiType =
   | { readonly kind: "uint" | "int"; readonly bits: number }
   | { readonly kind: "address" | "bool" | "bytes" | "string" }

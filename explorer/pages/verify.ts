@@ -10,7 +10,7 @@ import type { PageContext } from "./context.js";
 /** What is verified, and where its proof is. */
 export interface VerifySubject {
   readonly kind: "account" | "transaction";
-  /** Of the explorer itself. */
+  /** Path of the explorer at which the proof is. */
   readonly url: string;
 }
 

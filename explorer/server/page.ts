@@ -65,7 +65,7 @@ export interface PageForm {
 /** What went wrong. */
 export interface RouteFault {
   readonly status: number;
-  /** In English. */
+  /** For people, in English. */
   readonly text: string;
 }
 

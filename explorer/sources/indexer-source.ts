@@ -25,7 +25,7 @@ export interface IndexedTransfer {
   readonly from: Address | undefined;
   readonly to: Address | undefined;
   readonly units: bigint;
-  /** Of a token that has ids. */
+  /** Undefined for coins, and for tokens without ids. */
   readonly tokenId: bigint | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface IndexedToken {
 export interface IndexedHolder {
   readonly account: Address;
   readonly units: bigint;
-  /** As of a balance. */
+  /** As in `IndexedBalance`. */
   readonly tokenId: bigint | undefined;
 }
 

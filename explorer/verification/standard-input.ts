@@ -9,7 +9,7 @@ import { refused } from "./refusal.js";
 
 /** An input that can be compiled. */
 export interface StandardInput {
-  /** By path. */
+  /** Texts of the source files, by their paths. */
   readonly sources: Readonly<Record<string, { readonly content: string }>>;
   readonly settings: Readonly<Record<string, unknown>>;
 }

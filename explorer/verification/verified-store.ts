@@ -69,7 +69,7 @@ export interface ContractFace {
 
 /** What the store is made of. */
 export interface VerifiedStoreOptions {
-  /** Of the store alone. */
+  /** Folder that nothing but the store writes to. */
   readonly folder: string;
   /** All files together. */
   readonly maxBytes: number;

@@ -227,7 +227,7 @@ export class IndexFollower {
       const progress = await session.transaction((tx) => openTables(tx, schema, identity));
       this.tables = await tablesOf(session, schema);
       this.tip = { height: progress.height, hash: progress.hash };
-      // They were begun anew.
+      // Another process has begun the tables anew: what was reached before counts no more.
       if (this.goal !== undefined && this.tip.height < this.goal) {
         this.goal = undefined;
         this.lastPair = undefined;

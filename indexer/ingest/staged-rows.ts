@@ -41,7 +41,7 @@ export async function renewStaged(session: SqlSession, maxAge: number): Promise<
   await session.transaction((tx) => tx.query(`TRUNCATE ${STAGED.join(", ")}`));
 }
 
-/** Of the oldest one; 0 without any. */
+/** Age of the oldest staged table, in transactions; 0 without any. */
 async function stagedAge(sql: Sql): Promise<number> {
   const [row] = await sql.query<{ age: number | null }>(
     `SELECT max(greatest(age(relfrozenxid), mxid_age(relminmxid))) AS age FROM pg_class

@@ -284,7 +284,7 @@ function dexStatements(s: IndexSchema): readonly string[] {
   ];
 }
 
-/** The one that is made last. */
+/** Of `indexStatements` the index that is made last: where it is, all are. */
 export const LAST_INDEX = "liquidity_pair";
 
 /**

@@ -43,7 +43,7 @@ interface Side {
   readonly account: AccountIdentifier;
   readonly amount: Amount;
   readonly value: bigint;
-  /** Of shares. */
+  /** The validator whose shares the amount counts; undefined for other currencies. */
   readonly validator: Address | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   readonly place: Place;

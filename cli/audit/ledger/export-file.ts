@@ -110,7 +110,7 @@ export type ExportLine = z.infer<typeof line>;
 /** What was written. */
 export interface WrittenExport {
   readonly lines: number;
-  /** Of all lines before the last one. */
+  /** Of all lines before the last one, which names it. */
   readonly sha256: string;
 }
 

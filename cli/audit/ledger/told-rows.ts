@@ -74,7 +74,7 @@ export class ToldRows<T extends object> {
     return undefined;
   }
 
-  /** All of them. */
+  /** All rows that are known, each once. */
   *[Symbol.iterator](): Generator<[id: string, record: T]> {
     for (const map of this.#maps) yield* map;
   }

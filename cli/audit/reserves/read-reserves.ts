@@ -122,7 +122,7 @@ class LineReader {
       Symbol.asyncIterator in lines ? lines[Symbol.asyncIterator]() : lines[Symbol.iterator]();
   }
 
-  /** Of the last line, from 1. */
+  /** Number of the line that was read last, from 1. */
   get place(): number {
     return this.#place;
   }

@@ -26,9 +26,9 @@ export interface UnbookedPayment {
   readonly height: Height;
 }
 
-/** Of which block. */
+/** The block whose books are asked for, and how often they are looked at for it. */
 interface Wanted {
-  /** A booked one; undefined: the last one. */
+  /** A booked block; undefined for the last one. */
   readonly height: Height | undefined;
   readonly looks?: number;
 }

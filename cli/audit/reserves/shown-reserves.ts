@@ -13,14 +13,14 @@ import { namesOf, type ProvenReserves } from "./verify-reserves.js";
 /** Of a proof of reserves that is right, and not enough. */
 export const NOT_COVERED = "Proven, and NOT COVERED: more is owed than held.";
 
-/** Of one in the first format. */
+/** Of a proof of reserves in the first format. */
 export const UNSIGNED_ACCOUNTS =
   "A former release made the proof of reserves: its wallets did not sign for which accounts these " +
   "are, nor of which ledger. Others may have been put to it, or left out: ask for a new one.";
 
 /** Signatures that a file does not have. */
 export interface ShownDraft {
-  /** None: it is no draft. */
+  /** Wallets that have not signed; none of a file that is no draft. */
   readonly unsigned: readonly Address[];
   /** What they have to sign. */
   readonly text?: string | undefined;
@@ -33,7 +33,7 @@ export interface ShownWith {
   readonly exitCode: number;
   readonly customers?: number;
   readonly draft?: ShownDraft;
-  /** Of one that was made now. */
+  /** What was made just now; undefined of a file that was there. */
   readonly made?: MadeReserves & { readonly unbooked: readonly UnbookedPayment[] };
 }
 

@@ -172,7 +172,7 @@ export async function missingSignatures(
 /** Wallets that are named one by one. */
 const MAX_NAMED = 20;
 
-/** Their names, for people. */
+/** Addresses of wallets for people; of many only the first are named. */
 export function namesOf(wallets: readonly Address[]): string {
   const named = wallets.slice(0, MAX_NAMED).map(toChecksumAddress).join(", ");
   const more = wallets.length - MAX_NAMED;

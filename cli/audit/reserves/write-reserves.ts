@@ -56,7 +56,7 @@ export async function writeReserves(
   { contents, liabilities }: MadeReserves,
   { out, customers }: ReservesPlaces,
   options: CreateOptions & {
-    /** Of a draft: what is to be signed. */
+    /** What wallets have to sign; undefined where it is no draft. */
     readonly text?: string | undefined;
   },
 ): Promise<void> {

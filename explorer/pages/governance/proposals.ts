@@ -146,7 +146,7 @@ function endOf({ status, votingEndSeconds, depositEndSeconds }: Proposal, t: Tex
     : timeOr(votingEndSeconds);
 }
 
-/** Of one that still waits for deposits. */
+/** Facts of a proposal that still waits for deposits. */
 function depositFacts(
   { status, isExpedited, depositEndSeconds }: Proposal,
   rules: VotingRules,

@@ -48,7 +48,7 @@ export interface Proposal {
   /** As JSON. */
   readonly messages: readonly AnswerObject[];
   readonly depositAtoken: Atoken;
-  /** Of its end; zeros before. */
+  /** Votes as they were counted at the end; zeros before. */
   readonly result: Tally;
   readonly submittedAtSeconds: number | undefined;
   readonly depositEndSeconds: number | undefined;

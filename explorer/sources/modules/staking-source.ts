@@ -32,7 +32,7 @@ export type BondStatus = "bonded" | "unbonding" | "unbonded";
 /** A validator; texts are its operator's. */
 export interface StakedValidator {
   readonly operator: Address;
-  /** Of its key of consensus. */
+  /** Address of its key of consensus. */
   readonly consensusAddress: Address;
   /** Ed25519, base64. */
   readonly publicKey: string;
