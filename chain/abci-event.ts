@@ -30,7 +30,7 @@ export interface ExecutedEvmTransaction extends BlockTransaction {
   readonly evmIndex: number;
   readonly receipt: Receipt;
   readonly changes: readonly BalanceChange[];
-  /** Of modules that its code called. */
+  /** Events of modules that its code called. */
   readonly moduleEvents?: readonly AbciEvent[];
   /** Whether the fees before it in the block add up to an odd number; asked for an odd fee only. */
   readonly oddFeesBefore: () => boolean;

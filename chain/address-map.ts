@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import type { Address } from "./address.js";
 
-/** Of the 20 bytes of an address. */
+/** Words of 32 bits that the 20 bytes of an address fill. */
 const KEY_WORDS = 5;
 
 /** A row: the address, where its text begins, how long it is. */

@@ -8,12 +8,12 @@ import type { Address } from "./address.js";
 /** Hex digits of a beginning, behind `0x`. */
 const DIGITS = 6;
 
-/** Of a digit. */
+/** Bits of a hex digit. */
 const DIGIT_BITS = 4;
 
 const MASK = 2 ** (DIGITS * DIGIT_BITS) - 1;
 
-/** Of a word of the table. */
+/** Bits of a word of the table. */
 const WORD_BITS = 32;
 
 /**

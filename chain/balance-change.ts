@@ -80,7 +80,7 @@ export interface TransactionJournal {
 /** The journal of one block. */
 export interface BlockJournal {
   readonly height: Height;
-  /** Of EVM transactions. */
+  /** Journals of the EVM transactions. */
   readonly transactions: readonly TransactionJournal[];
   /** Of Cosmos transactions; absent where there are none. */
   readonly cosmos?: readonly TransactionJournal[];

@@ -212,7 +212,7 @@ export function bigintAt(bytes: Uint8Array, start: number, end: number): bigint 
   while (at < end && bytes[at] === 0) at++;
   const size = end - at;
   if (size <= NUMBER_BYTES) return BigInt(numberAt(bytes, at, end));
-  // Of more, digits are the shorter way.
+  // For more bytes than a word has, digits are the shorter way.
   if (size > WORD_BYTES) return BigInt(bytesToHex(bytes.subarray(at, end)));
   let place = 0;
   while (place < WORD_BYTES - size) WORD[place++] = 0;

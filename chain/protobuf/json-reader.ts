@@ -9,7 +9,7 @@ import type { ProtoMessage, ProtoValue } from "./values.js";
 import { malformed } from "./wire-reader.js";
 
 const MAX_DEPTH = 64;
-/** Of `YYYY-MM-DDThh:mm:ss`. */
+/** Length of `YYYY-MM-DDThh:mm:ss`. */
 const LOCAL_TIME_LENGTH = 19;
 const INTEGER = /^-?[0-9]{1,20}$/;
 

@@ -41,7 +41,7 @@ export interface BlockPlace {
 
 /** What a new block may hold. */
 export interface BuildLimits {
-  /** For the SDK transactions. */
+  /** Bytes that the SDK transactions may have together. */
   readonly maxBytes: number;
   /** At most the chain's limit. */
   readonly maxGas: bigint;

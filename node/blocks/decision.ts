@@ -66,7 +66,7 @@ export interface ConsensusRecords {
 export interface DecidedReport {
   readonly type: "decided";
   readonly block: ConsensusBlock;
-  /** Of the block as it travels. */
+  /** Size of the block as peers send it. */
   readonly sizeBytes: number;
   /** Time of the block before. */
   readonly lastTimeNs: bigint;

@@ -25,7 +25,7 @@ export class UnreadFrames {
   private isOpen = false;
   /** Of the frame that comes next, until it is whole. */
   private readonly head: number[] = [];
-  /** Of the frame that is coming. */
+  /** Bytes that are missing of the frame that is coming. */
   private leftBytes = 0;
 
   /** Takes the bytes that have come, in order. */

@@ -144,7 +144,7 @@ export interface LocalGenesisOptions {
   readonly genesisTimeMs: number;
   readonly validators: readonly GenesisValidator[];
   readonly blockIntervalMs?: number;
-  /** For validators with operators. */
+  /** Present where validators have operators. */
   readonly modules?: ModuleParams;
 }
 

@@ -89,7 +89,7 @@ export const MODULE_PARAM_RULES = {
     min_deposit: amount(10n * ATOKEN_PER_TOKEN),
     max_deposit_period: duration(2n * DAY),
     voting_period: duration(2n * DAY),
-    /** Of the bonded stake that has to vote. */
+    /** Part of the bonded stake that has to vote. */
     quorum: fraction((DECIMAL_ONE * 334n) / 1_000n),
     /** Yes, of all but abstentions. */
     threshold: fraction(DECIMAL_ONE / 2n),

@@ -27,7 +27,7 @@ export interface PlacedReceipt {
 /** What a transaction paid. */
 export interface PaidGas {
   readonly gasUsed: bigint;
-  /** Of each unit of it. */
+  /** Price of one unit of gas. */
   readonly priceAtoken: Atoken;
 }
 

@@ -17,7 +17,7 @@ export class CollectedBytes {
   private block: Buffer | undefined;
   private used = 0;
 
-  /** Of all pieces so far. */
+  /** Size of all pieces so far. */
   get sizeBytes(): number {
     return this.size;
   }

@@ -47,7 +47,7 @@ const KEPT_WORD_BYTES = 17;
 /** Some 115 bytes each; beyond it words are read each time. */
 const MAX_KEPT_WORDS = 200_000;
 
-/** Of the block that runs from its bytes. */
+/** Used again by each block that runs from its bytes. */
 const scratch = newBlock();
 
 let known = new WeakMap<Uint8Array, Code>();

@@ -35,7 +35,7 @@ const TOO_LARGE_BYTES = 2 ** 64;
 /** Memory whose gas go-ethereum does not reckon. */
 const MAX_GETH_MEMORY_BYTES = 0x1f_ffff_ffe0;
 
-/** Behind the end of the code. */
+/** What runs behind the end of the code. */
 const IMPLICIT_STOP: Instruction = {
   ...(INSTRUCTIONS[STOP] ?? INVALID_INSTRUCTION),
   run: (frame) => {

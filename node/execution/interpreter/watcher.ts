@@ -12,7 +12,7 @@ import type { Halt } from "./halt.js";
 export interface MessageEnd {
   /** Undefined for success. */
   readonly halt: Halt | undefined;
-  /** Of the message's own gas. */
+  /** Gas that the message used of its own. */
   readonly gasUsed: number;
   readonly output: Uint8Array;
 }

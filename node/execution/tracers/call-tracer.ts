@@ -61,7 +61,7 @@ export class CallTracer implements Tracer {
   private readonly open: CallFrame[] = [];
   private top: CallFrame | undefined;
   private gasLimit = 0n;
-  /** Of the next log. */
+  /** Index that the next log gets. */
   private logIndex = 0;
   /** What it was when each message began that is not over: a failed one has no logs. */
   private readonly logIndexes: number[] = [];

@@ -10,7 +10,7 @@ import { govFailure } from "./gov-failure.js";
 
 /** Bytes of title and metadata, as in the SDK; characters by the first rules. */
 const MAX_METADATA_LENGTH = 255;
-/** Of the summary, as in the SDK. */
+/** Bytes of the summary, as in the SDK. */
 const MAX_SUMMARY_LENGTH = 40 * MAX_METADATA_LENGTH;
 /** Bytes of the texts of a content of v1beta1. */
 const MAX_CONTENT_TITLE = 140;

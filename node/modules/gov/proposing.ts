@@ -35,7 +35,7 @@ import {
 const MAX_MESSAGE_BYTES = 32_768;
 /** Proposals that wait for deposits or votes at a time: the end of a block looks at all of them. */
 const MAX_WAITING = 500;
-/** Of one account. */
+/** Proposals of one account among them. */
 const MAX_WAITING_OF_PROPOSER = 50;
 /** Accounts with deposits for one proposal: all of them are paid back in one block. */
 const MAX_DEPOSITORS = 1_000;

@@ -138,9 +138,9 @@ function powerOf({ tokens, shares: all }: ValidatorRecord, shares: bigint): bigi
 /** What was voted, in one unit. */
 export interface TallySums {
   readonly sums: ByOption;
-  /** Of all who voted. */
+  /** Weight of all who voted. */
   readonly total: bigint;
-  /** Of all who could have. */
+  /** Weight of all who could have voted. */
   readonly bonded: bigint;
 }
 

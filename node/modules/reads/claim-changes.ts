@@ -30,7 +30,7 @@ import { readClaim } from "./claims.js";
 /** A validator's part of the state. */
 interface MeasuredValidator {
   readonly stakeAtoken: Atoken;
-  /** Of all its delegators, 10^-18. */
+  /** Shares of all its delegators together, in 10^-18. */
   readonly shares: bigint;
   readonly commissionAtoken: Atoken;
 }

@@ -50,7 +50,7 @@ export interface ProposalRead {
   readonly votingStartMs: number;
   readonly votingEndMs: number;
   readonly totalDepositAtoken: Atoken;
-  /** Of one that was decided. */
+  /** Votes of a proposal that was decided. */
   readonly result: ByOption;
   readonly title: string;
   readonly summary: string;

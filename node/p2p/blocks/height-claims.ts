@@ -51,7 +51,7 @@ export class HeightClaims {
   private heldNearMs = 0;
   /** Held by what came, less what the blocks took that were applied: at most a largest message in all. */
   private heldByBytesMs = 0;
-  /** For how long no claim grew older. */
+  /** Time for which no claim grew older. */
   private pausedMs = 0;
   private lookedAtMs: number;
   /** Own height when it was looked last. */

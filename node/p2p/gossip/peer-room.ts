@@ -36,7 +36,7 @@ interface Share extends Sum {
 
 /** One room for all peers. */
 export class PeerRoom {
-  /** Of those only that have something. */
+  /** Shares of the peers that hold something, and of no other. */
   private readonly shares = new Map<NodeId, Share>();
   private readonly held = new Set<Call>();
   private readonly total: Sum = { count: 0, sizeBytes: 0 };

@@ -25,7 +25,7 @@ export interface PeerBookOptions {
 
 interface Entry {
   readonly address: KnownPeerAddress;
-  /** Of the address. */
+  /** Group of networks that the address belongs to. */
   readonly group: string;
   /** When a connection to it last came up, milliseconds since 1970; 0 for never. */
   readonly seenAtMs: number;
@@ -43,7 +43,7 @@ interface Entry {
 /** Who told of an address. */
 export interface AddressSource {
   readonly nodeId: NodeId;
-  /** Of its end of the connection. */
+  /** IP address of its end of the connection. */
   readonly remoteIp: string;
 }
 

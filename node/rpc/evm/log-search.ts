@@ -22,7 +22,7 @@ const MAX_TERMS = 32;
 /** Heights whose pages are gathered at once: bounds the memory of a search with many terms. */
 const HEIGHTS_AT_ONCE = 1_000;
 
-/** Of a byte. */
+/** Hex digits of a byte. */
 const HEX_DIGITS = 2;
 
 /** Logs whose texts are turned into bytes at a stretch. */
@@ -141,7 +141,7 @@ export async function logsFrom(
 /** How much a search has found so far. */
 interface SearchSize {
   logs: number;
-  /** Of the texts that were made of them. */
+  /** Bytes of the texts that were made of these logs. */
   bytes: number;
   /** It has its place among the large ones. */
   isLarge: boolean;

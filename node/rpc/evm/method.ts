@@ -14,7 +14,7 @@ export type JsonValue =
 export class RawJson {
   constructor(readonly content: Buffer | string) {}
 
-  /** Of UTF-8 bytes, which are not copied. */
+  /** JSON that is there as UTF-8 bytes, which are not copied. */
   static of({ buffer, byteOffset, byteLength }: Uint8Array): RawJson {
     return new RawJson(Buffer.from(buffer, byteOffset, byteLength));
   }

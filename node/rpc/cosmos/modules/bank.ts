@@ -27,7 +27,7 @@ const METADATA: ProtoMessage = {
   symbol: TOKEN_SYMBOL,
 };
 
-/** Of an account without locked coins. */
+/** What an account without locked coins has locked. */
 const NO_LOCK = { lockedAtoken: 0n };
 
 /** The queries of this service. */

@@ -92,7 +92,7 @@ function urlOf(name: string): string {
   return `/${name}`;
 }
 
-/** Of each service only what is answered. */
+/** Services with those of their methods that are answered here. */
 function queryServices(queries: QueryRegistry): ProtoMessage[] {
   return queries.services().map(({ name, methods }) => ({
     fullname: name,

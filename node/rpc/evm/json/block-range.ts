@@ -46,7 +46,7 @@ const MAX_RANGE_BLOCKS = 2_000;
 export interface WantedRange {
   readonly from: Height;
   readonly to: Height;
-  /** Of their JSON. */
+  /** Bytes that the JSON of the blocks may have. */
   readonly maxBytes: number;
   /** Of the records that whoever asks can read; undefined: JSON. */
   readonly recordsVersion: number | undefined;

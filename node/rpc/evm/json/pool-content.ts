@@ -123,7 +123,7 @@ class PartText {
   private isEmpty = true;
 
   constructor(
-    /** Of both lists. */
+    /** Size of both lists together. */
     private readonly size: { bytes: number },
     private readonly bounds: ListBounds,
   ) {}
