@@ -5,7 +5,6 @@
  */
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { z } from "zod";
 import { BLOCK_INTERVAL_MS } from "../../../chain/networks.js";
 import {
   firstModuleParams,
@@ -32,12 +31,6 @@ export interface WantedChain {
   readonly modules?: ModuleParams | undefined;
 }
 
-const CHAIN_FILE = z.strictObject({
-  blockIntervalMs: z.int().positive(),
-  validators: z.int().positive(),
-  modules: z.record(z.string(), z.string()).transform(parseModuleParams),
-});
-
 /**
  * What an init that was cut off is to be completed with; undefined where none was.
  * @throws HOME_UNUSABLE for a file that cannot be read, HOME_INCOMPLETE for one that says nothing
@@ -52,13 +45,34 @@ export function readNewChain(paths: HomePaths): NewChain | undefined {
     throw new CliError("HOME_UNUSABLE", message, { cause });
   }
   try {
-    return CHAIN_FILE.parse(JSON.parse(text));
+    return parseNewChain(JSON.parse(text));
   } catch (cause) {
     const message =
       `${paths.newChain} does not say what the chain of this home is to be made of: delete it, and ` +
       "give the flags of the first start again, which was cut off.";
     throw new CliError("HOME_INCOMPLETE", message, { cause });
   }
+}
+
+/** By hand: `causeway status` reads how many validators there are, and has to start at once. */
+function parseNewChain(value: unknown): NewChain {
+  if (typeof value !== "object" || value === null) throw new TypeError("it is no object");
+  const read = (name: string): unknown => Reflect.get(value, name);
+  const positive = (name: string): number => {
+    const number = read(name);
+    if (typeof number === "number" && Number.isSafeInteger(number) && number > 0) return number;
+    throw new TypeError(`${name} is no positive whole number`);
+  };
+  const texts = Object.entries(Object(read("modules")));
+  const named = texts.map(([name, text]) => {
+    if (typeof text !== "string") throw new TypeError(`modules.${name} is no text`);
+    return [name, text] as const;
+  });
+  return {
+    blockIntervalMs: positive("blockIntervalMs"),
+    validators: positive("validators"),
+    modules: parseModuleParams(Object.fromEntries(named)),
+  };
 }
 
 /**
