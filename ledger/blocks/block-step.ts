@@ -28,7 +28,7 @@ import { creditedEvent } from "../deposits/deposit-events.js";
 import type { DepositStatus } from "../deposits/deposit-queries.js";
 import { surplusKey } from "../deposits/suspense.js";
 import { LedgerError } from "../errors.js";
-import { appendEvents } from "../events.js";
+import { appendEvents, type NewEvent } from "../events.js";
 import { postJournals } from "../journal/journal.js";
 import {
   storedAddress,
@@ -158,8 +158,8 @@ export async function commitBlockStep(
     failpoint("watcher.in-block-commit");
     // First: what we moved ourselves is nobody's deposit and no foreign outflow.
     const others = await bookTreasuryFlows(tx, { ...placed, rewinds: cursor.rewinds });
-    const known = await withoutLostPayments(tx, others);
-    const deposits = await withoutUndecided(tx, known, cursor.rewinds);
+    const kept = await withoutLostPayments(tx, others);
+    const deposits = await withoutUndecided(tx, kept, cursor.rewinds);
     const outflows = await bookRemined(tx, { ...others, rewinds: cursor.rewinds });
     const step = { ...placed, ...others, outflows, deposits };
     // Before flows and deposits of the same blocks: it decides about both.
@@ -171,35 +171,15 @@ export async function commitBlockStep(
     const flows = { ...step, paidBy, isOfOtherCode, rewinds: cursor.rewinds };
     const foreignOutflows = await bookWalletFlows(tx, flows);
     await bookTokens(tx, step.tokens, cursor.rewinds);
-    const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;
-    const { credited: waited, setAside } = await takeDue(tx, dueHeight);
-    const rows = firstRows(step, { dueHeight, paused, otherCode });
-    await insertDeposits(tx, rows);
-    const due = rows.filter(({ status }) => status === "credited");
-    const credited = [...waited, ...due.map(({ deposit }) => deposit)];
-    const strayed = [...setAside, ...step.deposits.filter((deposit) => !deposit.creditable)];
-    const named = (deposit: NewDeposit) => ({ ...deposit, id: depositId(deposit) });
-    const booked = { strayed: strayed.map(named), credited: credited.map(named) };
-    const { entries, givenUnits } = await depositEntries(tx, booked, cursor.rewinds);
-    await postJournals(tx, entries);
-    const detected = step.deposits.filter((deposit) => deposit.creditable);
-    const isHeld = new Set(rows.flatMap((row) => (row.status === "held" ? [row.deposit] : [])));
-    await appendEvents(tx, [
-      ...tokenEvents,
-      ...strayed.map((deposit) => depositEvent("deposit.suspense", deposit)),
-      ...detected.map((deposit) =>
-        depositEvent(isHeld.has(deposit) ? "deposit.held" : "deposit.detected", deposit),
-      ),
-      ...credited.map((deposit) =>
-        creditedEvent(named(deposit), givenUnits.get(depositId(deposit)) ?? deposit.amountUnits),
-      ),
-    ]);
+    const known = { paused, otherCode, rewinds: cursor.rewinds };
+    const { detected, credited, events } = await bookDeposits(tx, step, known);
+    await appendEvents(tx, [...tokenEvents, ...events]);
     failpoint("watcher.before-block-commit");
     return {
       outcome: "committed",
       newAddresses,
-      detected: detected.length,
-      credited: credited.length,
+      detected,
+      credited,
       foreignOutflows,
       pausedTokens: reasonsOf(tokenEvents),
       isOtherwise: false,
@@ -207,6 +187,51 @@ export async function commitBlockStep(
   });
   if (result.outcome === "committed") failpoint("watcher.after-block-commit");
   return result;
+}
+
+/**
+ * Books the step's deposits, and those of before that are due by it.
+ * @returns how many of either there were, and the events to append
+ */
+async function bookDeposits(
+  tx: Sql,
+  step: Pick<BlockStep, "deposits" | "height">,
+  {
+    rewinds,
+    ...known
+  }: {
+    readonly rewinds: number;
+    readonly paused: ReadonlyMap<string, TokenState>;
+    readonly otherCode: OtherCodes;
+  },
+): Promise<{
+  readonly detected: number;
+  readonly credited: number;
+  readonly events: readonly NewEvent[];
+}> {
+  const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;
+  const { credited: waited, setAside } = await takeDue(tx, dueHeight);
+  const rows = firstRows(step, { dueHeight, ...known });
+  await insertDeposits(tx, rows);
+  const due = rows.filter(({ status }) => status === "credited");
+  const credited = [...waited, ...due.map(({ deposit }) => deposit)];
+  const strayed = [...setAside, ...step.deposits.filter((deposit) => !deposit.creditable)];
+  const named = (deposit: NewDeposit) => ({ ...deposit, id: depositId(deposit) });
+  const booked = { strayed: strayed.map(named), credited: credited.map(named) };
+  const { entries, givenUnits } = await depositEntries(tx, booked, rewinds);
+  await postJournals(tx, entries);
+  const detected = step.deposits.filter((deposit) => deposit.creditable);
+  const isHeld = new Set(rows.flatMap((row) => (row.status === "held" ? [row.deposit] : [])));
+  const events = [
+    ...strayed.map((deposit) => depositEvent("deposit.suspense", deposit)),
+    ...detected.map((deposit) =>
+      depositEvent(isHeld.has(deposit) ? "deposit.held" : "deposit.detected", deposit),
+    ),
+    ...credited.map((deposit) =>
+      creditedEvent(named(deposit), givenUnits.get(depositId(deposit)) ?? deposit.amountUnits),
+    ),
+  ];
+  return { detected: detected.length, credited: credited.length, events };
 }
 
 async function readNewAddresses(
