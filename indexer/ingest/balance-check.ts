@@ -255,6 +255,36 @@ async function store(
   const key = "(address, asset, token_id)";
   const wrong = `FROM ${s}.balance b JOIN ${seen} USING ${key}
      WHERE o.observed IS NOT NULL AND o.observed <> b.amount`;
+  await correctHistory(tx, s, { seen, wrong, parameters: [...parameters, height] });
+  await correctTokens(tx, s, { seen, wrong, parameters });
+  await tx.query(
+    `UPDATE ${s}.balance b SET
+       method = CASE WHEN o.observed <> b.amount THEN 'balanceOf' ELSE b.method END,
+       amount = coalesce(o.observed, b.amount),
+       updated_at = CASE WHEN o.observed <> b.amount THEN $5::integer ELSE b.updated_at END,
+       verified_at = CASE WHEN o.observed IS NULL THEN NULL ELSE $5::integer END,
+       checked_at = $5 + CASE WHEN o.observed <> b.amount THEN
+         greatest(0, least($6, 2 * ($5 - coalesce(b.verified_at, $5))) - $7) ELSE 0 END
+     FROM ${seen}
+     WHERE b.address = o.address AND b.asset = o.asset AND b.token_id = o.token_id`,
+    [...parameters, height, MAX_RECHECK_BLOCKS, RECHECK_BLOCKS],
+  );
+}
+
+/** Looks as SQL, and the balances that they contradict. */
+interface Looks {
+  readonly seen: string;
+  readonly wrong: string;
+  readonly parameters: readonly unknown[];
+}
+
+/** Writes the differences down. @param looks.parameters the height of the looks behind those of `seen` */
+async function correctHistory(
+  tx: Sql,
+  s: BatchTarget["schema"],
+  { seen, wrong, parameters }: Looks,
+): Promise<void> {
+  const key = "(address, asset, token_id)";
   // A row of the history is true of its height: it goes to the new one, and is not changed where it stands.
   // The newest one has the height at which the balance was last changed.
   await tx.query(
@@ -268,21 +298,29 @@ async function store(
        RETURNING b.address, b.asset, b.token_id, c.height, o.observed)
      UPDATE ${s}.correction c SET height = $5, observed = m.observed FROM moved m
      WHERE (c.address, c.asset, c.token_id, c.height) = (m.address, m.asset, m.token_id, m.height)`,
-    [...parameters, height],
+    parameters,
   );
   await tx.query(
     `INSERT INTO ${s}.correction (address, asset, token_id, height, derived, observed)
      SELECT address, asset, token_id, $5, b.amount, o.observed ${wrong}
      ON CONFLICT (address, asset, token_id, height) DO UPDATE SET observed = excluded.observed`,
-    [...parameters, height],
+    parameters,
   );
   await tx.query(
     `INSERT INTO ${s}.balance_history
        (address, asset, token_id, height, amount, credit, debit, fee)
      SELECT address, asset, token_id, $5, o.observed, 0, 0, 0 ${wrong}
      ON CONFLICT (address, asset, token_id, height) DO UPDATE SET amount = excluded.amount`,
-    [...parameters, height],
+    parameters,
   );
+}
+
+/** Tokens whose logs did not add up, and contracts that have proven to be tokens by answering. */
+async function correctTokens(
+  tx: Sql,
+  s: BatchTarget["schema"],
+  { seen, wrong, parameters }: Looks,
+): Promise<void> {
   await tx.query(
     `UPDATE ${s}.token t SET is_consistent = false, holders = t.holders + c.change
      FROM (${holdersChange(
@@ -296,17 +334,5 @@ async function store(
     `UPDATE ${s}.token SET standard = 'erc20' WHERE standard = '${UNPROVEN}' AND address IN (
        SELECT o.asset FROM ${seen} WHERE o.observed IS NOT NULL)`,
     parameters,
-  );
-  await tx.query(
-    `UPDATE ${s}.balance b SET
-       method = CASE WHEN o.observed <> b.amount THEN 'balanceOf' ELSE b.method END,
-       amount = coalesce(o.observed, b.amount),
-       updated_at = CASE WHEN o.observed <> b.amount THEN $5::integer ELSE b.updated_at END,
-       verified_at = CASE WHEN o.observed IS NULL THEN NULL ELSE $5::integer END,
-       checked_at = $5 + CASE WHEN o.observed <> b.amount THEN
-         greatest(0, least($6, 2 * ($5 - coalesce(b.verified_at, $5))) - $7) ELSE 0 END
-     FROM ${seen}
-     WHERE b.address = o.address AND b.asset = o.asset AND b.token_id = o.token_id`,
-    [...parameters, height, MAX_RECHECK_BLOCKS, RECHECK_BLOCKS],
   );
 }
