@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { type TokenMove, tokensMoved } from "../../rpc-client/indexing/token-moves.js";
 import { MAX_QUERIES_AT_ONCE } from "../../rpc-client/tokens/token-balances.js";
+import { withTimeout } from "../../runtime/process/task.js";
 import { type Decoded, decodeLog } from "../decode/abi.js";
 import type { AbiValue, NamedValue } from "../decode/abi-codec.js";
 import type { AbiItem } from "../decode/abi-types.js";
@@ -61,9 +62,13 @@ export function more(count: number, t: Texts): Content {
   return count > MAX_ROWS ? el("p", {}, t("moreRows", { count: count - MAX_ROWS })) : undefined;
 }
 
+/** Longest wait for what contracts say of themselves. */
+const ANSWERS_MS = 2_000;
+
 /**
  * Tokens that the logs of a transaction say were moved. Escrows and vaults log Deposits and Withdrawals as
- * wrapped coins do: those alone are a token's where it is listed, or says what somebody has.
+ * wrapped coins do: those alone are a token's where it is listed, or says what somebody has. Where that is
+ * not answered in time the logs are shown as they are: the page is about more than that.
  */
 export async function tokensMovedBy(
   { tokens, chain }: PageContext,
@@ -83,8 +88,15 @@ export async function tokensMovedBy(
   const queries = [...doubtful]
     .slice(0, MAX_QUERIES_AT_ONCE)
     .map(([token, account]) => ({ token, account, at: "latest" as const }));
-  const units = await chain.evm.tokenBalances(queries, { signal });
-  const silent = new Set(queries.filter((_, at) => units[at] === undefined).map((q) => q.token));
+  const ask = (each: AbortSignal) => chain.evm.tokenBalanceAnswers(queries, { signal: each });
+  const answers = await withTimeout(ask, { timeoutMs: ANSWERS_MS, signal }).catch(() => []);
+  signal.throwIfAborted();
+  const silent = new Set(
+    queries.flatMap(({ token }, at) => {
+      const answer = answers[at];
+      return answer?.ok === true && answer.units === undefined ? [token] : [];
+    }),
+  );
   return moves.filter(({ asset }) => !silent.has(asset));
 }
 

@@ -26,8 +26,8 @@ async function creationPage(isSuccess: boolean, logs: readonly object[] = []): P
     chain: {
       // Contracts say nothing of balances.
       evm: {
-        tokenBalances: (queries: readonly object[]) =>
-          Promise.resolve(queries.map(() => undefined)),
+        tokenBalanceAnswers: (queries: readonly object[]) =>
+          Promise.resolve(queries.map(() => ({ ok: true, units: undefined }))),
       },
       head: answer({ height: 9 }),
       blocks: answer([{ height: 7, hash: HASH, timestampSeconds: 1 }]),

@@ -19,21 +19,26 @@ interface Mined {
   readonly logs?: readonly object[];
   /** What a contract says that somebody has; undefined where it says nothing. */
   readonly units?: bigint | undefined;
+  /** Why the node does not ask contracts. */
+  readonly refusal?: Error;
 }
 
 const FEE = { reason: "FEE", from: PAYER, to: FEES, amountAtoken: 1n, effective: true };
 
 /** A node in whose block one transaction was carried out. */
-function contextOf({ changes, logs = [], units }: Mined): PageContext {
+function contextOf({ changes, logs = [], units, refusal }: Mined): PageContext {
   const transaction = { hash: HASH, from: PAYER, to: PAYER, place, input: "0x" };
   const receipt = { hash: HASH, isSuccess: true, gasUsed: 1n, gasPriceAtoken: 1n, logs };
   const block = { height: 7, hash: HASH, timestampSeconds: 1 };
   const journaled = { hash: HASH, changes, gasUsed: 1n, gasPriceAtoken: 1n, cosmos: undefined };
   const answer = (value: unknown) => () => Promise.resolve(value);
-  const tokenBalances = (queries: readonly object[]) => Promise.resolve(queries.map(() => units));
+  const tokenBalanceAnswers = (queries: readonly object[]) =>
+    refusal === undefined
+      ? Promise.resolve(queries.map(() => ({ ok: true, units })))
+      : Promise.reject(refusal);
   return {
     chain: {
-      evm: { tokenBalances },
+      evm: { tokenBalanceAnswers },
       head: answer({ height: 9 }),
       transaction: answer(transaction),
       receipts: answer([receipt]),
@@ -117,6 +122,11 @@ const DEPOSIT_LOG = {
 it.each<readonly [what: string, mined: Omit<Mined, "changes">, isToken: boolean]>([
   ["does not say who has how much", { logs: [DEPOSIT_LOG] }, false],
   ["says it", { logs: [DEPOSIT_LOG], units: 0n }, true],
+  [
+    "is not asked, as its node has no time",
+    { logs: [DEPOSIT_LOG], refusal: new Error("busy") },
+    true,
+  ],
   ["logs a Transfer as well", { logs: [DEPOSIT_LOG, transferLog(1n)] }, true],
 ])("takes deposits for a token's only where the contract %s", async (_what, mined, isToken) => {
   const text = await textOf({ changes: [FEE], ...mined });
