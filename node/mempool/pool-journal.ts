@@ -20,7 +20,10 @@ export interface PoolJournalEntry {
   readonly from: Address;
   /** Unix milliseconds. */
   readonly receivedAtMs: number;
-  /** Order of receipt: above every other entry's in the journal at the time. A safe integer. */
+  /**
+   * Order of receipt: above that of every entry that was written before it, and of those before it in
+   * its own write. A safe integer.
+   */
   readonly sequence: number;
 }
 

@@ -1,7 +1,7 @@
 /**
  * What is done on the ways into the pool: each decodes, checks what needs no state, and has the sender
  * recovered, once. Recovery of several calls may be under way together; they are
- * handed on one after the other, so that the order of receipt holds.
+ * handed on one after the other, so that the order of receipt holds, and numbered in that order.
  */
 import { setImmediate as nextTurn, setTimeout as rest } from "node:timers/promises";
 import type { Address } from "../../../chain/address.js";
@@ -32,7 +32,7 @@ import { ownFault, type PoolRules, sizeRefusal } from "./admission.js";
 import { ownCosmosFault, readCosmos, sdkRefusal } from "./cosmos-admission.js";
 import { DecodedRoom, type RoomShare } from "./decoded-room.js";
 import { originOf, type Way } from "./ways.js";
-import { createPoolEntry, type PoolEntry } from "../order/pool-entry.js";
+import { createPoolEntry, type NewEntry, type PoolEntry } from "../order/pool-entry.js";
 import { fromChainError, PoolError, refusalOf, underpriced } from "../pool-error.js";
 import type { TransactionOrigin } from "../pool-port.js";
 import type { SenderRecovery } from "../recovery/sender-recovery.js";
@@ -60,7 +60,10 @@ const DECODED_PER_TURN = 256;
 const DECODED_PER_MS = 256;
 
 /** Entries that are made before other work gets its turn: about 1 ms, most of it their SDK hashes. */
-const NUMBERED_PER_TURN = 64;
+const MADE_PER_TURN = 64;
+
+/** The number of an entry that is not handed on yet. */
+const UNNUMBERED = -1;
 
 /** Signatures of plain Cosmos transactions before other work gets its turn: about 1.5 ms. */
 const VERIFIED_PER_TURN = 16;
@@ -158,7 +161,7 @@ interface Handing<Result> {
 /** Turns raw transactions into entries, numbered in the order of receipt. */
 class Intake {
   private decoded = 0;
-  private numbered = 0;
+  private made = 0;
   private verified = 0;
   private decodedAhead = 0;
   private readonly room = new DecodedRoom();
@@ -190,7 +193,8 @@ class Intake {
     const turn = before.then(async () => {
       try {
         if (others !== undefined) await others;
-        const judging = use(await this.number(await recovered, receipt, origin));
+        const made = await this.make(await recovered, receipt, origin);
+        const judging = use(this.numbered(made));
         const leave = () => share.leave();
         judging.committed.then(leave, leave);
         return judging;
@@ -351,23 +355,29 @@ class Intake {
     });
   }
 
-  private async number(
+  private async make(
     recovered: readonly (Recovered | KnownTransaction | PoolError)[],
     receipt: { readonly receivedAtMs: number; readonly heldSinceMs: number },
     origin: TransactionOrigin,
-  ): Promise<Prepared[]> {
-    const prepared: Prepared[] = [];
+  ): Promise<Made[]> {
+    const made: Made[] = [];
     for (const item of recovered) {
       if (isSettled(item)) {
-        prepared.push(item);
+        made.push(item);
         continue;
       }
-      const sequence = this.ports.nextSequence();
       const isGapless = origin === "client" && item.tx.type === "cosmos";
-      prepared.push(createPoolEntry(item.tx, item.from, { ...receipt, sequence, isGapless }));
-      if (++this.numbered % NUMBERED_PER_TURN === 0) await nextTurn();
+      const taken = { ...receipt, sequence: UNNUMBERED, isGapless };
+      made.push(createPoolEntry(item.tx, item.from, taken));
+      if (++this.made % MADE_PER_TURN === 0) await nextTurn();
     }
-    return prepared;
+    return made;
+  }
+
+  /** In the same turn as they are handed on: what goes another way in between would be numbered behind. */
+  private numbered(made: readonly Made[]): readonly Prepared[] {
+    for (const item of made) if (!isSettled(item)) item.sequence = this.ports.nextSequence();
+    return made;
   }
 }
 
@@ -390,6 +400,9 @@ function weightOf(raw: Uint8Array): number {
 }
 
 type Decoded = AnyTransaction | KnownTransaction | PoolError;
+
+/** What is `Prepared`, before the entries are numbered. */
+type Made = NewEntry | KnownTransaction | PoolError;
 
 /** Whether nothing more is to be found out about it on the way in. */
 function isSettled(item: object): item is KnownTransaction | PoolError {

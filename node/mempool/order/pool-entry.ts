@@ -43,6 +43,9 @@ export interface PoolEntry {
   readonly deadline: Deadline | undefined;
 }
 
+/** One that no pool has yet: until it is handed on, its number may change. */
+export type NewEntry = Omit<PoolEntry, "sequence"> & { sequence: number };
+
 /** Builds the entry of a decoded transaction whose sender is known. */
 export function createPoolEntry(
   tx: AnyTransaction,
@@ -53,7 +56,7 @@ export function createPoolEntry(
     readonly heldSinceMs?: number;
     readonly isGapless?: boolean;
   },
-): PoolEntry {
+): NewEntry {
   const isCosmos = tx.type === "cosmos";
   const carried = isCosmos
     ? { hash: tx.hash, sizeBytes: tx.raw.length }

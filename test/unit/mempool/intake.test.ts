@@ -3,6 +3,8 @@ import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { type Address, parseAddress, toBech32 } from "../../../chain/address.js";
 import { decodedBytes } from "../../../chain/cosmos/decoded-bytes.js";
+import { present } from "../../../chain/errors.js";
+import { sha256Hex } from "../../../chain/hashes.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { recoverSender, type SignedTransaction } from "../../../chain/transaction.js";
 import { Intakes } from "../../../node/mempool/admission/intake.js";
@@ -94,6 +96,17 @@ function longToVerify(count: number): readonly Uint8Array[] {
   const fee = coins(500_000_000);
   const asked = Array.from({ length: count }, (_, sequence) => ({ ...common, fee, sequence }));
   return signWithCosmJs(mnemonic, asked).map(({ raw }) => raw);
+}
+
+/** A payment of the owner to bob. */
+function cosmosTransfer(sequence: number): Uint8Array {
+  const amount = [{ denom: "atoken", amount: "7" }];
+  const value = { fromAddress: sender, toAddress: toBech32(bob.address), amount };
+  const message = { typeUrl: "/cosmos.bank.v1beta1.MsgSend", value };
+  const fee = [{ denom: "atoken", amount: "7000000" }];
+  const asked = { messages: [message], chainId: "chain_6940-1", gas: 70_000, fee, sequence };
+  const [signed] = signWithCosmJs(mnemonic, [asked]);
+  return present(signed, "nothing was signed").raw;
 }
 
 describe("calls under recovery together", () => {
@@ -311,18 +324,33 @@ describe("Cosmos transactions of clients", () => {
     const { pool } = await createFixture({ recovery });
     const key = parseHexBytes(owner.privateKey);
     const before = submit(pool, transfer({ key, address: parseAddress(owner.address) }, 0));
-    const amount = [{ denom: "atoken", amount: "7" }];
-    const value = { fromAddress: sender, toAddress: toBech32(bob.address), amount };
-    const message = { typeUrl: "/cosmos.bank.v1beta1.MsgSend", value };
-    const fee = [{ denom: "atoken", amount: "7000000" }];
-    const asked = { messages: [message], chainId: "chain_6940-1", gas: 70_000, fee, sequence: 1 };
-    const [next] = signWithCosmJs(mnemonic, [asked]);
-    if (next === undefined) throw new Error("nothing was signed");
-    const after = pool.submit([next.raw]);
+    const after = pool.submit([cosmosTransfer(1)]);
     await recovery.held(1);
     await nextTurns(50);
     recovery.calls[0]?.answer();
     expect([codeOf((await before)[0]), codeOf((await after)[0])]).toEqual([undefined, undefined]);
+  });
+
+  it("have the lower number where they go before those of the EVM that came after", async () => {
+    const recovery = new HeldRecovery();
+    const verified: (() => void)[] = [];
+    recovery.verify = () => new Promise((resolve) => verified.push(() => resolve([true])));
+    const { pool, journal } = await createFixture({ recovery });
+    const raw = cosmosTransfer(0);
+    const first = pool.submit([raw]);
+    await until(() => verified.length > 0, { timeoutMs: 10_000, what: "it is being verified" });
+    const list = Array.from({ length: 90 }, (_, nonce) => transfer(alice, nonce));
+    const second = submit(pool, ...list);
+    await recovery.held(1);
+    recovery.calls[0]?.answer();
+    // Entries are made of as many as a turn has time for; the rest of that turn is the other one's.
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    verified[0]?.();
+    const hashes = [sha256Hex(raw), ...list.map(({ hash }) => hash)];
+    expect([...(await first), ...(await second)]).toEqual(hashes);
+    expect([...journal.entries.keys()]).toEqual(hashes);
+    const numbers = [...journal.entries.values()].map(({ sequence }) => sequence);
+    expect(numbers).toEqual(hashes.map((_, index) => index));
   });
 
   it("leave room for those of the EVM to be looked at, however many there are", async () => {
