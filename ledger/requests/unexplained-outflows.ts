@@ -177,7 +177,8 @@ async function freezeTaken(
     doubts,
     (hashes) =>
       `transaction ${hashes}, unknown to the ledger, took the same amount or more: look where it went, ` +
-      "then causeway withdrawals release",
+      // Of what other code said no release waits, and none names it.
+      "then causeway withdrawals release, with --acknowledge and its hash where that does not name it",
   );
 }
 
@@ -185,8 +186,7 @@ async function freezeTaken(
 export async function countOfOtherCode(sql: Sql, asset: string): Promise<number> {
   const [row] = await sql.query<{ count: number }>(
     `SELECT count(*)::integer AS count FROM foreign_outflow f
-      WHERE f.asset = $1 AND f.other_code AND ${STANDS}
-        AND explanation_of(f.wallet, f.tx_hash) IS NULL`,
+      WHERE f.asset = $1 AND f.other_code AND ${UNACKNOWLEDGED}`,
     [asset],
   );
   return row?.count ?? 0;

@@ -83,8 +83,9 @@ export async function runAcceptCode(
     if (outflows > 0) {
       command.print(
         `Outflows of our addresses that code told of which was not accepted then: ${outflows}. Look at ` +
-          "the balances (causeway reconcile, causeway ledger open), and book what left (causeway ledger " +
-          "accept-outflow).",
+          "the balances (causeway reconcile, causeway ledger open): book what left (causeway ledger " +
+          "accept-outflow), and say of the others that you looked at them (causeway withdrawals release " +
+          "--acknowledge).",
       );
     }
     return 0;
