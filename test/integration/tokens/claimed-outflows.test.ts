@@ -1,7 +1,7 @@
 /** A listed token that says it took of an address of ours, and moved nothing: nothing is booked or stops. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { keccak256, Wallet } from "ethers";
-import { type Hash32, parseHash32 } from "../../../chain/hex.js";
+import { Wallet } from "ethers";
+import type { Hash32 } from "../../../chain/hex.js";
 import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { listSightings } from "../../../ledger/assets/token-sightings.js";
 import { sweptPlaces } from "../../../ledger/treasury/swept-places.js";
@@ -94,18 +94,7 @@ it("books what a sweep of ours says as ever", async () => {
   const claim = callOf("Forger", "fungible", [carol, WALLET, 8n]);
   const raw = await sender.signTransaction({ ...fields, ...claim });
   const { owner } = bench.ledger;
-  await owner.query(
-    `INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce, gas_price_atoken,
-       state) VALUES ($1, 'FORGED', $2, 8, 100000, 0, 1, 'ready')`,
-    [carol, WALLET],
-  );
-  const hash = parseHash32(keccak256(raw));
-  await owner.query(
-    `INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
-     SELECT id, 0, $1, $2, 1, wallet FROM sweep`,
-    [raw, hash],
-  );
-  await owner.query(`UPDATE sweep SET state = 'signed'`);
+  const hash = await bench.storeSweep(raw, { address: carol, asset: "FORGED", units: 8n });
   const places = [carol, WALLET].map((wallet) => ({ wallet, hash }));
   expect([...(await sweptPlaces(bench.database, places))]).toEqual([`${carol} ${hash}`]);
   await bench.mine([], [raw]);

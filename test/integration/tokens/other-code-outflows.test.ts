@@ -1,7 +1,7 @@
 /** What other code says that it took of a hot wallet: it waits for a person, and stops nothing else. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
-import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
+import { readTokenStates } from "../../../ledger/assets/token-state.js";
 import { readOpenMatters } from "../../../ledger/decisions/open-matters.js";
 import { freezeSigning, readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { countOfOtherCode } from "../../../ledger/requests/unexplained-outflows.js";
@@ -12,8 +12,6 @@ import { compileFixture } from "../../helpers/contracts/solidity.js";
 import { WALLET } from "../../helpers/exchange/house.js";
 import { until } from "../../helpers/until.js";
 import { callOf, contractAt, createdAt, ISSUER, THIEF, TokenBench } from "./token-bench.js";
-
-const { signal } = new AbortController();
 
 /** Another hot wallet, which nothing is taken of. */
 const OTHER = testAddress(77);
@@ -53,14 +51,7 @@ async function settled(): Promise<void> {
   await bench.caughtUp();
 }
 
-/** As the command does it. */
-async function accept(): Promise<void> {
-  const height = await bench.node.blockNumber({ signal });
-  const asked = [{ contract: contractAt("UpgradableProxy"), at: height }];
-  const [code] = await bench.node.tokenCodes(asked, { signal });
-  if (code === undefined) throw new Error("no code");
-  await acceptCode(bench.ledger.owner, { ...code, asset: "PROXY", height, by: "ann" });
-}
+const accept = () => bench.accept("PROXY", contractAt("UpgradableProxy"));
 
 const isFrozen = async () => (await readFreeze(bench.database, WALLET)).frozen;
 

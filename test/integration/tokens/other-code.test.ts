@@ -1,7 +1,6 @@
 /** A person's word about a token's code while its contract goes on changing: it is about what was told. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import {
-  acceptCode,
   readTokenStates,
   pausedAfterSql,
   type TokenState,
@@ -19,8 +18,6 @@ import {
   ISSUER,
   TokenBench,
 } from "./token-bench.js";
-
-const { signal } = new AbortController();
 
 let bench: TokenBench;
 
@@ -51,14 +48,7 @@ async function upgrade(name: ContractName): Promise<void> {
   await bench.caughtUp();
 }
 
-/** As the command does it. */
-async function accept(): Promise<void> {
-  const height = await bench.node.blockNumber({ signal });
-  const asked = [{ contract: contractAt("UpgradableProxy"), at: height }];
-  const [code] = await bench.node.tokenCodes(asked, { signal });
-  if (code === undefined) throw new Error("no code");
-  await acceptCode(bench.ledger.owner, { ...code, asset: "PROXY", height, by: "ann" });
-}
+const accept = () => bench.accept("PROXY", contractAt("UpgradableProxy"));
 
 it("is not taken for code that came behind the one that the token is paused for", async () => {
   await upgrade("SecondPlain");

@@ -1,8 +1,7 @@
 /** A listed token that takes a fee of who receives, by a log of its own: what stays is what came. */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { keccak256 } from "ethers";
 import type { Address } from "../../../chain/address.js";
-import { type Hash32, parseHash32 } from "../../../chain/hex.js";
+import type { Hash32 } from "../../../chain/hex.js";
 import { collectEvidence } from "../../../deposit-watcher/api/evidence.js";
 import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-evidence.js";
 import { customerBalances, findDeposit } from "../../../ledger/deposits/deposit-queries.js";
@@ -89,18 +88,7 @@ it("freezes none with a sweep of ours, which is short", async () => {
   const sweep = { ...fields, ...taken("transfer", [WALLET, 200n]) };
   const raw = await depositKey(1).signTransaction(sweep);
   const { owner } = bench.ledger;
-  await owner.query(
-    `INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce, gas_price_atoken,
-       state) VALUES ($1, 'TAKEN', $2, 200, 300000, 0, 1, 'ready')`,
-    [bob, WALLET],
-  );
-  const hash = parseHash32(keccak256(raw));
-  await owner.query(
-    `INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
-     SELECT id, 0, $1, $2, 1, wallet FROM sweep`,
-    [raw, hash],
-  );
-  await owner.query(`UPDATE sweep SET state = 'signed'`);
+  const hash = await bench.storeSweep(raw, { address: bob, asset: "TAKEN", units: 200n });
   await bench.mine([], [raw]);
   await settled();
   expect(await outflows()).toEqual([]);

@@ -5,16 +5,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { getCreateAddress, HDNodeWallet, Interface, Mnemonic, Wallet } from "ethers";
+import { getCreateAddress, HDNodeWallet, Interface, keccak256, Mnemonic, Wallet } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { ERC20_TOPICS } from "../../../chain/evm/erc20.js";
-import type { Hash32 } from "../../../chain/hex.js";
+import { type Hash32, parseHash32 } from "../../../chain/hex.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import type { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
+import { acceptCode } from "../../../ledger/assets/token-state.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { explainBreaks } from "../../../ledger/books/break-causes.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
@@ -280,6 +281,36 @@ export class TokenBench {
   }
 
   /** Registers an address as the API does. */
+  /** Accepts the code that a token's contract runs now, as the command does it. */
+  async accept(asset: string, contract: Address): Promise<void> {
+    const { signal } = new AbortController();
+    const height = await this.node.blockNumber({ signal });
+    const [code] = await this.node.tokenCodes([{ contract, at: height }], { signal });
+    if (code === undefined) throw new Error("no code");
+    await acceptCode(this.ledger.owner, { ...code, asset, height, by: "ann" });
+  }
+
+  /** A sweep of units of a token into the hot wallet, as one whose bytes are stored. @returns its hash */
+  async storeSweep(
+    raw: string,
+    sweep: { readonly address: Address; readonly asset: string; readonly units: bigint },
+  ): Promise<Hash32> {
+    const { owner } = this.ledger;
+    const hash = parseHash32(keccak256(raw));
+    await owner.query(
+      `INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce, gas_price_atoken,
+         state) VALUES ($1, $2, $3, $4, 300000, 0, 1, 'ready')`,
+      [sweep.address, sweep.asset, WALLET, sweep.units.toString()],
+    );
+    await owner.query(
+      `INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
+       SELECT id, 0, $1, $2, 1, wallet FROM sweep`,
+      [raw, hash],
+    );
+    await owner.query(`UPDATE sweep SET state = 'signed'`);
+    return hash;
+  }
+
   async register(customer: string): Promise<Address> {
     const registered = await registerAddress(this.database, parseCustomerId(customer), {
       deriveAddress: (index) => derivation.addressAt(index),
