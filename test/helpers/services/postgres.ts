@@ -22,6 +22,11 @@ export function createTestDatabase(encoding?: string): Promise<TestDatabase> {
   return createFrom(`template0${other}`);
 }
 
+/** The same with texts in ICU's order, which has a version whatever the server was made with: "C" has none. */
+export function createVersionedDatabase(): Promise<TestDatabase> {
+  return createFrom("template0 LOCALE_PROVIDER icu ICU_LOCALE 'und'");
+}
+
 async function createFrom(template: string): Promise<TestDatabase> {
   const serverUrl = await postgresServerUrl();
   const name = `test_${randomBytes(8).toString("hex")}`;

@@ -22,7 +22,11 @@ import {
 } from "../../helpers/services/ledger.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { WALLET } from "../../helpers/exchange/house.js";
-import { createTestDatabase, runOnServer } from "../../helpers/services/postgres.js";
+import {
+  createTestDatabase,
+  createVersionedDatabase,
+  runOnServer,
+} from "../../helpers/services/postgres.js";
 import { PATIENCE_MS, until } from "../../helpers/until.js";
 
 const { signal } = new AbortController();
@@ -70,7 +74,7 @@ describe("opening the ledger", () => {
   });
 
   it("refuses one whose texts have another order than its indexes, but for what stops payments", async () => {
-    const { url, drop } = await createTestDatabase();
+    const { url, drop } = await createVersionedDatabase();
     const name = new URL(url).pathname.slice(1);
     const options = { url, log: silentLog, signal, identity: TEST_IDENTITY };
     const running = await openLedger(options);
