@@ -9,7 +9,7 @@ import {
   type DepositAddress,
 } from "../ledger/deposits/deposit-addresses.js";
 import type { Height } from "../chain/hex.js";
-import { readLedgerState } from "../ledger/guard/ledger-guard.js";
+import { readLedgerState } from "../ledger/guard/ledger-state.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { Watched } from "./deposit-match.js";

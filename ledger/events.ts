@@ -4,7 +4,7 @@
  * twice; within an epoch there is no gap, but for what was written behind a loss before anybody met it.
  */
 import type { Sql } from "../runtime/sql/sql.js";
-import { refuseInRecovery } from "./guard/ledger-guard.js";
+import { refuseInRecovery } from "./guard/recovery-incident.js";
 import { hasToldNumber, TOLD_BEFORE } from "./guard/told-before.js";
 import { storedInteger, timeTextSql } from "./stored-values.js";
 

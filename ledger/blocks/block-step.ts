@@ -42,7 +42,7 @@ import { bookWalletFlows } from "./wallet-flows.js";
 import type { Outflow, WalletInflow } from "../watch/flows.js";
 import { noteFound } from "../assets/sweep-due.js";
 import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
-import { refuseWhileHalted } from "../guard/ledger-guard.js";
+import { refuseWhileHalted } from "../guard/recovery-incident.js";
 import { bookRemined } from "./remined-payments.js";
 import {
   depositEvent,

@@ -6,7 +6,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CustomerId, parseCustomerId } from "../journal/accounts.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
 import { LedgerError } from "../errors.js";
-import { inRecovery, refuseInRecovery } from "../guard/ledger-guard.js";
+import { inRecovery, refuseInRecovery } from "../guard/recovery-incident.js";
 import { lockCursor, readCursor } from "../watch/watch-cursor.js";
 
 /** One registered address. */

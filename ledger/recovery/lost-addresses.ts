@@ -6,7 +6,8 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
-import { declareRecovery, readLedgerState } from "../guard/ledger-guard.js";
+import { readLedgerState } from "../guard/ledger-state.js";
+import { declareRecovery } from "../guard/recovery-incident.js";
 
 /** Addresses without activity, one after the other, at which the search for more ends. */
 const ADDRESS_GAP = 20;

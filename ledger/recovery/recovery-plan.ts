@@ -23,7 +23,7 @@ import { type HotWallet, walletStatus } from "../wallets/wallet.js";
 import { type PooledWallet, waitingBehind } from "../wallets/waiting-in-pool.js";
 import { readHotWallet } from "../wallets/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
-import { type LedgerState, readLedgerState } from "../guard/ledger-guard.js";
+import { type LedgerState, readLedgerState } from "../guard/ledger-state.js";
 import { type AddressChain, findLostAddresses, type LostAddress } from "./lost-addresses.js";
 import { readReporters } from "./reporters.js";
 import type { SeenWallet, UnseenPayments } from "./unseen-payments.js";

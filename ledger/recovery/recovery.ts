@@ -26,7 +26,8 @@ import { type StepResult, stepWithdrawals } from "../requests/withdrawal-steps.j
 import { endToldAgain } from "../webhooks/deliveries.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { freezeRecovered } from "../requests/recovered-payments.js";
-import { closeRecovery, readLedgerState } from "../guard/ledger-guard.js";
+import { readLedgerState } from "../guard/ledger-state.js";
+import { closeRecovery } from "../guard/recovery-incident.js";
 import { refuseWaiting } from "../wallets/waiting-in-pool.js";
 import { registerInside } from "../wallets/wallet-registry.js";
 import type { LostAddress } from "./lost-addresses.js";

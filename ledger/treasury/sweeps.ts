@@ -14,7 +14,7 @@ import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { lockKillSwitch } from "../kill-switch/kill-switch.js";
 import { stops } from "../kill-switch/kill-switch-level.js";
-import { refuseInRecovery } from "../guard/ledger-guard.js";
+import { refuseInRecovery } from "../guard/recovery-incident.js";
 import {
   storedAddress,
   storedAtoken,

@@ -5,7 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
-import { refuseInRecovery } from "../guard/ledger-guard.js";
+import { refuseInRecovery } from "../guard/recovery-incident.js";
 import {
   type CancelCause,
   WAITING_STATUSES,

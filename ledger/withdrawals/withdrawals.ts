@@ -8,7 +8,7 @@ import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { AcceptJudge, type AcceptTerms, type PolicyRefusal } from "../policy/accept-judge.js";
 import { type ApprovalRow, toApproval } from "../policy/approval-rows.js";
 import type { HashedPolicy } from "../policy/policy.js";
-import { refuseInRecovery } from "../guard/ledger-guard.js";
+import { refuseInRecovery } from "../guard/recovery-incident.js";
 import { freezeRecovered, matchRecovered } from "../requests/recovered-payments.js";
 import {
   storedAddress,

@@ -10,7 +10,8 @@ import { asSweepState, LATE_MINUTES, SWEEP_STATES } from "../../../ledger/treasu
 import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/treasury-figures.js";
 import { readKeyless } from "../../../ledger/wallets/payable-wallets.js";
 import { decideSweepRelease } from "../../../ledger/decisions/sweep-release.js";
-import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
+import { refuseInRecovery } from "../../../ledger/guard/recovery-incident.js";
 import { amountText } from "../../amount-text.js";
 import { CliError } from "../../errors.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";

@@ -12,7 +12,8 @@ import {
 } from "../../../chain/signing/keystore.js";
 import { DEFAULT_GAS_PRICE_ATOKEN, TRANSFER_GAS } from "../../../chain/networks.js";
 import { atokenToToken } from "../../../chain/units.js";
-import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
+import { refuseInRecovery } from "../../../ledger/guard/recovery-incident.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../../../ledger/assets/token-opening.js";
 import { readHomeWallets, WALLETS_FOLDER } from "../../../ledger/wallets/home-wallets.js";

@@ -18,7 +18,8 @@ import type {
   ReleaseStep,
   WalletChain,
 } from "../../../ledger/withdrawals/release/outcome.js";
-import { closeIfBehind, refuseInRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
+import { refuseInRecovery } from "../../../ledger/guard/recovery-incident.js";
 import { walletOfOpenSlot } from "../../../ledger/withdrawals/operator-decisions.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { phaseOf } from "../../../ledger/requests/withdrawal-status.js";

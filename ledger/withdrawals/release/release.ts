@@ -7,6 +7,7 @@ import { LedgerError } from "../../errors.js";
 import { incidentText, openIncident } from "../../incidents.js";
 import { readKillSwitch } from "../../kill-switch/kill-switch.js";
 import { stops } from "../../kill-switch/kill-switch-level.js";
+import { adoptPayment } from "../adopted-payment.js";
 import {
   acknowledge,
   type Acknowledgement,
@@ -18,7 +19,6 @@ import {
   releaseWithForeignNonce,
 } from "../foreign-transactions.js";
 import {
-  adoptPayment,
   assertAllShown,
   type FrozenWithdrawal,
   readFrozenWithdrawals,

@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { Client } from "pg";
 import { openLedger } from "../../../ledger/database.js";
 import { openIncident } from "../../../ledger/incidents.js";
-import { writeLoss } from "../../../ledger/guard/ledger-guard.js";
+import { writeLoss } from "../../../ledger/guard/recovery-incident.js";
 import {
   grantIndexerRole,
   grantLedgerRoles,

@@ -3,7 +3,7 @@ import { cpSync, rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import type { StoredEvent } from "../../../ledger/events.js";
 import { listEvents } from "../../helpers/events.js";
-import { readLedgerState } from "../../../ledger/guard/ledger-guard.js";
+import { readLedgerState } from "../../../ledger/guard/ledger-state.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";

@@ -5,7 +5,7 @@ import { type Hash32, MAX_WORD } from "../../../chain/hex.js";
 import { readWalletTransactions } from "../../../cli/commands/wallets/wallet-transactions.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
-import { declareRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { declareRecovery } from "../../../ledger/guard/recovery-incident.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";

@@ -23,7 +23,7 @@ import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { readWalletTransactions } from "../../../cli/commands/wallets/wallet-transactions.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
-import { declareRecovery } from "../../../ledger/guard/ledger-guard.js";
+import { declareRecovery } from "../../../ledger/guard/recovery-incident.js";
 import { freezeRecovered } from "../../../ledger/requests/recovered-payments.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
