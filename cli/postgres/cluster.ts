@@ -42,6 +42,14 @@ export interface ClusterPlace {
   readonly account: PostgresAccount | undefined;
 }
 
+/** What works on a cluster needs. */
+export interface ClusterContext {
+  readonly place: ClusterPlace;
+  readonly home: string;
+  readonly binaries: PostgresBinaries;
+  readonly signal: AbortSignal;
+}
+
 /** Longest that making a cluster may take; slow disks need some seconds. */
 const INIT_TIMEOUT_MS = 120_000;
 
@@ -82,12 +90,7 @@ export function placeCluster(home: string, notice: (sentence: string) => void): 
  * complete: a start that was killed in between leaves nothing that would be taken for a cluster.
  * @throws BINARIES_UNUSABLE, FOLDER_UNUSABLE, START_FAILED
  */
-export async function createCluster(options: {
-  readonly place: ClusterPlace;
-  readonly home: string;
-  readonly binaries: PostgresBinaries;
-  readonly signal: AbortSignal;
-}): Promise<void> {
+export async function createCluster(options: ClusterContext): Promise<void> {
   const { place, binaries, signal } = options;
   assertInitRunsIn(dirname(binaries.initdb));
   assertLoadable(binaries.initdb);
@@ -140,12 +143,7 @@ export async function createCluster(options: {
  * replaced, with the role's password set anew.
  * @throws CLUSTER_VERSION, FOLDER_UNUSABLE, START_FAILED
  */
-export async function checkCluster(options: {
-  readonly place: ClusterPlace;
-  readonly home: string;
-  readonly binaries: PostgresBinaries;
-  readonly signal: AbortSignal;
-}): Promise<void> {
+export async function checkCluster(options: ClusterContext): Promise<void> {
   const { place, binaries } = options;
   try {
     await removeDrafts(place.folder, options.signal);
@@ -169,24 +167,44 @@ export async function checkCluster(options: {
   const passwordPath = postgresPasswordPath(options.home);
   if (!hasPassword(passwordPath)) {
     const password = makePassword();
-    await runSingleUser(place.folder, options, [
-      `ALTER ROLE ${EMBEDDED_POSTGRES_DATABASE} PASSWORD '${password}'`,
-    ]);
+    await setPassword(options, password);
     // Behind it: a file that is there is taken for the role's own, also where this start was cut off.
     keepPassword(passwordPath, password);
   }
+}
+
+/**
+ * Gives the role of a cluster whose server does not run the password that the home's file holds: a database
+ * that was put back by itself has the one of its own time.
+ * @throws START_FAILED, also for a file that holds no password of the kit's
+ */
+export async function takeFilePassword(options: ClusterContext): Promise<void> {
+  await setPassword(options, readPassword(postgresPasswordPath(options.home)));
 }
 
 /** The password of the home, made on first use: 32 random bytes as hex, mode 600. */
 function ensurePassword(home: string): string {
   const path = postgresPasswordPath(home);
   if (!hasPassword(path)) keepPassword(path, makePassword());
+  return readPassword(path);
+}
+
+function readPassword(path: string): string {
   const password = readSecretFile(path);
   // It becomes part of an SQL text and of a URL.
-  if (!/^[0-9a-f]{64}$/.test(password)) {
-    throw new EmbeddedPostgresError("START_FAILED", `${path} must hold 64 hexadecimal digits`);
-  }
-  return password;
+  if (/^[0-9a-f]{64}$/.test(password)) return password;
+  throw new EmbeddedPostgresError(
+    "START_FAILED",
+    `${path} must hold 64 hexadecimal digits: remove it, and the next start makes a new password`,
+    { details: { path } },
+  );
+}
+
+/** @param password hexadecimal digits alone */
+async function setPassword(options: ClusterContext, password: string): Promise<void> {
+  await runSingleUser(options.place.folder, options, [
+    `ALTER ROLE ${EMBEDDED_POSTGRES_DATABASE} PASSWORD '${password}'`,
+  ]);
 }
 
 function makePassword(): string {
@@ -279,11 +297,7 @@ async function removeDrafts(folder: string, signal: AbortSignal): Promise<void> 
 /** Runs statements without a server, one a line; secrets go through stdin only. */
 async function runSingleUser(
   cluster: string,
-  options: {
-    readonly place: ClusterPlace;
-    readonly binaries: PostgresBinaries;
-    readonly signal: AbortSignal;
-  },
+  options: Pick<ClusterContext, "place" | "binaries" | "signal">,
   statements: readonly string[],
 ): Promise<void> {
   await runProgram({

@@ -7,11 +7,19 @@ import { errorCode } from "../../chain/errors.js";
 import { type Guardian, startGuardian } from "../../runtime/process/guardian.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { identifyProcess } from "../../runtime/process/process-identity.js";
-import { embeddedDatabaseUrl } from "../../runtime/config/service-urls.js";
-import { sleep } from "../../runtime/process/task.js";
+import { embeddedDatabaseUrl, postgresPasswordPath } from "../../runtime/config/service-urls.js";
+import { sleep, withTimeout } from "../../runtime/process/task.js";
+import { openSqlSession } from "../../runtime/sql/sql-session.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { type PostgresBinaries, preparePostgresBinaries } from "./binaries.js";
 import { appendLog, LOGS_MODE } from "../home/append-log.js";
-import { type ClusterPlace, checkCluster, createCluster, placeCluster } from "./cluster.js";
+import {
+  type ClusterPlace,
+  checkCluster,
+  createCluster,
+  placeCluster,
+  takeFilePassword,
+} from "./cluster.js";
 import { EmbeddedPostgresError, folderErrorFromOutput } from "./errors.js";
 import { claimCluster } from "./cluster-owner.js";
 import { endServer, killServer, readPostmasterFile, stopSurvivor } from "./survivor.js";
@@ -61,6 +69,12 @@ const LEFTOVER_TIMEOUT_MS = 10_000;
 
 /** Pause between looks at the starting server. */
 const POLL_MS = 20;
+
+/** Longest that a server which is ready is asked for a login; a busy disk makes it slow. */
+const LOGIN_TIMEOUT_MS = 30_000;
+
+/** PostgreSQL's `invalid_password`. */
+const WRONG_PASSWORD = "28P01";
 
 /** Lines of server output kept for a fault's message. */
 const MAX_TAIL_LINES = 40;
@@ -120,12 +134,20 @@ export async function startEmbeddedPostgres(
   const served = { ...options, url: embeddedDatabaseUrl(options) };
   const guardian = options.guardian ?? startGuardian({ log: options.log });
   const giveUpAtMs = performance.now() + LEFTOVER_TIMEOUT_MS;
+  let isPasswordSet = place.isNew;
   for (;;) {
     options.lost?.throwIfAborted();
     const server = new ServerProcess(served, place, binaries, guardian);
     try {
       await server.ready(signal);
-      return server;
+      if (isPasswordSet || !(await refusesPassword(served, signal))) return server;
+      await server.end();
+      await takeFilePassword(context);
+      isPasswordSet = true;
+      notice(
+        `The database in ${place.folder} had another password, as one that was put back has: it has ` +
+          `now the password that ${postgresPasswordPath(home)} holds.`,
+      );
     } catch (error) {
       await server.end();
       if (!server.metLeftovers || performance.now() > giveUpAtMs || signal.aborted) {
@@ -134,6 +156,24 @@ export async function startEmbeddedPostgres(
       }
       await sleep(200, { signal });
     }
+  }
+}
+
+/** Whether the server refuses the home's password; what else keeps clients from it is theirs to tell. */
+async function refusesPassword(
+  { url, log }: { readonly url: string; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const logIn = async (): Promise<void> => {
+    const session = await openSqlSession({ url, applicationName: "causeway kit", log });
+    await session.close();
+  };
+  try {
+    await withTimeout(logIn, { timeoutMs: LOGIN_TIMEOUT_MS, signal });
+    return false;
+  } catch (error) {
+    signal.throwIfAborted();
+    return error instanceof SqlError && error.details["sqlState"] === WRONG_PASSWORD;
   }
 }
 
