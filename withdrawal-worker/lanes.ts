@@ -23,6 +23,9 @@ const NOBODY_PAYS =
   "no wallet is active and not frozen whose key a worker holds: what is accepted waits; " +
   "`causeway wallets list` shows them";
 
+/** Wallets whose files a reason names; the log has all of them. */
+const SHOWN_FAULTS = 3;
+
 /** The key of a lane's wallet, as far as there is one. */
 export interface LaneKey {
   readonly signer: Signer;
@@ -32,7 +35,7 @@ export interface LaneKey {
 /** Where wallets and keys are found, and how a lane is made of them. */
 export interface LanesParts {
   readonly database: Sql;
-  readonly keys: Pick<WalletKeys, "signerOf" | "refresh">;
+  readonly keys: Pick<WalletKeys, "signerOf" | "faultOf" | "refresh">;
   readonly createLane: (wallet: Address, key: LaneKey) => Lane;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -119,7 +122,7 @@ export class Lanes implements Service {
       for (const { address } of wallets) {
         if (!this.#lanes.has(address)) this.#open(address);
       }
-      this.#noteUnpaid(await this.#canPay(wallets));
+      this.#noteUnpaid((await this.#canPay(wallets)) ? undefined : this.#whyUnpaid(wallets));
       this.#problem = undefined;
     } catch (error) {
       if (!(error instanceof SqlError && error.retriable)) throw error;
@@ -134,10 +137,18 @@ export class Lanes implements Service {
     return wallets.some(isOwn) || (await readPayable(this.#parts.database)).length > 0;
   }
 
-  /** It is told when it begins. */
-  #noteUnpaid(canPay: boolean): void {
-    const reason = canPay ? undefined : NOBODY_PAYS;
-    if (reason !== undefined && this.#unpaid === undefined) {
+  /** With the files of active wallets that this home has, and cannot open. */
+  #whyUnpaid(wallets: readonly HotWallet[]): string {
+    const faults = wallets.flatMap(({ address, status }) => {
+      const fault = status === "active" ? this.#parts.keys.faultOf(address) : undefined;
+      return fault === undefined ? [] : [`wallet ${address}: ${fault}`];
+    });
+    return [NOBODY_PAYS, ...faults.slice(0, SHOWN_FAULTS)].join("; ");
+  }
+
+  /** It is told when it begins, and when it is another one. */
+  #noteUnpaid(reason: string | undefined): void {
+    if (reason !== undefined && reason !== this.#unpaid) {
       this.#parts.log.error({ reason }, "nothing can be paid");
     }
     this.#unpaid = reason;
@@ -145,11 +156,10 @@ export class Lanes implements Service {
 
   #open(wallet: Address): void {
     const { keys, createLane, log } = this.#parts;
-    const absent = signerWithoutKey(wallet);
     const hasKey = () => keys.signerOf(wallet) !== undefined;
     const key: LaneKey = {
       get signer() {
-        return keys.signerOf(wallet) ?? absent;
+        return keys.signerOf(wallet) ?? signerWithoutKey(wallet, keys.faultOf(wallet));
       },
       hasKey,
     };

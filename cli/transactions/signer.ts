@@ -5,10 +5,10 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Address, parseAnyAddress, toBech32 } from "../../chain/address.js";
-import { decryptKeystore, keystoreAddress } from "../../chain/signing/keystore.js";
+import { keystoreAddress } from "../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { keystoreFiles, passphraseBeside } from "../../ledger/wallets/home-wallets.js";
-import { passphraseOf } from "../../runtime/config/secret-file.js";
+import { readWalletKey } from "../../ledger/wallets/wallet-key.js";
 import { fileCause } from "../errors.js";
 import { homePaths } from "../home/home.js";
 import { parseKeyFile } from "../home/keys/wallet-keys.js";
@@ -27,7 +27,7 @@ export interface KeySources {
 /** An account, and its key where it has to be there. */
 export interface Signer {
   readonly address: Address;
-  /** Reads the key, 32 bytes. Throws USAGE where there is none, or it cannot be used. */
+  /** Reads the key, 32 bytes. Throws USAGE where there is none, and the faults of `readWalletKey`. */
   privateKey(): Uint8Array;
 }
 
@@ -127,7 +127,7 @@ function ofKeystore(path: string, text: string, sources: KeySources): Signer {
       if (!existsSync(passphraseFile)) {
         throw usage(`The passphrase of ${path} is needed: name its file with --passphrase-file.`);
       }
-      return decryptKeystore(text, passphraseOf(readText(passphraseFile))).privateKey;
+      return readWalletKey({ keystore: path, passphrase: passphraseFile }).privateKey;
     },
   };
 }

@@ -1,8 +1,7 @@
 /** A key in this process' memory, from a keystore of version 3. */
-import { decryptKeystore } from "../../chain/signing/keystore.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { buildAndSign } from "../../chain/signing/legacy-transaction.js";
-import { readPassphraseFile, readSecretFile } from "../../runtime/config/secret-file.js";
+import { readWalletKey } from "../../ledger/wallets/wallet-key.js";
 import type { KeyHolder } from "./signer-port.js";
 
 /**
@@ -27,9 +26,5 @@ export function openKeystore(files: {
   readonly keystore: string;
   readonly passphrase: string;
 }): KeyHolder {
-  const { privateKey } = decryptKeystore(
-    readSecretFile(files.keystore),
-    readPassphraseFile(files.passphrase),
-  );
-  return createKeyHolder(privateKey);
+  return createKeyHolder(readWalletKey(files).privateKey);
 }

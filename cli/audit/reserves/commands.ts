@@ -3,10 +3,10 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { ChainError } from "../../../chain/errors.js";
-import { decryptKeystore, type WalletKey } from "../../../chain/signing/keystore.js";
+import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { passphraseBeside, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
-import { readPassphraseFile, readSecretFile } from "../../../runtime/config/secret-file.js";
+import { readWalletKey } from "../../../ledger/wallets/wallet-key.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
@@ -270,21 +270,11 @@ function readKeys(
 ): { readonly keys: readonly WalletKey[]; readonly named: readonly WalletKey[] } {
   const ofHome = readHomeWallets(home).filter(({ passphrase }) => existsSync(passphrase));
   return {
-    keys: ofHome.map(({ keystore, passphrase }) => keyOf(keystore, passphrase)),
-    named: keystores.map((keystore) => keyOf(keystore, passphraseBeside(keystore))),
+    keys: ofHome.map(readWalletKey),
+    named: keystores.map((keystore) =>
+      readWalletKey({ keystore, passphrase: passphraseBeside(keystore) }),
+    ),
   };
-}
-
-/** @throws SECRET_FILE_UNREADABLE, and what `decryptKeystore` throws: which of many it is about is said */
-function keyOf(keystore: string, passphrase: string): WalletKey {
-  const json = readSecretFile(keystore);
-  const word = readPassphraseFile(passphrase);
-  try {
-    return decryptKeystore(json, word);
-  } catch (cause) {
-    if (!(cause instanceof ChainError)) throw cause;
-    throw new ChainError(cause.code, `${keystore}: ${cause.message}`, { cause });
-  }
 }
 
 /** Of a token that is in no proof. Its line must stay: the watcher credits nothing without it. */

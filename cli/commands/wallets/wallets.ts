@@ -4,12 +4,7 @@
  */
 import { join } from "node:path";
 import { toChecksumAddress } from "../../../chain/address.js";
-import {
-  decryptKeystore,
-  encryptKeystore,
-  keystoreAddress,
-  namesAddressAlone,
-} from "../../../chain/signing/keystore.js";
+import { encryptKeystore, keystoreAddress, namesAddressAlone } from "../../../chain/signing/keystore.js";
 import { DEFAULT_GAS_PRICE_ATOKEN, TRANSFER_GAS } from "../../../chain/networks.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
@@ -18,6 +13,7 @@ import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../../../ledger/assets/token-opening.js";
 import { readHomeWallets, WALLETS_FOLDER } from "../../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../../ledger/wallets/wallet.js";
+import { readWalletKey } from "../../../ledger/wallets/wallet-key.js";
 import {
   readWalletOverview,
   type WalletLane,
@@ -201,7 +197,7 @@ async function keystoreFor(
   const keystore = await readText(path);
   const passphrase = readPassphraseFile(passphraseFile);
   // Tried now: a worker that cannot open it would only say so in its log.
-  const { address } = decryptKeystore(keystore, passphrase);
+  const { address } = readWalletKey({ keystore: path, passphrase: passphraseFile });
   return { keystore: withAddress(keystore, address), passphrase: `${passphrase}\n` };
 }
 

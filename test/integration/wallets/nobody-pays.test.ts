@@ -15,13 +15,20 @@ let desk: Desk;
 let lanes: Lanes;
 /** Of this worker's home. */
 let signers: Map<Address, Signer>;
+/** Why this home cannot open what it has no signer of. */
+let fault: string | undefined;
 
 beforeEach(async () => {
   desk = await Desk.openWithAlice();
+  fault = undefined;
   signers = new Map([[WALLET, desk.rulesOf(KEY).signer]]);
   lanes = new Lanes({
     database: desk.workerDatabase,
-    keys: { signerOf: (wallet) => signers.get(wallet), refresh: () => undefined },
+    keys: {
+      signerOf: (wallet) => signers.get(wallet),
+      faultOf: (wallet) => (signers.has(wallet) ? undefined : fault),
+      refresh: () => undefined,
+    },
     createLane: (wallet, key) => desk.makeLane(wallet, key, { scanIntervalMs: 50 }),
     log: silentLog,
     signal: desk.signal,
@@ -66,6 +73,15 @@ it("says so of an active wallet whose keystore is gone, unless another worker ho
   await isBlocked(NOBODY);
   await holdKeys(desk.workerDatabase, [WALLET]);
   await isBlocked(undefined);
+});
+
+it("names the files that keep it from paying", async () => {
+  fault = "hot-wallet.json: the passphrase does not open the keystore";
+  signers.clear();
+  await desk.workerDatabase.transaction((tx) => forgetKeysHeld(tx));
+  lanes.start();
+  await isBlocked(NOBODY);
+  expect(lanes.blockedReason()).toContain(`wallet ${WALLET}: ${fault}`);
 });
 
 it("says nothing of a key that it has and has not told of yet, as at its start", async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { encryptKeystoreJsonSync, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
+import type { WorkerConfig } from "../../../withdrawal-worker/config.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { SignerTotals } from "../../../withdrawal-worker/signers/signer-totals.js";
 import { WalletKeys } from "../../../withdrawal-worker/wallet-keys.js";
@@ -21,9 +22,13 @@ beforeEach(() => {
   mkdirSync(join(home, "config"));
   write("hot-wallet.json", keystoreOf(first));
   write("hot-wallet.passphrase", "secret\n");
-  keys = new WalletKeys({
+  keys = openKeys();
+});
+
+const openKeys = (signer: Partial<WorkerConfig["signer"]> = {}) =>
+  new WalletKeys({
     home,
-    settings: { kind: "keystore", url: "", command: [], "timeout-ms": 5_000 },
+    settings: { kind: "keystore", url: "", command: [], "timeout-ms": 5_000, ...signer },
     chainId: FAKE_CHAIN_ID,
     limits: {
       gasPriceCapAtoken: 10n ** 9n,
@@ -34,7 +39,6 @@ beforeEach(() => {
     tokens: [],
     log: silentLog,
   });
-});
 
 afterEach(async () => {
   await keys.close();
@@ -52,8 +56,9 @@ function keystoreOf(wallet: Wallet | undefined, passphrase = "secret"): string {
   return encryptKeystoreJsonSync({ address, privateKey }, passphrase, { scrypt });
 }
 
-const isOpened = (wallet: Wallet | undefined) =>
-  keys.signerOf(parseAddress(wallet?.address.toLowerCase() ?? "")) !== undefined;
+const addressOf = (wallet: Wallet | undefined) => parseAddress(wallet?.address.toLowerCase() ?? "");
+
+const isOpened = (wallet: Wallet | undefined) => keys.signerOf(addressOf(wallet)) !== undefined;
 
 it("are looked for again where their folder cannot be read", () => {
   write("wallets", "no folder");
@@ -94,4 +99,35 @@ it("with another passphrase are tried at the next start", () => {
   write("wallets/second.passphrase", "secret\n");
   keys.refresh();
   expect(isOpened(second)).toBe(false);
+});
+
+it("are opened beside a first one that is shut, whose files are named with what to do", () => {
+  mkdirSync(join(home, "config", "wallets"));
+  write("wallets/second.passphrase", "secret\n");
+  write("wallets/second.json", keystoreOf(second));
+  write("hot-wallet.passphrase", "another\n");
+  keys = openKeys();
+  expect([isOpened(first), isOpened(second)]).toEqual([false, true]);
+  const [keystore, passphrase] = ["hot-wallet.json", "hot-wallet.passphrase"].map((name) =>
+    join(home, "config", name),
+  );
+  expect(keys.faultOf(addressOf(first))).toBe(
+    `${keystore}: the passphrase does not open the keystore; it was read from ${passphrase}: ` +
+      "put the right one there, and start the worker anew",
+  );
+  expect(keys.faultOf(addressOf(second))).toBeUndefined();
+});
+
+it("of which the first has no passphrase sign once it is there", () => {
+  const passphrase = join(home, "config", "hot-wallet.passphrase");
+  rmSync(passphrase);
+  keys = openKeys();
+  expect(keys.faultOf(addressOf(first))).toContain(passphrase);
+  write("hot-wallet.passphrase", "secret\n");
+  keys.refresh();
+  expect([isOpened(first), keys.faultOf(addressOf(first))]).toEqual([true, undefined]);
+});
+
+it("are not opened by settings that contradict each other", () => {
+  expect(() => openKeys({ kind: "web3signer" })).toThrow(/signer\.url/);
 });
