@@ -1,12 +1,25 @@
 /** The section `p2p` of config.toml, with the key names of CometBFT. */
-import type { ListenAddress } from "../../runtime/config/config-values.js";
-import { field } from "../../runtime/config/config.js";
+import { type ListenAddress, readDialAddress } from "../../runtime/config/config-values.js";
+import { field, type TextRule } from "../../runtime/config/config.js";
 
-const HOST_AND_PORT = String.raw`(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,253}):[0-9]{1,5}`;
-const KNOWN_PEER = new RegExp(`^(tcp://)?[0-9a-fA-F]{40}@${HOST_AND_PORT}$`);
-const SEED = new RegExp(`^(tcp://)?([0-9a-fA-F]{40}@)?${HOST_AND_PORT}$`);
+/** A host and a port behind what may stand before them. */
+function addressBehind(prefix: RegExp): TextRule {
+  return {
+    test(text) {
+      const [found] = prefix.exec(text) ?? [];
+      return found !== undefined && readDialAddress(text.slice(found.length)) !== undefined;
+    },
+  };
+}
+
+const KNOWN_PEER = addressBehind(/^(tcp:\/\/)?[0-9a-fA-F]{40}@/);
+const SEED = addressBehind(/^(tcp:\/\/)?([0-9a-fA-F]{40}@)?/);
 const NODE_ID = /^[0-9a-fA-F]{40}$/;
-const OPTIONAL_ADDRESS = new RegExp(`^((tcp://)?${HOST_AND_PORT})?$`);
+const OWN_ADDRESS = addressBehind(/^(tcp:\/\/)?/);
+const OPTIONAL_ADDRESS: TextRule = { test: (text) => text === "" || OWN_ADDRESS.test(text) };
+
+/** What a port may be, as the settings say it. */
+const PORTS = "ports 1 to 65535";
 
 /** Keys of the section `p2p`. */
 export const P2P_SECTION = {
@@ -18,21 +31,21 @@ export const P2P_SECTION = {
   external_address: field.string({
     default: "",
     pattern: OPTIONAL_ADDRESS,
-    allowed: "host:port, or empty",
+    allowed: `host:port, or empty; ${PORTS}`,
     help: "Address that peers are told, where it is another one than laddr.",
   }),
   persistent_peers: field.list({
     default: [],
     style: "comma",
     pattern: KNOWN_PEER,
-    allowed: "a list of <node_id>@<host>:<port>, separated by commas",
+    allowed: `a list of <node_id>@<host>:<port>, separated by commas; ${PORTS}`,
     help: "Nodes that this one keeps connected with; dialled again for ever.",
   }),
   seeds: field.list({
     default: [],
     style: "comma",
     pattern: SEED,
-    allowed: "a list of <host>:<port>, separated by commas",
+    allowed: `a list of <host>:<port>, separated by commas; ${PORTS}`,
     help:
       "Nodes that are asked for addresses when nobody is connected, or nobody else is left to dial. " +
       "Used only with pex.",

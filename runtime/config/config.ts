@@ -102,11 +102,14 @@ export interface IntegerOptions<T> extends FieldOptions<T> {
   readonly unit?: string;
 }
 
+/** Which texts a setting takes. */
+export type TextRule = Pick<RegExp, "test">;
+
 /** Makers of fields, one per kind of value. */
 export const field = {
-  /** Text; `pattern` with `allowed` (its meaning in words) narrows it. At most 4,096 characters. */
+  /** Text; `pattern`, an expression or another rule, with `allowed` (its meaning in words) narrows it. At most 4,096 characters. */
   string(
-    options: FieldOptions<string> & { readonly pattern?: RegExp; readonly allowed?: string },
+    options: FieldOptions<string> & { readonly pattern?: TextRule; readonly allowed?: string },
   ): Field<string> {
     const allowed = options.allowed ?? "text of at most 4096 characters";
     return makeField(options, {
@@ -177,7 +180,7 @@ export const field = {
     options: FieldOptions<readonly string[]> & {
       /** How the file is written; default "array". Both forms are read. */
       readonly style?: "array" | "comma";
-      readonly pattern?: RegExp;
+      readonly pattern?: TextRule;
       readonly allowed?: string;
     },
   ): Field<readonly string[]> {

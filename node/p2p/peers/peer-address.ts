@@ -1,6 +1,6 @@
 /** Addresses of peers as operators write them: `<node_id>@<host>:<port>`, seeds without the id. */
 import { isIP } from "node:net";
-import { MAX_PORT } from "../../../runtime/config/config-values.js";
+import { readDialAddress } from "../../../runtime/config/config-values.js";
 import { type NodeId, parseNodeId } from "../node-key.js";
 import { P2pError } from "../p2p-error.js";
 
@@ -19,30 +19,23 @@ export interface KnownPeerAddress extends PeerAddress {
   readonly nodeId: NodeId;
 }
 
-/** Id, IPv6 address in brackets or other host, port. */
-const ADDRESS =
-  /^(?:tcp:\/\/)?(?:([0-9a-fA-F]*)@)?(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+)):([0-9]{1,5})$/;
-
-/** Longest name that DNS has. */
-const MAX_HOST_LENGTH = 253;
+/** Id, and what it is reached at. */
+const ADDRESS = /^(?:tcp:\/\/)?(?:([0-9a-fA-F]*)@)?(.*)$/;
 
 /**
  * Reads one address; the id is optional, as is a leading "tcp://".
  * @throws PEER_ADDRESS_INVALID
  */
 export function parsePeerAddress(text: string): PeerAddress {
-  const match = ADDRESS.exec(text.trim());
-  const host = match?.[2] ?? match?.[3] ?? "";
-  const port = Number(match?.[4] ?? "NaN");
-  const isIp6 = match?.[2] === undefined || isIP(host) === 6;
-  const isUsable = isIp6 && host.length <= MAX_HOST_LENGTH && port >= 1 && port <= MAX_PORT;
-  if (match === null || !isUsable) {
+  const [, id, place = ""] = ADDRESS.exec(text.trim()) ?? [];
+  const address = readDialAddress(place);
+  if (address === undefined) {
     throw new P2pError("PEER_ADDRESS_INVALID", "expected <node_id>@<host>:<port>", {
       details: { address: text.slice(0, 100) },
     });
   }
-  const nodeId = match[1] === undefined ? undefined : parseNodeId(match[1]);
-  return { nodeId, host, port };
+  const nodeId = id === undefined ? undefined : parseNodeId(id);
+  return { nodeId, ...address };
 }
 
 /** Reads one address with its id. Throws PEER_ADDRESS_INVALID. */

@@ -61,9 +61,21 @@ describe("the settings of the network", () => {
       "max_num_outbound_peers = -1",
       `unconditional_peer_ids = "${ID.slice(1)}"`,
       `private_peer_ids = "${ID}@127.0.0.1:26656"`,
+      `persistent_peers = "${ID}@127.0.0.1:99999"`,
+      `persistent_peers = "${ID}@127.0.0.1:26656,${ID}@127.0.0.1:0"`,
+      `persistent_peers = "${ID}@[::::]:26656"`,
+      'seeds = "seed1.example.org:65536"',
+      'external_address = "node.example.org:65536"',
+      'external_address = "node.example.org:0"',
     ];
+    const file = join(home, "config", "config.toml");
     for (const line of wrong) {
-      expect(() => load([line])).toThrow(expect.objectContaining({ code: "INVALID_CONFIG" }));
+      const key = `p2p.${line.split(" ")[0]}`;
+      const fault = expect.objectContaining({ file, key });
+      const faults = expect.arrayContaining([fault]);
+      expect(() => load([line])).toThrow(
+        expect.objectContaining({ code: "INVALID_CONFIG", faults }),
+      );
     }
   });
 });
