@@ -1,9 +1,18 @@
 /** The section `statesync` of config.toml, with the key names and forms of CometBFT. */
 import { parseHash32, type Hash32, type Height } from "../../chain/hex.js";
-import { type ConfigFault, field, type ValuesOf } from "../../runtime/config/config.js";
+import {
+  type ConfigFault,
+  field,
+  type TextRule,
+  type ValuesOf,
+} from "../../runtime/config/config.js";
 
 const HOST = String.raw`(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,253})`;
 const SERVER = new RegExp(String.raw`^(tcp://|https?://)?${HOST}(:[0-9]{1,5})?/?$`);
+/** The form alone lets ports pass that there are not, and numbers that are no addresses. */
+const USABLE_SERVER: TextRule = {
+  test: (text) => SERVER.test(text) && URL.canParse(serverUrl(text)),
+};
 const GO_DURATION =
   /^(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,3})?)s)?(?:([0-9]{1,9})ms)?$/;
 const OPTIONAL_HASH = /^([0-9A-Fa-f]{64})?$/;
@@ -30,8 +39,8 @@ export const STATE_SYNC_SECTION = {
   rpc_servers: field.list({
     default: [],
     style: "comma",
-    pattern: SERVER,
-    allowed: "a list of host:port or http://host:port, separated by commas",
+    pattern: USABLE_SERVER,
+    allowed: "a list of host:port or http://host:port, separated by commas; ports up to 65535",
     help:
       "Consensus RPC servers that headers are asked of, two at least, of different operators: " +
       "what they say is compared.",
@@ -140,6 +149,12 @@ export function stateSyncSettings(config: StateSyncConfig): StateSyncSettings | 
     chunkFetchers: config.chunk_fetchers,
     maxSnapshotBytes: config.max_snapshot_bytes,
   };
+}
+
+/** The URL of a server as CometBFT takes it: without a scheme it is http. */
+export function serverUrl(address: string): string {
+  const plain = address.replace(/^tcp:\/\//, "");
+  return plain.includes("://") ? plain : `http://${plain}`;
 }
 
 /** Milliseconds of a time that the schema let pass. */

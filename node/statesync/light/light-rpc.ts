@@ -16,6 +16,7 @@ import {
   validatorSetOf,
 } from "./light-json.js";
 import { limitedSignal } from "../../../runtime/process/task.js";
+import { serverUrl } from "../../settings/state-sync-config.js";
 import { StateSyncError } from "../state-sync-error.js";
 
 /**
@@ -84,12 +85,6 @@ export function rpcProvider(address: string): LightProvider {
       return found.slice(0, count);
     },
   };
-}
-
-/** The URL of a server as CometBFT takes it: without a scheme it is http. */
-function serverUrl(address: string): string {
-  const plain = address.replace(/^tcp:\/\//, "");
-  return plain.includes("://") ? plain : `http://${plain}`;
 }
 
 function at(height: Height): Record<string, string> {

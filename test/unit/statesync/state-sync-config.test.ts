@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CONFIG_FILE } from "../../../node/settings/config.js";
 import { stateSyncSettings } from "../../../node/settings/state-sync-config.js";
+import { rpcProvider } from "../../../node/statesync/light/light-rpc.js";
 import { type ConfigFault, ConfigError, loadConfig } from "../../../runtime/config/config.js";
 
 const HASH = "CE71A2B0".repeat(8);
@@ -91,6 +92,28 @@ describe("the settings of state sync", () => {
       "statesync.trust_height",
       "statesync.unknown",
     ]);
+  });
+
+  it.each([
+    "node.example.org:99999",
+    "https://node.example.org:65536",
+    "[::::]:26657",
+    "999.1.1.1:26657",
+  ])("name the server %s, with which nothing can be asked", (server) => {
+    const servers = `rpc_servers = "127.0.0.1:26657,${server}"`;
+    const [fault, ...others] = faultsOf([servers]);
+    expect(others).toEqual([]);
+    expect(fault).toMatchObject({
+      key: "statesync.rpc_servers",
+      allowed: expect.stringContaining("host:port"),
+    });
+    expect(fault?.value).toContain(server);
+  });
+
+  it("take servers that can be asked", () => {
+    const servers = ["node.example.org", "http://[::1]:26657/", "tcp://127.0.0.1:65535"];
+    expect(faultsOf([`rpc_servers = "${servers.join(",")}"`])).toEqual([]);
+    for (const server of servers) expect(rpcProvider(server).name).not.toBe("");
   });
 
   it.each(["15s", "500ms", "168h0m0s", "1h", "2m3s", "0s"])("take the time %s", (text) => {
