@@ -1,4 +1,5 @@
 /** Settings of the node: config.toml (consensus side) and app.toml (chain and EVM side). */
+import { join } from "node:path";
 import { DEFAULT_GAS_PRICE_ATOKEN, TRANSFER_GAS } from "../../chain/networks.js";
 import { minimumGasPriceAtoken, parseMinimumGasPrices, type Atoken } from "../../chain/units.js";
 import {
@@ -16,6 +17,7 @@ import {
   SDK_NEUTRAL_VALUES,
 } from "./inert-settings.js";
 import { API_SECTION, GRPC_SECTION, MAX_RATE } from "./api-config.js";
+import { foreignNamespaces, NAMESPACES_FIELD } from "./json-rpc-namespaces.js";
 import { MEMORY_SECTION, STORE_SECTION } from "./memory-config.js";
 import { P2P_SECTION } from "./p2p-config.js";
 import { PRUNING_SETTINGS, pruningFaults } from "./pruning-config.js";
@@ -175,16 +177,7 @@ export const APP_FILE = defineConfigFile(
         default: "127.0.0.1:8546",
         help: "Where the EVM WebSocket listens.",
       }),
-      api: field.list({
-        default: [],
-        style: "comma",
-        pattern: /^[a-z0-9]+$/,
-        allowed:
-          "names of methods' first parts (eth, net, web3, txpool, debug) with commas between",
-        help:
-          "Which methods are served, by what stands before the _ of their names: eth, net, web3, txpool, " +
-          "debug. Empty serves all. causeway_* and rpc_* always are, for the kit's own services.",
-      }),
+      api: NAMESPACES_FIELD,
       "suggested-gas-price": field.bigint({
         default: DEFAULT_GAS_PRICE_ATOKEN,
         min: 1n,
@@ -307,10 +300,15 @@ export function loadNodeSettings(sources: ConfigSources): {
   readonly config: NodeConfig;
   readonly app: AppConfig;
 } {
-  return readTogether({
+  const settings = readTogether({
     config: () => loadConfig(sources, CONFIG_FILE),
     app: () => loadConfig(sources, APP_FILE),
   });
+  const file = join(sources.home, "config", `${APP_FILE.name}.toml`);
+  for (const name of foreignNamespaces(settings.app["json-rpc"].api)) {
+    sources.onWarning?.(`${file}: ${name} of json-rpc.api has no effect here`);
+  }
+  return settings;
 }
 
 /** Lowest whole gas price that the pool takes, in atoken (D1). */

@@ -1,4 +1,5 @@
 /** What clients ask about the node itself: chain id, sync, network, version, pool content. */
+import { METHOD_NAMESPACES } from "../../../../chain/evm/method-namespaces.js";
 import { keccak256Hex } from "../../../../chain/hashes.js";
 import { toQuantity } from "../../../../chain/hex.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
@@ -10,9 +11,6 @@ import { parseAddressParam, parseBytes } from "../params.js";
 
 /** eth/68, the wire protocol that go-ethereum names; clients only show it. */
 const PROTOCOL_VERSION = "0x44";
-
-/** First parts of the names of all methods. */
-const NAMESPACES = ["causeway", "debug", "eth", "net", "rpc", "txpool", "web3"] as const;
 
 /** Of those the ones that the kit's own services and clients' first look cannot do without. */
 const ALWAYS_SERVED: readonly string[] = ["causeway", "rpc"];
@@ -34,7 +32,9 @@ function isServed(namespace: string, namespaces: readonly string[]): boolean {
 export function nodeMethods(options: EvmApiOptions): MethodEntries {
   const { evmChainId } = options.network;
   const startingBlock = toQuantity(options.view.head().height);
-  const served = NAMESPACES.filter((namespace) => isServed(namespace, options.namespaces ?? []));
+  const served = METHOD_NAMESPACES.filter((namespace) =>
+    isServed(namespace, options.namespaces ?? []),
+  );
   const modules = Object.fromEntries(served.map((namespace) => [namespace, "1.0"]));
   return [
     method("eth_chainId", 0, () => toQuantity(evmChainId)),

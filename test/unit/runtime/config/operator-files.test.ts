@@ -87,6 +87,24 @@ describe("an operator's settings file", () => {
     ]);
   });
 
+  it("names methods that are served, or that only other nodes have; any other name is refused", () => {
+    const loadWith = (names: string) => {
+      writeFileSync(target(APP_FILE), `[json-rpc]\napi = "${names}"\n`);
+      return loadNodeSettings({ home, env: {}, onWarning: (text) => warnings.push(text) });
+    };
+    expect(loadWith("eth,txpool,personal,net,miner").app["json-rpc"].api).toContain("txpool");
+    expect(warnings).toEqual([
+      `${target(APP_FILE)}: miner of json-rpc.api has no effect here`,
+      `${target(APP_FILE)}: personal of json-rpc.api has no effect here`,
+    ]);
+    for (const names of ["eht,net", "eth,web-3", "eth,trace", "ETH"]) {
+      const fault = { file: target(APP_FILE), key: "json-rpc.api", value: `"${names}"` };
+      expect(() => loadWith(names)).toThrow(
+        expect.objectContaining({ faults: [expect.objectContaining(fault)] }),
+      );
+    }
+  });
+
   it("is judged together with the other one: all faults at once", () => {
     writeFileSync(target(CONFIG_FILE), '[p2p]\npex = "perhaps"\n');
     writeFileSync(target(APP_FILE), "[json-rpc]\ngas-cap = -1\n");
