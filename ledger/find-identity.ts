@@ -16,6 +16,8 @@ export interface FindIdentityOptions {
   readonly isFinal: (error: unknown) => boolean;
   /** Faults for which an empty ledger does not wait either, of node or database; default: none. */
   readonly isHopeless?: (error: unknown) => boolean;
+  /** Told each time that an empty ledger is to wait, why the node tells nothing. */
+  readonly onWait?: (error: unknown) => void;
   /** The ledger's database. */
   readonly url: string;
   readonly log: Logger;
@@ -37,7 +39,10 @@ export function findIdentity(options: FindIdentityOptions): Promise<ChainIdentit
         return await ask();
       } catch (error) {
         // At every attempt: the ledger may be lost for a moment, or be made by another process.
-        if (!isFinal(error)) stored = await readStoredIdentity({ url, log, signal });
+        if (!isFinal(error)) {
+          stored = await readStoredIdentity({ url, log, signal });
+          if (stored === undefined && !isHopeless(error)) options.onWait?.(error);
+        }
         throw error;
       }
     },

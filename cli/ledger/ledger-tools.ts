@@ -104,7 +104,8 @@ export async function withLedger<T>(
     const isHopeless = (error: unknown) => error instanceof AppError && !error.retriable;
     const identity = mayLackNode
       ? await findIdentity({
-          ask: tellingOnce(ask, command),
+          ask,
+          onWait: tellingOnce(command),
           isFinal: () => false,
           isHopeless,
           url,
@@ -133,23 +134,16 @@ export async function withLedger<T>(
   }
 }
 
-/** Says the first time that it fails for what is waited. */
-function tellingOnce<T>(
-  ask: () => Promise<T>,
-  { json, print }: Pick<LedgerCommand, "json" | "print">,
-): () => Promise<T> {
+/** Says once for what is waited. */
+function tellingOnce({
+  json,
+  print,
+}: Pick<LedgerCommand, "json" | "print">): (error: unknown) => void {
   let isTold = json;
-  return async () => {
-    try {
-      return await ask();
-    } catch (error) {
-      if (!isTold)
-        print(
-          `The node does not answer yet (${errorMessage(error)}): an empty ledger waits for it.`,
-        );
-      isTold = true;
-      throw error;
-    }
+  return (error) => {
+    if (isTold) return;
+    isTold = true;
+    print(`The node does not answer yet (${errorMessage(error)}): an empty ledger waits for it.`);
   };
 }
 

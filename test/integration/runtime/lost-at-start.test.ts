@@ -58,6 +58,7 @@ it("is waited for as long as is said, and every other fault ends the start", asy
 
 it("tells its chain as soon as it can be read, while the node does not answer", async () => {
   let questions = 0;
+  const waits: unknown[] = [];
   const found = await findIdentity({
     ask: async () => {
       questions += 1;
@@ -67,9 +68,12 @@ it("tells its chain as soon as it can be read, while the node does not answer", 
       throw new Error("the node is down");
     },
     isFinal: () => false,
+    onWait: (error) => waits.push(error),
     url: database.url,
     log,
     signal,
   });
   expect(found).toEqual(identity);
+  // At the second question the ledger said it.
+  expect([questions, waits]).toEqual([2, [new Error("the node is down")]]);
 });
