@@ -1,7 +1,9 @@
 /**
  * What `npm start` says. Its reader may pause for as long as it likes (Ctrl-S, screen's copy mode, a
- * pager): that holds up the words, not the thread that looks after all processes.
+ * pager): that holds up the words, not the thread that looks after all processes. What its parts wrote is
+ * shown, and no terminal obeys it.
  */
+import { escapeUnshowable } from "../../chain/evm/foreign-text.js";
 import type { StatusOutput } from "./status-line.js";
 
 /** Longest that a stop waits for a reader; all processes are gone by then. */
@@ -36,8 +38,8 @@ export function createKitOutput(stdout: StandardStream, stderr: StandardStream):
     letPause(stream);
   }
   return {
-    print: (line) => void stdout.write(`${line}\n`),
-    printError: (line) => void stderr.write(`${line}\n`),
+    print: (line) => void stdout.write(`${escapeUnshowable(line, "many")}\n`),
+    printError: (line) => void stderr.write(`${escapeUnshowable(line, "many")}\n`),
     output: {
       isTty: stdout.isTTY,
       get columns() {

@@ -1,4 +1,5 @@
 /** The live line of a running kit: one line kept up to date on a terminal, else one now and then. */
+import { escapeUnshowable } from "../../chain/evm/foreign-text.js";
 import { blockAgeVerdict } from "../../chain/consensus/block-age.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { sleep } from "../../runtime/process/task.js";
@@ -54,7 +55,8 @@ export function createStatusLine(probe: KitProbe, output: StatusOutput): StatusL
     if (output.isTty && shown !== "") output.write("\r\u001b[2K");
     shown = "";
   };
-  const show = (line: string): void => {
+  const show = (status: string): void => {
+    const line = escapeUnshowable(status, "one");
     // It is of this second only: a reader that pauses for days finds one line, not all of them.
     if (output.isBehind) return;
     if (!output.isTty) {
@@ -69,7 +71,7 @@ export function createStatusLine(probe: KitProbe, output: StatusOutput): StatusL
     interrupt(message) {
       const kept = shown;
       clear();
-      output.write(`${message}\n`);
+      output.write(`${escapeUnshowable(message, "many")}\n`);
       if (output.isTty && kept !== "" && !output.isBehind) {
         shown = kept;
         output.write(kept);

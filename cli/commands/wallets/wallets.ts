@@ -4,7 +4,11 @@
  */
 import { join } from "node:path";
 import { toChecksumAddress } from "../../../chain/address.js";
-import { encryptKeystore, keystoreAddress, namesAddressAlone } from "../../../chain/signing/keystore.js";
+import {
+  encryptKeystore,
+  keystoreAddress,
+  namesAddressAlone,
+} from "../../../chain/signing/keystore.js";
 import { DEFAULT_GAS_PRICE_ATOKEN, TRANSFER_GAS } from "../../../chain/networks.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";

@@ -17,6 +17,8 @@ import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { createAuditNode } from "../../../cli/audit/audit-node.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { createStandardOutput } from "../../../cli/standard-output.js";
+import type { KitProbe } from "../../../cli/probe/kit-status.js";
+import { createStatusLine } from "../../../cli/supervisor/status-line.js";
 import { createKitOutput, type StandardStream } from "../../../cli/supervisor/kit-output.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { sentenceOf } from "../../../cli/errors.js";
@@ -110,6 +112,20 @@ describe("the output of the kit", () => {
     read();
     await ended;
     expect([kit.output.isBehind, taken.join("")]).toEqual([false, "one\ntwo\n"]);
+  });
+
+  it("shows what its parts wrote, and no terminal obeys it", async () => {
+    const { kit, taken, read } = pausing();
+    read();
+    kit.print("node: it ended:\n    \u001b[2Jgone\u0007");
+    kit.printError("causeway: \u001b]0;title\u0007");
+    const line = createStatusLine({ clock: systemClock } as unknown as KitProbe, kit.output);
+    line.interrupt("worker: \u001b[1A\r it is up");
+    expect(taken.join("")).toBe(
+      "node: it ended:\n    \\u001b[2Jgone\\u0007\n" +
+        "causeway: \\u001b]0;title\\u0007\n" +
+        "worker: \\u001b[1A\\u000d it is up\n",
+    );
   });
 
   it("keeps no process that has to stop, now or while it waits", async () => {
