@@ -87,6 +87,7 @@ function genesisModules(
     timeMs: genesis.genesisTimeMs,
     validatorsPool: genesis.params.validatorsPool,
     emit: () => undefined,
+    isBlocked: () => false,
     moveCoins: (_reason, _from, to, amountAtoken) => {
       if (to === undefined) throw new RangeError("a genesis burns nothing");
       state.moveBalance(to, amountAtoken);

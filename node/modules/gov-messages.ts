@@ -16,7 +16,6 @@ import { SDK_REFUSALS_VERSION } from "../settings/app-version.js";
 import {
   cancelProposal,
   depositOn,
-  type IsRoutable,
   type Submission,
   submitProposal,
   takingDeposits,
@@ -24,8 +23,12 @@ import {
 import { govFailure } from "./gov/gov-failure.js";
 import { assertContentTexts } from "./gov/proposal-texts.js";
 import { plainVote, voteOn, type WeightedOption } from "./gov/voting.js";
-import { assertLegacyContent, EXEC_LEGACY_CONTENT } from "./governed-messages.js";
-import type { MessageContext, MessageHandler } from "./message-context.js";
+import {
+  assertLegacyContentFirst,
+  EXEC_LEGACY_CONTENT,
+  MISSING_CONTENT,
+} from "./governed-messages.js";
+import type { HandlerOf, MessageContext, MessageHandler } from "./message-context.js";
 import {
   addressOf,
   amountOfCoins,
@@ -51,7 +54,7 @@ const GAS = {
 const MODULE = "gov";
 
 /** Handlers by message. */
-export function govHandlers(isRoutable: IsRoutable): (readonly [string, MessageHandler])[] {
+export function govHandlers(handlerOf: HandlerOf): (readonly [string, MessageHandler])[] {
   const of = (version: string, name: string, gas: bigint, run: MessageHandler["run"]) => {
     const handler = stakedHandler({ module: MODULE, name, gas }, run);
     return [`cosmos.gov.${version}.${name}`, handler] as const;
@@ -78,7 +81,7 @@ export function govHandlers(isRoutable: IsRoutable): (readonly [string, MessageH
       initialDepositAtoken: coins.length === 0 ? 0n : depositOf(coins, context),
     };
     useGasOfTexts(context, submission);
-    const { id } = submitProposal(context, submission, isRoutable);
+    const { id } = submitProposal(context, submission, handlerOf);
     return new ProtoWriter().integer(1, id).finish();
   };
   return [
@@ -121,15 +124,14 @@ function legacyParts(
   const { content } = message;
   const isFirst = version.appVersion < SDK_REFUSALS_VERSION;
   if (!isAny(content)) {
-    const text = "missing content";
     throw isFirst
-      ? messageFailure(SDK_CODE.invalidRequest, text)
-      : govFailure("invalidContent", text);
+      ? messageFailure(SDK_CODE.invalidRequest, MISSING_CONTENT)
+      : govFailure("invalidContent", MISSING_CONTENT);
   }
   const title = textOf(content.message, "title");
   const summary = textOf(content.message, "description");
-  if (!isFirst) assertContentTexts(title, summary);
-  assertLegacyContent(version, content);
+  if (isFirst) assertLegacyContentFirst(version, content);
+  else assertContentTexts(title, summary);
   const typeUrl = `/${EXEC_LEGACY_CONTENT}`;
   const schema = schemaOf(typeUrl);
   if (schema === undefined) throw new RangeError(`${typeUrl} is not described`);

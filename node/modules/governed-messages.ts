@@ -13,9 +13,9 @@ import {
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { FIRST_SECOND } from "../../chain/protobuf/json-texts.js";
 import { BASE_DENOM } from "../../chain/units.js";
-import { spendCommunityPool } from "./distribution/rewards.js";
+import { assertPoolHolds, spendCommunityPool } from "./distribution/rewards.js";
 import { assertAuthority, govFailure } from "./gov/gov-failure.js";
-import type { MessageContext, MessageHandler } from "./message-context.js";
+import type { MessageHandler } from "./message-context.js";
 import {
   addressOf,
   amountIn,
@@ -25,12 +25,17 @@ import {
   nested,
   NO_RESPONSE,
 } from "./message-fields.js";
-import { MessageFailure } from "./module-context.js";
+import { MessageFailure, type ModuleContext } from "./module-context.js";
 import { changeLegacyParams, legacyChanges } from "./params/legacy-params.js";
 import { FIXED_PARAMS, setModuleParams } from "./params/param-changes.js";
 import { stakedHandler } from "./staked-handler.js";
 import { addressWord } from "./system-storage.js";
-import { cancelUpgrade, scheduleUpgrade } from "./upgrade/plan.js";
+import {
+  assertPlannable,
+  cancelUpgrade,
+  scheduleUpgrade,
+  type UpgradePlan,
+} from "./upgrade/plan.js";
 
 /** Gas of messages beside bytes and signature. */
 const GAS = { params: 100_000n, spend: 50_000n, plan: 100_000n } as const;
@@ -38,10 +43,15 @@ const GAS = { params: 100_000n, spend: 50_000n, plan: 100_000n } as const;
 /** Name of the message around a proposal of v1beta1. */
 export const EXEC_LEGACY_CONTENT = "cosmos.gov.v1.MsgExecLegacyContent";
 
-type Act = (message: ProtoMessage, context: MessageContext) => void;
+type Act = (message: ProtoMessage, context: ModuleContext) => void;
 
 /** A handler that refuses everybody but the gov account. */
-function of(module: string, name: string, gas: bigint, act: Act): [string, MessageHandler] {
+function of(
+  module: string,
+  name: string,
+  gas: bigint,
+  act: Act,
+): [name: string, handler: MessageHandler] {
   const version = module === "gov" ? "v1" : "v1beta1";
   const handler = stakedHandler({ module, name, gas }, (message, context) => {
     assertAuthority(addressOf(textOf(message, "authority"), "authority"));
@@ -65,57 +75,111 @@ export const GOVERNED_HANDLERS: readonly (readonly [string, MessageHandler])[] =
   of("distribution", "MsgCommunityPoolSpend", GAS.spend, spend),
   of("upgrade", "MsgSoftwareUpgrade", GAS.plan, plan),
   of("upgrade", "MsgCancelUpgrade", GAS.plan, (_message, context) => cancelUpgrade(context)),
-  of("gov", "MsgExecLegacyContent", GAS.plan, ({ content }, context) => {
-    if (!isAny(content)) throw messageFailure(SDK_CODE.invalidRequest, "missing content");
-    const act = LEGACY.get(content.typeUrl);
-    if (act === undefined) throw govFailure("noHandler", content.typeUrl);
-    act(content.message, context);
-  }),
+  legacyHandler(),
 ];
 
 /** Content of v1beta1 with parameters by subspace and key. */
 const PARAM_CHANGES = "/cosmos.params.v1beta1.ParameterChangeProposal";
 
+/** What a content of v1beta1 does, and whether it could do so in a state, which changes nothing. */
+interface LegacyContent {
+  /** Throws `MessageFailure` where `act` would. */
+  readonly rehearse: Act;
+  readonly act: Act;
+}
+
 /** What proposals of v1beta1 do, by the types of their contents. */
-const LEGACY: ReadonlyMap<string, Act> = new Map<string, Act>([
-  ["/cosmos.gov.v1beta1.TextProposal", () => undefined],
-  ["/cosmos.distribution.v1beta1.CommunityPoolSpendProposal", spend],
-  ["/cosmos.upgrade.v1beta1.SoftwareUpgradeProposal", plan],
+const LEGACY: ReadonlyMap<string, LegacyContent> = new Map<string, LegacyContent>([
+  ["/cosmos.gov.v1beta1.TextProposal", { rehearse: () => undefined, act: () => undefined }],
+  [
+    "/cosmos.distribution.v1beta1.CommunityPoolSpendProposal",
+    {
+      rehearse: (content, context) =>
+        assertPoolHolds(context, spendingIn(content, context).amountAtoken),
+      act: spend,
+    },
+  ],
+  [
+    "/cosmos.upgrade.v1beta1.SoftwareUpgradeProposal",
+    { rehearse: (content, context) => assertPlannable(context, planIn(content)), act: plan },
+  ],
   [
     "/cosmos.upgrade.v1beta1.CancelSoftwareUpgradeProposal",
-    (_content, context) => cancelUpgrade(context),
+    { rehearse: () => undefined, act: (_content, context) => cancelUpgrade(context) },
   ],
-  [PARAM_CHANGES, ({ changes }, context) => changeLegacyParams(context, listOf(changes))],
+  [
+    PARAM_CHANGES,
+    {
+      rehearse: ({ changes }, context) => void legacyChanges(context, listOf(changes)),
+      act: ({ changes }, context) => changeLegacyParams(context, listOf(changes)),
+    },
+  ],
 ]);
 
-/** Throws `MessageFailure` for a content that can never be executed: better now than after votes. */
-export function assertLegacyContent(
-  version: Pick<MessageContext, "appVersion">,
-  { typeUrl, message }: AnyMessage,
+/** The message around a content of v1beta1: it alone is looked at before it is proposed, as by x/gov. */
+function legacyHandler(): [name: string, handler: MessageHandler] {
+  const [name, handler] = of("gov", "MsgExecLegacyContent", GAS.plan, ({ content }, context) => {
+    if (!isAny(content)) throw messageFailure(SDK_CODE.invalidRequest, MISSING_CONTENT);
+    legacyOf(content).act(content.message, context);
+  });
+  const rehearse = ({ content }: ProtoMessage, context: ModuleContext) => {
+    if (!isAny(content)) throw govFailure("invalidContent", MISSING_CONTENT);
+    const legacy = legacyOf(content);
+    refusingContent(() => legacy.rehearse(content.message, context));
+  };
+  return [name, { ...handler, rehearse }];
+}
+
+/** What is said of a proposal of v1beta1 that proposes nothing. */
+export const MISSING_CONTENT = "missing content";
+
+function legacyOf({ typeUrl }: AnyMessage): LegacyContent {
+  const legacy = LEGACY.get(typeUrl);
+  if (legacy === undefined) throw govFailure("noHandler", typeUrl);
+  return legacy;
+}
+
+/**
+ * By the first rules, which looked at changes of parameters alone, and before the first deposit: throws
+ * `MessageFailure` for a content that can never be executed.
+ */
+export function assertLegacyContentFirst(
+  version: Pick<ModuleContext, "appVersion">,
+  content: AnyMessage,
 ): void {
-  if (!LEGACY.has(typeUrl)) throw govFailure("noHandler", typeUrl);
-  if (typeUrl !== PARAM_CHANGES) return;
+  legacyOf(content);
+  if (content.typeUrl !== PARAM_CHANGES) return;
+  refusingContent(() => void legacyChanges(version, listOf(content.message["changes"])));
+}
+
+function refusingContent(look: () => void): void {
   try {
-    legacyChanges(version, listOf(message["changes"]));
+    look();
   } catch (error) {
     if (!(error instanceof MessageFailure)) throw error;
     throw govFailure("invalidContent", error.fault.log);
   }
 }
 
-function spend(message: ProtoMessage, context: MessageContext): void {
+/** Who is to get how much of the community pool. Throws `MessageFailure` where nobody can. */
+function spendingIn(message: ProtoMessage, context: ModuleContext) {
   const recipientText = textOf(message, "recipient");
   const recipient = addressOf(recipientText, "recipient");
   if (context.isBlocked(recipient)) {
     const text = `${recipientText} is not allowed to receive external funds`;
     throw messageFailure(SDK_CODE.unauthorized, text);
   }
-  spendCommunityPool(context, recipient, amountIn(message, "amount"));
+  return { recipient, amountAtoken: amountIn(message, "amount") };
 }
 
-function plan(message: ProtoMessage, context: MessageContext): void {
-  const { plan: value } = message;
-  const { name, height, info, time } = nested(value);
+function spend(message: ProtoMessage, context: ModuleContext): void {
+  const { recipient, amountAtoken } = spendingIn(message, context);
+  spendCommunityPool(context, recipient, amountAtoken);
+}
+
+/** The plan in a message. Throws `MessageFailure`. */
+function planIn(message: ProtoMessage): UpgradePlan {
+  const { name, height, info, time } = nested(message["plan"]);
   // Go's zero time, which the SDK's clients write, is year 1; those of protobuf write 0.
   const { seconds = FIRST_SECOND, nanos = 0 } = nested(time);
   if ((seconds !== FIRST_SECOND && seconds !== 0n) || nanos !== 0) {
@@ -126,11 +190,15 @@ function plan(message: ProtoMessage, context: MessageContext): void {
   if (at > BigInt(Number.MAX_SAFE_INTEGER)) {
     throw messageFailure(SDK_CODE.invalidRequest, `height ${at} is never reached`);
   }
-  scheduleUpgrade(context, {
+  return {
     name: typeof name === "string" ? name : "",
     height: Number(at),
     info: typeof info === "string" ? info : "",
-  });
+  };
+}
+
+function plan(message: ProtoMessage, context: ModuleContext): void {
+  scheduleUpgrade(context, planIn(message));
 }
 
 function paramsOf(message: ProtoMessage): ProtoMessage {
@@ -141,7 +209,7 @@ function paramsOf(message: ProtoMessage): ProtoMessage {
 }
 
 /** `historical_entries` has no effect here; what a registration burns is not in this message. */
-function updateStaking(message: ProtoMessage, context: MessageContext): void {
+function updateStaking(message: ProtoMessage, context: ModuleContext): void {
   const params = paramsOf(message);
   if (params["bond_denom"] !== BASE_DENOM) {
     const text = `the bond denomination is ${BASE_DENOM} and cannot be changed`;
@@ -155,7 +223,7 @@ function updateStaking(message: ProtoMessage, context: MessageContext): void {
   });
 }
 
-function updateDistribution(message: ProtoMessage, context: MessageContext): void {
+function updateDistribution(message: ProtoMessage, context: ModuleContext): void {
   const params = paramsOf(message);
   const isDeprecated =
     unitsOf(params, "base_proposer_reward") !== 0n ||
@@ -171,7 +239,7 @@ function updateDistribution(message: ProtoMessage, context: MessageContext): voi
   setModuleParams(context, "distribution", { community_tax: unitsOf(params, "community_tax") });
 }
 
-function updateSlashing(message: ProtoMessage, context: MessageContext): void {
+function updateSlashing(message: ProtoMessage, context: ModuleContext): void {
   const params = paramsOf(message);
   setModuleParams(context, "slashing", {
     signed_blocks_window: countOf(params["signed_blocks_window"]),
@@ -182,7 +250,7 @@ function updateSlashing(message: ProtoMessage, context: MessageContext): void {
   });
 }
 
-function updateGov(message: ProtoMessage, context: MessageContext): void {
+function updateGov(message: ProtoMessage, context: ModuleContext): void {
   const params = paramsOf(message);
   const fraction = (name: string) => fractionOfText(textOf(params, name), name);
   const flag = (name: string) => (params[name] === true ? 1n : 0n);
@@ -218,7 +286,7 @@ function updateGov(message: ProtoMessage, context: MessageContext): void {
   setModuleParams(context, "gov", values);
 }
 
-function cancelDest(text: string, context: MessageContext) {
+function cancelDest(text: string, context: ModuleContext) {
   const address = addressOf(text, "proposal_cancel_dest");
   if (!context.isBlocked(address)) return address;
   throw messageFailure(SDK_CODE.unauthorized, `${text} is not allowed to receive external funds`);

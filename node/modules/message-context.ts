@@ -3,15 +3,13 @@
  * of it is undone together when a message of the transaction fails.
  */
 import type { Address } from "../../chain/address.js";
-import type { ProtoMessage } from "../../chain/cosmos/field-schema.js";
+import type { AnyMessage, ProtoMessage } from "../../chain/cosmos/field-schema.js";
 import type { ModuleContext } from "./module-context.js";
 
 /** One message while it runs. */
 export interface MessageContext extends ModuleContext {
   /** The account that signed. */
   readonly signer: Address;
-  /** True for accounts of the system, which take no coins from outside. */
-  isBlocked(address: Address): boolean;
   /** Takes gas. Throws `MessageFailure` with code 11 when none is left. */
   useGas(gas: bigint, location: string): void;
 }
@@ -28,10 +26,18 @@ export function moduleWords(module: string): readonly string[] {
   return older === undefined ? [module] : [module, older];
 }
 
+/** What runs a message; undefined where nothing does. */
+export type HandlerOf = (message: AnyMessage) => MessageHandler | undefined;
+
 /** What runs a message: synchronous, so that nothing comes between its reads and its writes. */
 export interface MessageHandler {
   /** Value of the attribute `module` of the message's event. */
   readonly module: string;
   /** @returns protobuf bytes of the response. Throws `MessageFailure`. */
   run(message: ProtoMessage, context: MessageContext): Uint8Array;
+  /**
+   * Of messages that are looked at before they may be proposed: changes nothing.
+   * Throws `MessageFailure` where running it in this state would fail.
+   */
+  rehearse?(message: ProtoMessage, context: ModuleContext): void;
 }

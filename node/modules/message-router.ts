@@ -11,7 +11,7 @@ import { STAKING_HANDLERS } from "./staking-messages.js";
 const HANDLERS: ReadonlyMap<string, MessageHandler> = new Map<string, MessageHandler>([
   ...BANK_HANDLERS,
   ...STAKING_HANDLERS,
-  ...govHandlers((message) => handlerOf(message) !== undefined),
+  ...govHandlers((message) => handlerOf(message)),
   ...GOVERNED_HANDLERS,
 ]);
 

@@ -34,6 +34,8 @@ export interface ModuleContext {
   readonly validatorsPool: Address;
   /** An event, its attributes in the order in which they are given. */
   emit(type: string, attributes: Readonly<Record<string, string>>): void;
+  /** True for accounts of the system, which take no coins from outside. */
+  isBlocked(address: Address): boolean;
   /**
    * Moves coins and journals the move; both are undone together. Without `to` they cease to be.
    * Throws `MessageFailure` with code 5 when the payer has too little.
@@ -48,8 +50,6 @@ export interface ModuleContext {
 
 /** The end of a block, which has no transaction around it that would be undone. */
 export interface BlockEndContext extends ModuleContext {
-  /** True for accounts of the system, which take no coins from outside. */
-  isBlocked(address: Address): boolean;
   /**
    * Does all of something or nothing: a failure undoes its state, its coins and its events.
    * @returns why it failed; other faults are thrown on

@@ -192,7 +192,7 @@ class Economy {
           };
           const initialDepositAtoken = BigInt(random.integer(30)) * (TOKEN / 10n);
           const submission = { proposer: person, messages: [], initialDepositAtoken, ...words };
-          submitProposal(on, submission, () => false);
+          submitProposal(on, submission, () => undefined);
         },
       ],
       [

@@ -333,7 +333,7 @@ class Extremes {
       metadata: "words",
       isExpedited: chance(random, 0.3),
     };
-    submitProposal(on, submission, (message) => handlerOf(message) !== undefined);
+    submitProposal(on, submission, handlerOf);
   }
 
   /** What the gov account is to do: it stakes, proposes, deposits, votes and spends, too. */

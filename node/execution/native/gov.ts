@@ -28,7 +28,7 @@ const functions: Readonly<Record<string, NativeFunction>> = {
         proposer,
         initialDepositAtoken: hasDeposit ? args.coins("deposit") : 0n,
       },
-      (message) => handlerOf(message) !== undefined,
+      handlerOf,
     );
     log(call, "SubmitProposal", { proposer, proposalId: id });
     return [id];

@@ -241,18 +241,21 @@ export function fundCommunityPool(
   addCommunityPool(new SystemStorage(context.state, "distribution"), amountAtoken);
 }
 
+/** Throws `MessageFailure` where the community pool holds less. */
+export function assertPoolHolds({ state }: ModuleContext, amountAtoken: Atoken): void {
+  if (amountAtoken <= communityPool(state)) return;
+  const text = "community pool does not have sufficient coins to distribute";
+  throw moduleFailure("distribution", 9, text);
+}
+
 /** Pays out of the community pool. Throws `MessageFailure` where it holds less. */
 export function spendCommunityPool(
   context: ModuleContext,
   to: Address,
   amountAtoken: Atoken,
 ): void {
-  const storage = new SystemStorage(context.state, "distribution");
-  if (amountAtoken > storage.word(COMMUNITY_POOL)) {
-    const text = "community pool does not have sufficient coins to distribute";
-    throw moduleFailure("distribution", 9, text);
-  }
-  addCommunityPool(storage, -amountAtoken);
+  assertPoolHolds(context, amountAtoken);
+  addCommunityPool(new SystemStorage(context.state, "distribution"), -amountAtoken);
   payFromPool(context, to, amountAtoken);
 }
 

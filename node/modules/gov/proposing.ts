@@ -11,6 +11,7 @@ import { DECIMAL_ONE } from "../../../chain/encoding/decimal.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { Atoken } from "../../../chain/units.js";
+import type { HandlerOf } from "../message-context.js";
 import { messageFailure } from "../message-fields.js";
 import type { MessageFailure, ModuleContext } from "../module-context.js";
 import { fixedParamsReason } from "../params/param-changes.js";
@@ -50,9 +51,6 @@ export interface Submission extends ProposalTexts {
   readonly isExpedited: boolean;
 }
 
-/** Whether something runs a message. */
-export type IsRoutable = (message: AnyMessage) => boolean;
-
 /**
  * Makes a proposal and pays its first deposit.
  * @returns it, with its id. Throws `MessageFailure`
@@ -60,11 +58,11 @@ export type IsRoutable = (message: AnyMessage) => boolean;
 export function submitProposal(
   context: ModuleContext,
   submission: Submission,
-  isRoutable: IsRoutable,
+  handlerOf: HandlerOf,
 ): ProposalRecord {
   const { state, timeMs } = context;
   const { proposer, messages, initialDepositAtoken, isExpedited } = submission;
-  const { params, messageBytes } = check(context, submission, isRoutable);
+  const { params, messageBytes } = check(context, submission, handlerOf);
   const proposals = new Proposals(state);
   makeRoom(context, proposer, initialDepositAtoken);
   const { title, summary, metadata } = submission;
@@ -253,19 +251,19 @@ function pay(
 }
 
 /** Looks at what is submitted, in the SDK's order or in that of the first rules. */
-function check(context: ModuleContext, submission: Submission, isRoutable: IsRoutable) {
+function check(context: ModuleContext, submission: Submission, handlerOf: HandlerOf) {
   const { messages } = submission;
   assertTitled(submission);
   if (context.appVersion < SDK_REFUSALS_VERSION) {
     assertLengths(context, submission);
-    const messageBytes = checkMessages(messages, isRoutable);
+    const messageBytes = checkMessages(context, messages, handlerOf);
     return { params: paramsForDeposit(context, submission), messageBytes };
   }
   assertContent(submission);
   assertAgreeing(submission);
   const params = paramsForDeposit(context, submission);
   assertLengths(context, submission);
-  return { params, messageBytes: checkMessages(messages, isRoutable) };
+  return { params, messageBytes: checkMessages(context, messages, handlerOf) };
 }
 
 /** The parameters. Throws `MessageFailure` where the first deposit is too small for them. */
@@ -285,8 +283,15 @@ function assertContent({ messages, metadata }: Submission): void {
   throw govFailure("noMessages", "either metadata or Msgs length must be non-nil");
 }
 
-/** Only what the gov account may do, and something does. @returns the bytes that are stored */
-function checkMessages(messages: readonly AnyMessage[], isRoutable: IsRoutable): Uint8Array {
+/**
+ * Only what the gov account may do, something does, and no look at it says is hopeless.
+ * @returns the bytes that are stored
+ */
+function checkMessages(
+  context: ModuleContext,
+  messages: readonly AnyMessage[],
+  handlerOf: HandlerOf,
+): Uint8Array {
   // As many as can be read again: contracts bring them in a text without a bound.
   if (messages.length > MAX_PROPOSAL_MESSAGES) {
     const text = `${messages.length} messages, at most ${MAX_PROPOSAL_MESSAGES}`;
@@ -295,13 +300,15 @@ function checkMessages(messages: readonly AnyMessage[], isRoutable: IsRoutable):
   for (const one of messages) {
     const { typeUrl, schema, message } = one;
     const { signer } = schema;
-    if (signer === undefined || !isRoutable(one)) throw govFailure("unroutable", typeUrl);
+    const handler = handlerOf(one);
+    if (signer === undefined || handler === undefined) throw govFailure("unroutable", typeUrl);
     const reason = fixedParamsReason(schema.name);
     if (reason !== undefined) throw govFailure("invalidMessage", reason);
     const text = textOf(message, signer);
     if (text !== accountText(MODULE_ACCOUNTS.gov)) {
       throw govFailure("signer", text.slice(0, 100));
     }
+    if (context.appVersion >= SDK_REFUSALS_VERSION) handler.rehearse?.(message, context);
   }
   const bytes = encodeProposalMessages(messages);
   if (bytes.length <= MAX_MESSAGE_BYTES) return bytes;

@@ -3,12 +3,11 @@
  * pass or reject one, and what passes is executed by the gov account, all of it or nothing.
  */
 import { accountText } from "../../../chain/abci-event.js";
-import type { AnyMessage } from "../../../chain/cosmos/field-schema.js";
 import { ChainError } from "../../../chain/errors.js";
 import { sdkFault, SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { outOfGas } from "../../../chain/cosmos/ante.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
-import type { MessageContext, MessageHandler } from "../message-context.js";
+import type { HandlerOf, MessageContext } from "../message-context.js";
 import { type BlockEndContext, MessageFailure } from "../module-context.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { type GovParams, govParams } from "./gov-params.js";
@@ -24,9 +23,6 @@ const MAX_STEPS = 2_000;
 const MAX_EXECUTION_GAS = 10_000_000n;
 /** Characters of the reason that are kept. */
 const MAX_REASON_CHARACTERS = 500;
-
-/** What runs a message; undefined where nothing does. */
-export type HandlerOf = (message: AnyMessage) => MessageHandler | undefined;
 
 /** Settles proposals that are over by the block's time, as many as a block may. */
 export function endProposals(context: BlockEndContext, handlerOf: HandlerOf): void {

@@ -64,9 +64,8 @@ export function upgradeHeight(state: JournaledState, name: string): number | und
   return height === 0 ? undefined : height;
 }
 
-/** Plans an upgrade, in place of what was planned before. Throws `MessageFailure`. */
-export function scheduleUpgrade(context: ModuleContext, plan: UpgradePlan): void {
-  const { state, height } = context;
+/** Throws `MessageFailure` for what cannot be planned in this block. */
+export function assertPlannable({ state, height }: ModuleContext, plan: UpgradePlan): void {
   const refuse = (text: string) => messageFailure(SDK_CODE.invalidRequest, text);
   const { name, info } = plan;
   if (name === "") throw refuse("name cannot be empty");
@@ -77,8 +76,14 @@ export function scheduleUpgrade(context: ModuleContext, plan: UpgradePlan): void
   if (upgradeHeight(state, name) !== undefined) {
     throw refuse(`upgrade with name ${name} has already been completed`);
   }
-  write(state, plan);
-  context.emit("schedule_upgrade", { name, height: plan.height.toString(), info });
+}
+
+/** Plans an upgrade, in place of what was planned before. Throws `MessageFailure`. */
+export function scheduleUpgrade(context: ModuleContext, plan: UpgradePlan): void {
+  assertPlannable(context, plan);
+  const { name, height, info } = plan;
+  write(context.state, plan);
+  context.emit("schedule_upgrade", { name, height: height.toString(), info });
 }
 
 /** Gives the plan up, where there is one. */

@@ -86,26 +86,22 @@ export class ModuleChain {
 
   /** What functions of modules act through, outside of any transaction. */
   context(): ModuleContext {
+    const { params } = this.genesis;
+    const version = appVersion(this.state);
     return {
-      appVersion: appVersion(this.state),
+      appVersion: version,
       state: this.state,
       height: this.height,
       timeMs: this.timeMs,
-      validatorsPool: this.genesis.params.validatorsPool,
+      validatorsPool: params.validatorsPool,
+      isBlocked: (address) => isBlockedAccount(address, { ...params, appVersion: version }),
       emit: (type, values) => void this.events.push({ type, values }),
       moveCoins: (reason, from, to, amountAtoken) => this.move(reason, from, to, amountAtoken),
     };
   }
 
   private endContext(): BlockEndContext {
-    const { params } = this.genesis;
-    const context = this.context();
-    const { appVersion: version } = context;
-    return {
-      ...context,
-      isBlocked: (address) => isBlockedAccount(address, { ...params, appVersion: version }),
-      attempt: (work) => this.run(work),
-    };
+    return { ...this.context(), attempt: (work) => this.run(work) };
   }
 
   /** One call as a transaction: all of it, or nothing. @returns why it failed */

@@ -67,7 +67,7 @@ export function submit(chain: ModuleChain, asked: Asked = {}): ProposalRecord {
         metadata: "words",
         isExpedited,
       },
-      (message) => handlerOf(message) !== undefined,
+      handlerOf,
     );
   });
   if (failure !== undefined) throw failure;
