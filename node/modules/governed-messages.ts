@@ -116,7 +116,7 @@ const LEGACY: ReadonlyMap<string, LegacyContent> = new Map<string, LegacyContent
   ],
 ]);
 
-/** The message around a content of v1beta1: it alone is looked at before it is proposed, as by x/gov. */
+/** The message around a content of v1beta1: x/gov looks at it alone before it is proposed. */
 function legacyHandler(): [name: string, handler: MessageHandler] {
   const [name, handler] = of("gov", "MsgExecLegacyContent", GAS.plan, ({ content }, context) => {
     if (!isAny(content)) throw messageFailure(SDK_CODE.invalidRequest, MISSING_CONTENT);
@@ -140,8 +140,8 @@ function legacyOf({ typeUrl }: AnyMessage): LegacyContent {
 }
 
 /**
- * By the first rules, which looked at changes of parameters alone, and before the first deposit: throws
- * `MessageFailure` for a content that can never be executed.
+ * By the first rules, which looked at changes of parameters alone, and before the first deposit:
+ * throws `MessageFailure` for a content that can never be executed.
  */
 export function assertLegacyContentFirst(
   version: Pick<ModuleContext, "appVersion">,

@@ -1,4 +1,4 @@
-/** Contents of v1beta1 that cannot be carried out are refused when they are proposed, as by x/gov. */
+/** Contents of v1beta1 that cannot be carried out are refused when they are proposed. */
 import { describe, expect, it } from "@jest/globals";
 import { toBech32 } from "../../../chain/address.js";
 import type { ProtoMessage } from "../../../chain/cosmos/field-schema.js";
@@ -25,7 +25,7 @@ import {
   vote,
 } from "./gov-stage.js";
 
-type Content = readonly [typeUrl: string, fields: Readonly<Record<string, unknown>>];
+type Content = readonly [typeUrl: string, fields: ProtoMessage];
 
 const SPEND = "/cosmos.distribution.v1beta1.CommunityPoolSpendProposal";
 const UPGRADE = "/cosmos.upgrade.v1beta1.SoftwareUpgradeProposal";
@@ -50,7 +50,7 @@ function stage(version: number): ModuleChain {
 }
 
 function contentOf([typeUrl, fields]: Content) {
-  return anyOf(typeUrl, { title: "t", description: "d", ...fields } as ProtoMessage);
+  return anyOf(typeUrl, { title: "t", description: "d", ...fields });
 }
 
 /** Proposes by a message of v1beta1. @returns the fault of what was refused */
