@@ -89,6 +89,16 @@ describe("proposals", () => {
         voting_start_time: null,
       },
     ]);
+    // Messages of v1beta1 cannot say "not yet": Go's zero time stands there, in either form.
+    const notYet = "0001-01-01T00:00:00Z";
+    expect(await get("/cosmos/gov/v1beta1/proposals/1")).toMatchObject({
+      proposal: { voting_start_time: notYet, voting_end_time: notYet },
+    });
+    const { proposal } = await query.gov.proposal(1);
+    expect([proposal.votingStartTime.seconds, proposal.votingEndTime.seconds]).toEqual([
+      -62_135_596_800n,
+      -62_135_596_800n,
+    ]);
     const paid = await node.tx("gov", "deposit", "1", "600atoken", ...from);
     expect([paid.code, paid.raw_log]).toEqual([0, ""]);
     const voted = await node.tx("gov", "vote", "1", "yes", "--from", "operator");

@@ -2,6 +2,7 @@
 import { toBech32 } from "../../../../chain/address.js";
 import { DECIMAL_ONE, decimalText } from "../../../../chain/encoding/decimal.js";
 import { decodeMessage } from "../../../../chain/protobuf/codec.js";
+import { FIRST_SECOND } from "../../../../chain/protobuf/json-texts.js";
 import { asMessage, type ProtoMessage } from "../../../../chain/protobuf/values.js";
 import {
   type ByOption,
@@ -25,6 +26,11 @@ export interface GovForm {
 
 function timeOrNone(name: string, timeMs: number): ProtoMessage {
   return timeMs === 0 ? {} : { [name]: secondsOf(timeMs) };
+}
+
+/** These messages cannot say "not yet": Go's zero time stands in its place. */
+function timeOrGoZero(timeMs: number): ProtoMessage {
+  return timeMs === 0 ? { seconds: FIRST_SECOND, nanos: 0 } : secondsOf(timeMs);
 }
 
 /** What both versions say of a proposal. */
@@ -86,9 +92,8 @@ export const GOV_V1BETA1: GovForm = {
     ...contentOf(types, read),
     ...common(read),
     final_tally_result: GOV_V1BETA1.tally(read.result),
-    // There is no telling "not yet" in these messages but the first second of all.
-    voting_start_time: secondsOf(read.votingStartMs),
-    voting_end_time: secondsOf(read.votingEndMs),
+    voting_start_time: timeOrGoZero(read.votingStartMs),
+    voting_end_time: timeOrGoZero(read.votingEndMs),
   }),
   vote(id, vote) {
     const options = weighted(vote);
