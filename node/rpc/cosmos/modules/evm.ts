@@ -1,5 +1,6 @@
 /** `cosmos.evm.vm.v1.Query`: the EVM's accounts, code and storage, calls and estimates. */
 import { consensusText, toBech32 } from "../../../../chain/address.js";
+import { NATIVE_CONTRACTS } from "../../../../chain/evm/precompiles.js";
 import { bigintToWord, bytesToHex, EMPTY_CODE_HASH, type Height } from "../../../../chain/hex.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
 import {
@@ -52,7 +53,7 @@ export function evmQueries(sources: QuerySources): QueryHandlers {
     [`${SERVICE}/Code`]: async (request, { height }) => ({
       code: await chain.view.code(accountOf(request.text("address")), height),
     }),
-    [`${SERVICE}/Params`]: () => ({ params: { evm_denom: BASE_DENOM, access_control: OPEN } }),
+    [`${SERVICE}/Params`]: () => ({ params: PARAMS }),
     [`${SERVICE}/BaseFee`]: () => ({ base_fee: 0n }),
     [`${SERVICE}/GlobalMinGasPrice`]: () => ({ min_gas_price: floor }),
     [`${SERVICE}/Config`]: () => ({ config: chainConfig(sources.evmChainId) }),
@@ -87,8 +88,12 @@ function validatorAccount({ chain, modules }: QuerySources): QueryHandlers {
   };
 }
 
-/** Everybody may create and call. */
-const OPEN: ProtoMessage = { create: {}, call: {} };
+/** Everybody may create and call; the contracts are those of the chain itself. */
+const PARAMS: ProtoMessage = {
+  evm_denom: BASE_DENOM,
+  access_control: { create: {}, call: {} },
+  active_static_precompiles: [...NATIVE_CONTRACTS.values()].toSorted(),
+};
 
 /** Forks that are in force from block 0 on (D19); later ones are absent. */
 function chainConfig(chainId: bigint): ProtoMessage {

@@ -16,6 +16,23 @@ async function minedTransaction(): Promise<ProtoMessage> {
   return { raw: parseHexBytes(await wallet.signTransaction({ ...fields, to: wallet.address })) };
 }
 
+function sourcesOf(calls: unknown): QuerySources {
+  const view = { head: () => ({ height: 3 }), locate: () => ({ height: 1, index: 0 }) };
+  const node = { minimumGasPrices: "0.025atoken" };
+  return { chain: { view }, calls, node, evmChainId: 6_940n } as unknown as QuerySources;
+}
+
+const { signal } = new AbortController();
+const context = { height: 3, signal, client: CLIENT, tellHeight: () => undefined };
+
+it("tells the addresses of the chain's own contracts, and none that is only kept", async () => {
+  const query = evmQueries(sourcesOf({}))["/cosmos.evm.vm.v1.Query/Params"];
+  const numbers = ["100", "400", "800", "801", "804", "805", "806"];
+  expect(await query?.(new MessageReader({}), context)).toMatchObject({
+    params: { active_static_precompiles: numbers.map((number) => `0x${number.padStart(40, "0")}`) },
+  });
+});
+
 it.each([
   ["EthCall", async () => ({ args })],
   ["EstimateGas", async () => ({ args })],
@@ -29,12 +46,8 @@ it.each([
     throw new Error("noted");
   };
   const calls = { call: note, estimateGas: note, traceCall: note, traceBlock: note };
-  const view = { head: () => ({ height: 3 }), locate: () => ({ height: 1, index: 0 }) };
-  const node = { minimumGasPrices: "0.025atoken" };
-  const sources = { chain: { view }, calls, node, evmChainId: 6_940n } as unknown as QuerySources;
+  const sources = sourcesOf(calls);
   const queries = { ...evmQueries(sources), ...evmTraceQueries(sources) };
-  const { signal } = new AbortController();
-  const context = { height: 3, signal, client: CLIENT, tellHeight: () => undefined };
   const query = queries[`/cosmos.evm.vm.v1.Query/${name}`];
   const message = new MessageReader(await request());
   const run = async () => query?.(message, context);
