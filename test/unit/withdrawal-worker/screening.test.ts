@@ -174,3 +174,81 @@ it("is asked again where its answer names another withdrawal", async () => {
     screener.close();
   }
 });
+
+/** Asks round after round, in each of which what was asked before has had its time. */
+async function askRounds(
+  screener: Screener,
+  which: typeof screening,
+  { waiting, rounds }: { readonly waiting: ReturnType<typeof requests>; readonly rounds: number },
+): Promise<ReadonlySet<string>> {
+  const known = new Set<string>();
+  for (let round = 0; round < rounds; round += 1) {
+    const open = waiting.filter(({ id }) => !known.has(id));
+    for (const { withdrawalId } of await screener.ask(which, open, { signal })) {
+      known.add(withdrawalId);
+    }
+    clock.ms += which.timeoutMs;
+  }
+  return known;
+}
+
+it("asks about who stands behind more open questions than it has at once", async () => {
+  isLeftOpen = (customerId) => customerId !== "c9";
+  const screener = createScreener(silentLog, clock);
+  try {
+    const known = await askRounds(screener, screening, { waiting: requests(10), rounds: 4 });
+    expect([...known]).toEqual(["wd_9"]);
+  } finally {
+    screener.close();
+  }
+});
+
+it("asks about who stands behind more refused questions than one round has", async () => {
+  isLeftOpen = () => false;
+  answerTo = (id) => (id === "wd_70" ? `{"decision":"allow"}` : `{"decision":"what?"}`);
+  const screener = createScreener(silentLog, clock);
+  try {
+    const known = await askRounds(screener, screening, { waiting: requests(71), rounds: 2 });
+    expect([...known]).toEqual(["wd_70"]);
+  } finally {
+    screener.close();
+  }
+});
+
+it("keeps a place from one customer's questions, however long each is left open", async () => {
+  const own = requests(40).map((request) => ({ ...request, customerId: "many" }));
+  const [other] = requests(41).slice(40);
+  if (other === undefined) throw new Error("no request");
+  isLeftOpen = (customerId) => customerId === "many";
+  const screener = createScreener(silentLog, clock);
+  const patient = { ...screening, timeoutMs: 60_000 };
+  try {
+    expect(await screener.ask(patient, own, { signal })).toEqual([]);
+    expect(asked.length).toBeLessThan(8);
+    const ids = async () => {
+      const answers = await screener.ask(patient, [...own, other], { signal });
+      return answers.map(({ withdrawalId }) => withdrawalId);
+    };
+    expect(await ids()).toEqual([other.id]);
+  } finally {
+    screener.close();
+  }
+});
+
+it("does not wait again for what was left open before", async () => {
+  const screener = createScreener(silentLog, clock);
+  try {
+    await askRounds(screener, screening, { waiting: requests(1), rounds: 1 });
+    expect(asked).toHaveLength(1);
+    clock.ms += 60_000;
+    const [again, first] = requests(2).map(async (request) => {
+      await screener.ask(screening, [request], { signal });
+      return request.id;
+    });
+    expect(await Promise.race([first, again])).toBe("wd_0");
+    await first;
+    expect(asked).toEqual(["c0", "c0", "c1"]);
+  } finally {
+    screener.close();
+  }
+});

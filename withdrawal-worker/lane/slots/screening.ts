@@ -18,7 +18,8 @@ import { NodeFault } from "../../../rpc-client/errors.js";
 import { createHttpPoster, type HttpPoster } from "../../../rpc-client/http-post.js";
 import { type Clock, systemClock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { TaskError, withTimeout } from "../../../runtime/process/task.js";
+import { sleep, TaskError, withTimeout } from "../../../runtime/process/task.js";
+import { type AskLine, AskOrder, type Ranked, type Rank } from "./ask-order.js";
 
 /** An answer is a word and a reference. */
 const MAX_ANSWER_BYTES = 65_536;
@@ -26,11 +27,20 @@ const MAX_ANSWER_BYTES = 65_536;
 /** Questions at once, those included that a round before has left without an answer. */
 const PARALLEL = 8;
 
+/** Of these places so many are kept from questions beside others of the same customer. */
+const KEPT_FOR_FIRST = 1;
+
+/** Questions at once, of all wallets, that had no answer before. */
+const PARALLEL_AGAIN = 5;
+
 /** Questions that one round has: a service that is slow must not hold up what it has answered. */
 const MAX_ASKED = 64;
 
 /** How long all payments of a wallet wait for answers, also those that nobody asks about. */
 const PATIENCE_MS = 2_000;
+
+/** How long they wait for what had no answer before: an answer that comes later is there the next time. */
+const PATIENCE_AGAIN_MS = 250;
 
 /** Answers that are kept for the next rounds, the latest: of what was taken back nobody asks again. */
 const MAX_KEPT = 1_000;
@@ -67,11 +77,18 @@ export function createScreener(
 
 /** Questions that are begun for one round. */
 interface Turn {
-  readonly waiting: QueuedWithdrawal[];
+  readonly line: AskLine;
+  begun: number;
   isOver: boolean;
-  /** One had no answer in time. */
-  isLate: boolean;
+  /** Customers of whom one that was never asked before had no answer in time. */
+  readonly late: Set<string>;
   hasAnswer: boolean;
+}
+
+/** A question that the service has not answered yet. */
+interface Open {
+  readonly turn: Turn;
+  readonly rank: Rank;
 }
 
 /** One service: what it has been asked, and what it has answered since whoever asked went on. */
@@ -81,7 +98,8 @@ class Service {
   readonly #clock: Clock;
   readonly #poster: HttpPoster;
   readonly #closing = new AbortController();
-  readonly #asked = new Map<WithdrawalId, Turn>();
+  readonly #order: AskOrder;
+  readonly #open = new Map<WithdrawalId, Open>();
   readonly #answers = new Map<WithdrawalId, ScreeningAnswer>();
   /** Nobody was answered in time: until then nothing is asked. */
   #restsUntilMs = Number.NEGATIVE_INFINITY;
@@ -91,6 +109,7 @@ class Service {
     this.#screening = screening;
     this.#log = parts.log;
     this.#clock = parts.clock;
+    this.#order = new AskOrder(parts.clock);
     this.#poster = createHttpPoster({ url, timeoutMs, maxResponseBytes: MAX_ANSWER_BYTES });
   }
 
@@ -117,9 +136,9 @@ class Service {
 
   /** What was asked for a round before had its time: nobody waits for it again. */
   async #askNew(withdrawals: readonly QueuedWithdrawal[], signal: AbortSignal): Promise<void> {
-    const unasked = withdrawals.filter(({ id }) => !this.#asked.has(id) && !this.#answers.has(id));
-    const waiting = unasked.slice(0, MAX_ASKED);
-    const turn: Turn = { waiting, isOver: false, isLate: false, hasAnswer: false };
+    const unasked = withdrawals.filter(({ id }) => this.#isUnasked(id));
+    const line = this.#order.line(unasked);
+    const turn: Turn = { line, begun: 0, isOver: false, late: new Set(), hasAnswer: false };
     try {
       await withTimeout(() => this.#askAll(turn), { timeoutMs: PATIENCE_MS, signal });
     } catch (error) {
@@ -130,30 +149,72 @@ class Service {
     }
   }
 
+  #isUnasked(id: WithdrawalId): boolean {
+    return !this.#open.has(id) && !this.#answers.has(id);
+  }
+
   async #askAll(turn: Turn): Promise<void> {
-    const left = [...this.#asked.values()].filter(({ isOver }) => isOver);
-    const length = Math.max(0, PARALLEL - left.length);
-    await Promise.all(Array.from({ length }, () => this.#work(turn)));
-    if (!turn.isLate || turn.hasAnswer) return;
+    await Promise.all(Array.from({ length: PARALLEL }, () => this.#work(turn)));
+    // What one customer asks for says little of the service: the others would wait for nothing.
+    if (turn.late.size <= 1 || turn.hasAnswer) return;
     this.#restsUntilMs = this.#clock.monotonicMs() + this.#screening.timeoutMs;
   }
 
   async #work(turn: Turn): Promise<void> {
     while (!turn.isOver) {
-      const next = turn.waiting.shift();
+      const next = this.#next(turn);
       if (next === undefined) return;
-      this.#asked.set(next.id, turn);
-      const options = { signal: this.#closing.signal, log: this.#log };
-      const answer = await askOne(this.#poster, next, options).finally(() => {
-        this.#asked.delete(next.id);
-      });
-      if (answer === "late") {
-        turn.isLate = true;
-        turn.isOver = true;
-      } else if (answer !== undefined) {
-        turn.hasAnswer = true;
-        this.#keep(answer);
-      }
+      const asked = this.#askOne(turn, next);
+      if (next.rank !== "again") await asked;
+      else await this.#waitBriefly(asked);
+    }
+  }
+
+  /** Wallets may come to the same withdrawal: who is asked about by now is passed over. */
+  #next(turn: Turn): Ranked | undefined {
+    for (; turn.begun < MAX_ASKED; ) {
+      const next = turn.line.next((rank) => this.#hasPlace(turn, rank));
+      if (next === undefined || this.#isUnasked(next.withdrawal.id)) return next;
+    }
+    return undefined;
+  }
+
+  /**
+   * Whether one more may be asked for a round, beside its own questions and those that rounds before have
+   * left. A customer's first has a place of its own, where others have left more than there are.
+   */
+  #hasPlace(turn: Turn, rank: Rank): boolean {
+    const ranks = [...this.#open.values()]
+      .filter((open) => open.turn === turn || open.turn.isOver)
+      .map((open) => open.rank);
+    if (rank === "first") return ranks.length < PARALLEL || !ranks.includes("first");
+    if (ranks.length >= PARALLEL - KEPT_FOR_FIRST) return false;
+    const again = [...this.#open.values()].filter((open) => open.rank === "again");
+    return rank === "further" || again.length < PARALLEL_AGAIN;
+  }
+
+  async #waitBriefly(asked: Promise<void>): Promise<void> {
+    const { signal } = this.#closing;
+    await Promise.race([asked, sleep(PATIENCE_AGAIN_MS, { signal }).catch(() => undefined)]);
+  }
+
+  async #askOne(turn: Turn, { withdrawal, rank }: Ranked): Promise<void> {
+    const { id, customerId } = withdrawal;
+    turn.begun += 1;
+    this.#open.set(id, { turn, rank });
+    this.#order.begin(withdrawal);
+    const options = { signal: this.#closing.signal, log: this.#log };
+    const answer = await askOne(this.#poster, withdrawal, options).finally(() => {
+      this.#open.delete(id);
+    });
+    if (answer === "late") {
+      if (rank === "again") return;
+      turn.late.add(customerId);
+      turn.isOver = true;
+    } else if (answer !== undefined) {
+      turn.hasAnswer = true;
+      this.#order.answered(id);
+      this.#keep(answer);
     }
   }
 

@@ -1,0 +1,122 @@
+/**
+ * Whom a screening service is asked about next. What it leaves without an answer comes behind all that it was
+ * never asked about, and no customer's questions take all the places of the others.
+ */
+import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import { ClientLines } from "../../../runtime/turns/client-lines.js";
+
+/** Questions without an answer that are remembered, some MB; the one that was asked longest ago is new again. */
+const MAX_REMEMBERED = 10_000;
+
+/** A question that was not asked for so long is nobody's any more: most likely its withdrawal was taken back. */
+const REMEMBERED_MS = 3_600_000;
+
+/**
+ * What a question is: about a customer of whom nothing else is without an answer; another one that was never
+ * asked; or one that had no answer before.
+ */
+export type Rank = "first" | "further" | "again";
+
+/** A withdrawal that is asked about now. */
+export interface Ranked {
+  readonly withdrawal: QueuedWithdrawal;
+  readonly rank: Rank;
+}
+
+/** Customers' lines, of which turns go from customer to customer. */
+interface Waiting {
+  readonly client: string;
+  readonly withdrawal: QueuedWithdrawal;
+}
+
+/** What was asked and has no answer. */
+interface Unanswered {
+  readonly customerId: string;
+  /** When it was asked last, monotonic. */
+  readonly askedMs: number;
+}
+
+/** What one service was asked about without an answer yet; losing it costs each such question once more. */
+export class AskOrder {
+  /** Those that were asked longest ago first. */
+  readonly #unanswered = new Map<WithdrawalId, Unanswered>();
+  readonly #countOf = new Map<string, number>();
+
+  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
+
+  /** Orders what may be asked about, those before that have waited longer. */
+  line(withdrawals: readonly QueuedWithdrawal[]): AskLine {
+    this.#forgetOld();
+    const askedMs = ({ id }: QueuedWithdrawal) => this.#unanswered.get(id)?.askedMs;
+    return new AskLine(
+      withdrawals.filter((withdrawal) => askedMs(withdrawal) === undefined),
+      withdrawals
+        .filter((withdrawal) => askedMs(withdrawal) !== undefined)
+        .toSorted((a, b) => (askedMs(a) ?? 0) - (askedMs(b) ?? 0)),
+      (customerId) => this.#countOf.has(customerId),
+    );
+  }
+
+  /** It is asked about now. */
+  begin({ id, customerId }: QueuedWithdrawal): void {
+    this.answered(id);
+    this.#unanswered.set(id, { customerId, askedMs: this.clock.monotonicMs() });
+    this.#countOf.set(customerId, 1 + (this.#countOf.get(customerId) ?? 0));
+  }
+
+  /** Nobody asks about it any more. */
+  answered(id: WithdrawalId): void {
+    const former = this.#unanswered.get(id);
+    if (former === undefined) return;
+    this.#unanswered.delete(id);
+    const count = (this.#countOf.get(former.customerId) ?? 0) - 1;
+    if (count > 0) this.#countOf.set(former.customerId, count);
+    else this.#countOf.delete(former.customerId);
+  }
+
+  #forgetOld(): void {
+    const sinceMs = this.clock.monotonicMs() - REMEMBERED_MS;
+    for (const [id, { askedMs }] of this.#unanswered) {
+      if (this.#unanswered.size <= MAX_REMEMBERED && askedMs >= sinceMs) return;
+      this.answered(id);
+    }
+  }
+}
+
+/** What one round may ask about. */
+export class AskLine {
+  readonly #lines = new ClientLines<Waiting>();
+  readonly #again: QueuedWithdrawal[];
+
+  /**
+   * @param unasked never asked, those before that have waited longer
+   * @param again had no answer, those before that were asked longest ago
+   * @param isOpen whether a customer has a question without an answer
+   */
+  constructor(
+    unasked: readonly QueuedWithdrawal[],
+    again: QueuedWithdrawal[],
+    private readonly isOpen: (customerId: string) => boolean,
+  ) {
+    for (const withdrawal of unasked) {
+      this.#lines.add({ client: withdrawal.customerId, withdrawal });
+    }
+    this.#again = again;
+  }
+
+  /** Takes out who is next. @param hasPlace whether there is a place for such a question */
+  next(hasPlace: (rank: Rank) => boolean): Ranked | undefined {
+    const ways: Record<Rank, () => QueuedWithdrawal | undefined> = {
+      first: () => this.#lines.next((customer) => !this.isOpen(customer))?.withdrawal,
+      further: () => this.#lines.next()?.withdrawal,
+      again: () => this.#again.shift(),
+    };
+    for (const rank of ["first", "further", "again"] as const) {
+      const withdrawal = hasPlace(rank) ? ways[rank]() : undefined;
+      if (withdrawal !== undefined) return { withdrawal, rank };
+    }
+    return undefined;
+  }
+}
