@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { createScreener, type Screener } from "../../../withdrawal-worker/lane/slots/screening.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { PAYEE } from "./signers/intents.js";
@@ -251,4 +252,32 @@ it("does not wait again for what was left open before", async () => {
   } finally {
     screener.close();
   }
+});
+
+it("asks about one again after pauses that grow to a minute, and says so in few lines", async () => {
+  isLeftOpen = () => false;
+  answerTo = () => `{"decision":"what?"}`;
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    component: "test",
+    level: "warn",
+    destination: { write: (line) => void lines.push(JSON.parse(line)) },
+  });
+  const screener = createScreener(log, clock);
+  const askedAtMs: number[] = [];
+  const beganMs = clock.ms;
+  try {
+    for (; clock.ms - beganMs < 250_000; clock.ms += 1_000) {
+      const before = asked.length;
+      expect(await screener.ask(screening, requests(1), { signal })).toEqual([]);
+      if (asked.length > before) askedAtMs.push(clock.ms - beganMs);
+    }
+  } finally {
+    screener.close();
+  }
+  const pauses = askedAtMs.map((atMs, index) => atMs - (askedAtMs[index - 1] ?? 0)).slice(1);
+  expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+  expect(lines[0]).toMatchObject({ id: "wd_0", times: 1, reason: expect.any(String) });
+  const told = lines.reduce((sum, { times }) => sum + Number(times), 0);
+  expect([lines.length, told]).toEqual([7, 10]);
 });

@@ -13,6 +13,12 @@ const MAX_REMEMBERED = 10_000;
 /** A question that was not asked for so long is nobody's any more: most likely its withdrawal was taken back. */
 const REMEMBERED_MS = 3_600_000;
 
+/** The first pause of a question that had no answer; it doubles each time. */
+const FIRST_PAUSE_MS = 1_000;
+
+/** The longest: so late does a service that answers again hear of what it left without an answer before. */
+const MAX_PAUSE_MS = 60_000;
+
 /**
  * What a question is: about a customer of whom nothing else is without an answer; another one that was never
  * asked; or one that had no answer before.
@@ -36,6 +42,9 @@ interface Unanswered {
   readonly customerId: string;
   /** When it was asked last, monotonic. */
   readonly askedMs: number;
+  /** Its pause, and until when it is not asked again; 0 while its first answer is waited for. */
+  readonly pauseMs: number;
+  readonly pausedUntilMs: number;
 }
 
 /** What one service was asked about without an answer yet; losing it costs each such question once more. */
@@ -46,24 +55,41 @@ export class AskOrder {
 
   constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
 
-  /** Orders what may be asked about, those before that have waited longer. */
+  /**
+   * Orders what may be asked about, without what pauses.
+   * @param withdrawals those first that have waited longer
+   */
   line(withdrawals: readonly QueuedWithdrawal[]): AskLine {
     this.#forgetOld();
-    const askedMs = ({ id }: QueuedWithdrawal) => this.#unanswered.get(id)?.askedMs;
+    const nowMs = this.clock.monotonicMs();
+    const again = withdrawals.flatMap((withdrawal) => {
+      const former = this.#unanswered.get(withdrawal.id);
+      return former === undefined || former.pausedUntilMs > nowMs ? [] : [{ withdrawal, former }];
+    });
+    again.sort((a, b) => a.former.askedMs - b.former.askedMs);
     return new AskLine(
-      withdrawals.filter((withdrawal) => askedMs(withdrawal) === undefined),
-      withdrawals
-        .filter((withdrawal) => askedMs(withdrawal) !== undefined)
-        .toSorted((a, b) => (askedMs(a) ?? 0) - (askedMs(b) ?? 0)),
+      withdrawals.filter(({ id }) => !this.#unanswered.has(id)),
+      again.map(({ withdrawal }) => withdrawal),
       (customerId) => this.#countOf.has(customerId),
     );
   }
 
   /** It is asked about now. */
   begin({ id, customerId }: QueuedWithdrawal): void {
+    const { pauseMs = 0 } = this.#unanswered.get(id) ?? {};
     this.answered(id);
-    this.#unanswered.set(id, { customerId, askedMs: this.clock.monotonicMs() });
+    const askedMs = this.clock.monotonicMs();
+    this.#unanswered.set(id, { customerId, askedMs, pauseMs, pausedUntilMs: 0 });
     this.#countOf.set(customerId, 1 + (this.#countOf.get(customerId) ?? 0));
+  }
+
+  /** No answer came: it pauses, twice as long as the time before. */
+  failed(id: WithdrawalId): void {
+    const former = this.#unanswered.get(id);
+    if (former === undefined) return;
+    const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(FIRST_PAUSE_MS, 2 * former.pauseMs));
+    const pausedUntilMs = this.clock.monotonicMs() + pauseMs;
+    this.#unanswered.set(id, { ...former, pauseMs, pausedUntilMs });
   }
 
   /** Nobody asks about it any more. */

@@ -18,6 +18,7 @@ import { NodeFault } from "../../../rpc-client/errors.js";
 import { createHttpPoster, type HttpPoster } from "../../../rpc-client/http-post.js";
 import { type Clock, systemClock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import { RareLine } from "../../../runtime/process/rare-line.js";
 import { sleep, TaskError, withTimeout } from "../../../runtime/process/task.js";
 import { type AskLine, AskOrder, type Ranked, type Rank } from "./ask-order.js";
 
@@ -100,6 +101,7 @@ class Service {
   readonly #closing = new AbortController();
   readonly #order: AskOrder;
   readonly #open = new Map<WithdrawalId, Open>();
+  readonly #unanswered: RareLine;
   readonly #answers = new Map<WithdrawalId, ScreeningAnswer>();
   /** Nobody was answered in time: until then nothing is asked. */
   #restsUntilMs = Number.NEGATIVE_INFINITY;
@@ -110,6 +112,7 @@ class Service {
     this.#log = parts.log;
     this.#clock = parts.clock;
     this.#order = new AskOrder(parts.clock);
+    this.#unanswered = new RareLine(parts.clock);
     this.#poster = createHttpPoster({ url, timeoutMs, maxResponseBytes: MAX_ANSWER_BYTES });
   }
 
@@ -203,18 +206,23 @@ class Service {
     turn.begun += 1;
     this.#open.set(id, { turn, rank });
     this.#order.begin(withdrawal);
-    const options = { signal: this.#closing.signal, log: this.#log };
-    const answer = await askOne(this.#poster, withdrawal, options).finally(() => {
-      this.#open.delete(id);
-    });
-    if (answer === "late") {
-      if (rank === "again") return;
-      turn.late.add(customerId);
-      turn.isOver = true;
-    } else if (answer !== undefined) {
+    try {
+      const answer = await ask(this.#poster, withdrawal, { signal: this.#closing.signal });
       turn.hasAnswer = true;
       this.#order.answered(id);
       this.#keep(answer);
+    } catch (error) {
+      // The policy names another service by now, or the process ends.
+      if (this.#closing.signal.aborted) return;
+      this.#order.failed(id);
+      this.#unanswered.happened((times) =>
+        this.#log.warn({ id, reason: errorMessage(error), times }, "screening did not answer"),
+      );
+      if (rank === "again" || !isLate(error)) return;
+      turn.late.add(customerId);
+      turn.isOver = true;
+    } finally {
+      this.#open.delete(id);
     }
   }
 
@@ -227,25 +235,22 @@ class Service {
   }
 }
 
-/** The answer; "late" where none came in time, undefined where something else did. */
-async function askOne(
+/** @throws where nothing came, or something that is no answer */
+async function ask(
   poster: HttpPoster,
   withdrawal: QueuedWithdrawal,
-  { signal, log }: { readonly signal: AbortSignal; readonly log: Logger },
-): Promise<ScreeningAnswer | "late" | undefined> {
+  options: { readonly signal: AbortSignal },
+): Promise<ScreeningAnswer> {
   const { id, customerId, asset, destination, amountUnits } = withdrawal;
   const terms = { withdrawalId: id, customerId, asset, destination };
   const body = JSON.stringify({ ...terms, amountUnits: amountUnits.toString() });
-  try {
-    const reply = await poster.post(body, { signal });
-    if (reply.status !== 200) throw new TypeError(`status ${reply.status}`);
-    return readAnswer(withdrawal, reply.body.toString("utf8"));
-  } catch (error) {
-    // The policy names another service by now, or the process ends.
-    if (signal.aborted) return undefined;
-    log.warn({ id, reason: errorMessage(error) }, "screening did not answer");
-    return error instanceof NodeFault && error.code === "NODE_TIMEOUT" ? "late" : undefined;
-  }
+  const reply = await poster.post(body, options);
+  if (reply.status !== 200) throw new TypeError(`status ${reply.status}`);
+  return readAnswer(withdrawal, reply.body.toString("utf8"));
+}
+
+function isLate(error: unknown): boolean {
+  return error instanceof NodeFault && error.code === "NODE_TIMEOUT";
 }
 
 function readAnswer({ id }: QueuedWithdrawal, text: string): ScreeningAnswer {
