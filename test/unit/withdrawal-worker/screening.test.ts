@@ -254,6 +254,36 @@ it("does not wait again for what was left open before", async () => {
   }
 });
 
+it("is waited for as ever where it answers what it had refused before", async () => {
+  isLeftOpen = () => false;
+  answerTo = () => `{"decision":"what?"}`;
+  const screener = createScreener(silentLog, clock);
+  const patient = { ...screening, timeoutMs: 60_000 };
+  const waiting = requests(60);
+  try {
+    await askRounds(screener, patient, { waiting, rounds: 1 });
+    answerTo = () => `{"decision":"allow"}`;
+    isLeftOpen = () => {
+      setTimeout(() => answerLate.shift()?.(), 300);
+      return true;
+    };
+    const known = new Set<string>();
+    const areMany = async () => {
+      const open = waiting.filter(({ id }) => !known.has(id));
+      expect(open).not.toEqual([]);
+      const answers = await screener.ask(patient, open, { signal });
+      for (const { withdrawalId } of answers) known.add(withdrawalId);
+      return answers.length > 5;
+    };
+    await until(areMany, {
+      timeoutMs: 60_000,
+      what: "more answers than it is asked at once again",
+    });
+  } finally {
+    screener.close();
+  }
+});
+
 it("asks about one again after pauses that grow to a minute, and says so in few lines", async () => {
   isLeftOpen = () => false;
   answerTo = () => `{"decision":"what?"}`;

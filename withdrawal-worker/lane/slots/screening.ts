@@ -102,6 +102,8 @@ class Service {
   readonly #order: AskOrder;
   readonly #open = new Map<WithdrawalId, Open>();
   readonly #unanswered: RareLine;
+  /** It has answered the last question that had no answer before: it may have been away, and be back. */
+  #answersAgain = false;
   readonly #answers = new Map<WithdrawalId, ScreeningAnswer>();
   /** Nobody was answered in time: until then nothing is asked. */
   #restsUntilMs = Number.NEGATIVE_INFINITY;
@@ -198,7 +200,8 @@ class Service {
 
   async #waitBriefly(asked: Promise<void>): Promise<void> {
     const { signal } = this.#closing;
-    await Promise.race([asked, sleep(PATIENCE_AGAIN_MS, { signal }).catch(() => undefined)]);
+    const waitMs = this.#answersAgain ? PATIENCE_MS : PATIENCE_AGAIN_MS;
+    await Promise.race([asked, sleep(waitMs, { signal }).catch(() => undefined)]);
   }
 
   async #askOne(turn: Turn, { withdrawal, rank }: Ranked): Promise<void> {
@@ -209,11 +212,13 @@ class Service {
     try {
       const answer = await ask(this.#poster, withdrawal, { signal: this.#closing.signal });
       turn.hasAnswer = true;
+      if (rank === "again") this.#answersAgain = true;
       this.#order.answered(id);
       this.#keep(answer);
     } catch (error) {
       // The policy names another service by now, or the process ends.
       if (this.#closing.signal.aborted) return;
+      if (rank === "again") this.#answersAgain = false;
       this.#order.failed(id);
       this.#unanswered.happened((times) =>
         this.#log.warn({ id, reason: errorMessage(error), times }, "screening did not answer"),
