@@ -9,6 +9,7 @@ import { type Incident, incidentText, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../kill-switch/kill-switch.js";
 import { type KillSwitchState, stops } from "../kill-switch/kill-switch-level.js";
 import { storedTime } from "../stored-values.js";
+import { SWITCH_RELEASE, type SwitchRelease, toSwitchRelease } from "../wallets/wallet-lease.js";
 import { STOPS_SIGNING } from "./unexplained-outflows.js";
 
 /** Whether a wallet may sign, and since when and why not. */
@@ -123,6 +124,24 @@ export function behindReason(seen: bigint, known: bigint): string {
   );
 }
 
+/** As `behindReason` begins, in JavaScript and in PostgreSQL. */
+const BEHIND_PATTERN = `${BEHIND_CHAIN}([0-9]+), the ledger only below [0-9]+`;
+
+/**
+ * Pure: whether a person has let a wallet go on that was frozen for these lost nonces. What was known of them
+ * before counts no more then; what is known since does, also of the same nonces: they were given and lost anew.
+ * @param lost.seen the next nonce that shows them
+ * @param lost.knownAt the last release that was known when it was shown; undefined for none
+ */
+export function isLetGo(
+  released: SwitchRelease | undefined,
+  { seen, knownAt }: { readonly seen: bigint; readonly knownAt: bigint | undefined },
+): boolean {
+  if (released === undefined || released.at <= (knownAt ?? -1n)) return false;
+  const named = new RegExp(BEHIND_PATTERN, "u").exec(released.reason)?.[1];
+  return named !== undefined && seen <= BigInt(named);
+}
+
 /** Between causes that froze a wallet one after the other. */
 const ALSO = "; also: ";
 
@@ -160,9 +179,12 @@ export async function freezeSigning(sql: Sql, wallet: Address, reason: string): 
 
 /**
  * Freezes signing because the chain knows nonces that the ledger does not, if that is so still: a
- * recovery may have taken them over since the wallet was read, and nothing would lift this again.
- * @param seen the chain's next nonce
- * @returns false if it was frozen for this cause already, or the ledger knows the nonces
+ * recovery may have taken them over since the wallet was read, or a person have let it go on, and nothing would
+ * lift this again. Where it is frozen for less of them the cause names these, so that whoever lets it go on
+ * has seen all.
+ * @param behind.seen the chain's next nonce
+ * @param behind.released as the wallet was read
+ * @returns false if it was frozen for this cause already, the ledger knows the nonces, or a person does
  */
 export function freezeBehindChain(
   database: SqlDatabase,
@@ -170,17 +192,47 @@ export function freezeBehindChain(
     wallet,
     seen,
     reason,
-  }: { readonly wallet: Address; readonly seen: bigint; readonly reason: string },
+    released: known,
+  }: {
+    readonly wallet: Address;
+    readonly seen: bigint;
+    readonly reason: string;
+    readonly released?: SwitchRelease | undefined;
+  },
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
     // A recovery takes this lock before it changes nonces.
-    await tx.query(`SELECT 1 FROM signing_freeze WHERE wallet = $1 FOR UPDATE`, [wallet]);
+    const [row] = await tx.query<{ released: Parameters<typeof toSwitchRelease>[0] }>(
+      `SELECT CASE WHEN NOT f.frozen THEN ${SWITCH_RELEASE} END AS released
+         FROM signing_freeze f WHERE wallet = $1 FOR UPDATE`,
+      [wallet],
+    );
+    const released = toSwitchRelease(row?.released);
+    if (isLetGo(released, { seen, knownAt: known?.at })) return false;
     const rows = await tx.query<{ is_known: boolean }>(
       `SELECT next_nonce >= $2::numeric AS is_known FROM hot_wallet WHERE wallet = $1`,
       [wallet, seen.toString()],
     );
-    return rows[0]?.is_known === true ? false : freezeSigning(tx, wallet, reason);
+    if (rows[0]?.is_known === true) return false;
+    return (await nameMore(tx, wallet, { seen, reason })) || freezeSigning(tx, wallet, reason);
   });
+}
+
+/** @returns whether it was frozen for less nonces, and the cause names these now */
+async function nameMore(
+  tx: Sql,
+  wallet: Address,
+  { seen, reason }: { readonly seen: bigint; readonly reason: string },
+): Promise<boolean> {
+  const rows = await tx.query(
+    `WITH named AS (
+       UPDATE signing_freeze SET reason = regexp_replace(reason, $2, substring($3 FROM $4))
+        WHERE wallet = $1 AND frozen AND substring(reason FROM $2)::numeric < $5::numeric
+       RETURNING wallet)
+     SELECT wallet FROM named`,
+    [wallet, BEHIND_PATTERN, reason, BEHIND_PATTERN.replace(/[()]/gu, ""), seen.toString()],
+  );
+  return rows.length > 0;
 }
 
 /** At the end of a recovery: lifts a freeze whose only cause is what was recovered. */
@@ -210,7 +262,7 @@ export async function readSwitchCause(sql: Sql, wallet: Address): Promise<Switch
 }
 
 /**
- * Lifts the freeze; the caller has looked first.
+ * Lifts the freeze; the caller has looked first. Its causes stay named behind the reason: see `isLetGo`.
  * @param looked what `readSwitchCause` said before: a cause that came since has nobody looked at, and
  *   nothing is lifted; nor where it was lifted and thrown again; absent where whatever there is may be
  * @returns false if it was not frozen, or not for these causes alone
@@ -223,7 +275,8 @@ export async function releaseSigning(
 ): Promise<boolean> {
   const rows = await sql.query(
     `WITH changed AS (
-       UPDATE signing_freeze old SET frozen = false, reason = $2, changed_at = now()
+       UPDATE signing_freeze old
+          SET frozen = false, reason = $2 || ': ' || old.reason, changed_at = now()
         WHERE wallet = $1 AND frozen AND old.reason = coalesce($3, old.reason)
           AND old.changed_at = coalesce($4::timestamptz, old.changed_at)
        RETURNING wallet)

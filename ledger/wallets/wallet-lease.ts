@@ -23,6 +23,14 @@ export interface WalletLease {
   readonly epoch: bigint;
 }
 
+/** How a wallet's own switch was lifted last. */
+export interface SwitchRelease {
+  /** Names the causes that a person has let go. */
+  readonly reason: string;
+  /** When, in microseconds: it rises, but where a standby's clock is behind. */
+  readonly at: bigint;
+}
+
 /**
  * What the ledger says of a hot wallet before a round: its next nonce, how far it is settled, the day's
  * fees.
@@ -42,6 +50,8 @@ export interface HotWalletState {
   readonly feesOfDayAtoken: Atoken;
   /** Whoever holds its key has not said so for some seconds. */
   readonly isKeyUnsaid: boolean;
+  /** Undefined while its switch is thrown, and where it never was. */
+  readonly released?: SwitchRelease | undefined;
 }
 
 interface HotWalletRow {
@@ -52,6 +62,7 @@ interface HotWalletRow {
   readonly epoch: number;
   readonly fees_of_day: string;
   readonly key_unsaid: boolean;
+  readonly released: { readonly reason: string; readonly at: string } | null;
 }
 
 /** Of the next day, too: whoever began before midnight may come behind one that began after it. */
@@ -59,12 +70,19 @@ const FEES_OF_DAY = `
   SELECT coalesce(sum(every.fee_day_atoken), 0) FROM hot_wallet every
    WHERE every.fee_day - (now() AT TIME ZONE 'UTC')::date IN (0, 1)`;
 
+/** SQL: of a switch `f` that is not thrown, how it was lifted. */
+export const SWITCH_RELEASE = `
+  jsonb_build_object('reason', f.reason,
+                     'at', (extract(epoch FROM f.changed_at) * 1000000)::bigint::text)`;
+
 const HOT_WALLET_COLUMNS = `
   (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,
   next_nonce::text, settled_height::text, (SELECT rewinds FROM watch_cursor) AS rewinds,
   (SELECT epoch FROM event_counter) AS epoch,
   (${FEES_OF_DAY})::text AS fees_of_day,
-  ${isKeyUnsaid("hot_wallet")} AS key_unsaid`;
+  ${isKeyUnsaid("hot_wallet")} AS key_unsaid,
+  (SELECT ${SWITCH_RELEASE} FROM signing_freeze f
+    WHERE f.wallet = hot_wallet.wallet AND NOT f.frozen) AS released`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
   return {
@@ -75,7 +93,15 @@ function toHotWallet(row: HotWalletRow): HotWalletState {
     epoch: row.epoch,
     feesOfDayAtoken: storedAtoken(row.fees_of_day),
     isKeyUnsaid: row.key_unsaid,
+    released: toSwitchRelease(row.released),
   };
+}
+
+/** As `SWITCH_RELEASE` gives it. */
+export function toSwitchRelease(
+  row: { readonly reason: string; readonly at: string } | null | undefined,
+): SwitchRelease | undefined {
+  return row == null ? undefined : { reason: row.reason, at: BigInt(row.at) };
 }
 
 /** Advisory lock of the day's budget of fees, which all wallets share. */

@@ -52,7 +52,7 @@ export interface TakenSlots extends Omit<SlotChoice, "chosen" | "feesLeftAtoken"
   /** Absent where nobody has looked at fees. */
   readonly feesLeftAtoken?: Atoken;
   /** The wallet's next nonce behind them, in the ledger's epoch; absent where none could be taken. */
-  readonly behind?: Pick<HotWalletState, "nextNonce" | "epoch">;
+  readonly behind?: Pick<HotWalletState, "nextNonce" | "epoch" | "released">;
   /** Wait because the policy says so, each with the reason. */
   readonly held: SlotDecisions["waiting"];
 }
@@ -169,7 +169,7 @@ async function takeInside(
   const { chosen, ...rest } = choice;
   const taken = chosen.map(({ id }) => id);
   const nextNonce = wallet.nextNonce + BigInt(taken.length);
-  const behind = { nextNonce, epoch: wallet.epoch };
+  const behind = { nextNonce, epoch: wallet.epoch, released: wallet.released };
   return { taken, behind, ...rest, held };
 }
 

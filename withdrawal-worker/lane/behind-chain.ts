@@ -18,14 +18,15 @@ export async function freezeIfBehind(
   { ledger, log }: Pick<LaneContext, "ledger" | "log">,
   wallet: Address,
   view: Pick<WalletView, "nonce" | "pendingNonce">,
-  row: Pick<ShownWallet, "nextNonce" | "shownNonce">,
+  row: Pick<ShownWallet, "nextNonce" | "shownNonce" | "released">,
 ): Promise<void> {
   const seen = [view.nonce, view.pendingNonce, row.shownNonce ?? 0n].reduce((left, right) =>
     left > right ? left : right,
   );
   if (seen <= row.nextNonce) return;
   const reason = behindReason(seen, row.nextNonce);
-  if (await ledger.freezeBehindChain({ wallet, seen, reason })) {
+  const { released } = row;
+  if (await ledger.freezeBehindChain({ wallet, seen, reason, released })) {
     log.error({ wallet, reason }, "signing is frozen");
   }
 }

@@ -158,11 +158,7 @@ export function createLaneLedger(
     readOtherWallets: (wallet) => readOtherWallets(database, wallet),
     readFreeze: (wallet) => readFreeze(database, wallet),
     freezeSigning: (wallet, reason) => freezeSigning(database, wallet, reason),
-    async freezeBehindChain(behind) {
-      const isNew = await freezeBehindChain(database, behind);
-      shown.forget(behind.wallet);
-      return isNew;
-    },
+    freezeBehindChain: (behind) => freezeBehindChain(database, behind),
     sumOpenSlots: (wallet, nonce) => sumOpenSlots(database, wallet, nonce),
     sumOpenTokens: (wallet, nonce) => sumOpenTokens(database, wallet, nonce),
     readSlotQueue: (options) => readSlotQueue(database, options),

@@ -3,6 +3,7 @@
  * commits that it had answered: what was signed for such a nonce may be on its way, or be asked for again.
  */
 import type { Address } from "../../chain/address.js";
+import { isLetGo } from "../../ledger/requests/signing-freeze.js";
 import type { HotWalletState } from "../../ledger/wallets/wallet-lease.js";
 
 /** A wallet's row, and what this process was shown of it before. */
@@ -14,6 +15,8 @@ export interface ShownWallet extends HotWalletState {
 /** What the lanes of one process have seen, for all its wallets. */
 export class ShownNonces {
   readonly #highest = new Map<Address, bigint>();
+  /** When each wallet was let go on last, as far as this process was shown. */
+  readonly #releasedAt = new Map<Address, bigint>();
   #epoch = 0;
   #wasChainAsked = false;
 
@@ -34,22 +37,26 @@ export class ShownNonces {
 
   /**
    * Takes a wallet's next nonce in, as the ledger shows it in this epoch: a recovery has looked at chain
-   * and pool, and what was shown before it counts no more.
+   * and pool, and what was shown before it counts no more. Nor does what a person has let go since. A freeze
+   * ends nothing: it may be lost as well.
    * @returns the highest that was shown
    */
-  note(wallet: Address, { nextNonce, epoch }: Pick<HotWalletState, "nextNonce" | "epoch">): bigint {
+  note(
+    wallet: Address,
+    { nextNonce, epoch, released }: Pick<HotWalletState, "nextNonce" | "epoch" | "released">,
+  ): bigint {
     if (epoch > this.#epoch) {
       this.#highest.clear();
       this.#epoch = epoch;
     }
-    const before = this.#highest.get(wallet) ?? 0n;
+    const seen = this.#highest.get(wallet) ?? 0n;
+    const knownAt = this.#releasedAt.get(wallet);
+    const before = isLetGo(released, { seen, knownAt }) ? 0n : seen;
+    if (released !== undefined && released.at > (knownAt ?? -1n)) {
+      this.#releasedAt.set(wallet, released.at);
+    }
     const highest = nextNonce > before ? nextNonce : before;
     this.#highest.set(wallet, highest);
     return highest;
-  }
-
-  /** The wallet is frozen for it, or knows the nonces again: what is shown from now on counts. */
-  forget(wallet: Address): void {
-    this.#highest.delete(wallet);
   }
 }
