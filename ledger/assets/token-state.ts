@@ -40,6 +40,8 @@ export interface TokenState {
   readonly codeHash: Hash32 | undefined;
   /** Undefined likewise, and where only the list named the code. */
   readonly implementation: Hash32 | undefined;
+  /** In how many slots the implementation was looked for; see `READ_SLOTS`. */
+  readonly readSlots: number;
   /** What was there before it was registered is booked. */
   readonly isOpened: boolean;
   readonly isPaused: boolean;
@@ -121,6 +123,7 @@ async function readStates(sql: Sql, where: string): Promise<ReadonlyMap<string, 
     opened: boolean;
     code_hash: string | null;
     implementation: string | null;
+    read_slots: number;
     paused: boolean;
     reason: string;
     changed_by: string;
@@ -133,6 +136,7 @@ async function readStates(sql: Sql, where: string): Promise<ReadonlyMap<string, 
         asset: row.asset,
         codeHash: row.code_hash === null ? undefined : storedHash(row.code_hash),
         implementation: row.implementation === null ? undefined : storedHash(row.implementation),
+        readSlots: row.read_slots,
         isOpened: row.opened,
         isPaused: row.paused,
         reason: row.reason,
@@ -163,13 +167,22 @@ export async function observeCodes(
     );
     const [state] = states;
     if (state === undefined || state.paused) continue;
-    const { code_hash: codeHash } = state;
-    const isNoneOfFew = state.implementation === ZERO_HASH && state.read_slots < READ_SLOTS;
-    const implementation = isNoneOfFew ? undefined : state.implementation;
-    if (isAccepted({ codeHash, implementation }, seen)) await pin(tx, seen, state);
-    else events.push(...(await pause(tx, seen)));
+    const { code_hash: codeHash, implementation, read_slots: readSlots } = state;
+    if (isAccepted(asFarAsSeen({ codeHash, implementation, readSlots }), seen)) {
+      await pin(tx, seen, state);
+    } else events.push(...(await pause(tx, seen)));
   }
   return events;
+}
+
+/** Pure: accepted code without an implementation that nobody has looked for in all slots. */
+function asFarAsSeen({
+  codeHash,
+  implementation,
+  readSlots,
+}: MaybeCode & { readonly readSlots: number }): MaybeCode {
+  const isNoneOfFew = implementation === ZERO_HASH && readSlots < READ_SLOTS;
+  return { codeHash, implementation: isNoneOfFew ? undefined : implementation };
 }
 
 /** Pure: whether code is what a token was accepted with; it is where nobody has seen or named any. */
@@ -207,7 +220,7 @@ export async function withCodeOfNobody(
   const states = await readTokenStates(sql);
   const others = seen.filter((code) => {
     const state = states.get(code.asset);
-    return state !== undefined && !isAccepted(state, code);
+    return state !== undefined && !isAccepted(asFarAsSeen(state), code);
   });
   if (others.length === 0) return new Set();
   const rows = await sql.query<{ asset: string }>(

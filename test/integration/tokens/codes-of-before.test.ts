@@ -1,7 +1,11 @@
 /** Tables of the release before: what it did not write down of tokens and their deposits. */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { parseHash32 } from "../../../chain/hex.js";
-import { observeCodes, readTokenStates } from "../../../ledger/assets/token-state.js";
+import {
+  observeCodes,
+  readTokenStates,
+  withCodeOfNobody,
+} from "../../../ledger/assets/token-state.js";
 import { LEDGER_MIGRATIONS, openLedger } from "../../../ledger/database.js";
 import { CodesOfTokens1760000000054 } from "../../../ledger/migrations/tokens/0054-codes-of-tokens.js";
 import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
@@ -122,4 +126,25 @@ it("takes what is found in more slots once, of the same code, and stops at the n
   await expect(
     database.query(`UPDATE token_state SET read_slots = 1 WHERE asset = 'LEAD'`),
   ).rejects.toThrow("stands");
+});
+
+it("leaves no token out of a past for what was looked for in fewer slots", async () => {
+  await migrate(
+    ["GOLD", "LEAD", "IRON"].flatMap((name, at) => [token(name, `${at}`), accepted(name)]),
+  );
+  const [codeHash, other] = [parseHash32(CODE), parseHash32(`0x${"0e".repeat(32)}`)];
+  const [zeros, implementation] = [parseHash32(ZEROS), parseHash32(WORD)];
+  const nobodys = async () => [
+    ...(await withCodeOfNobody(database, [
+      { asset: "GOLD", codeHash, implementation },
+      { asset: "LEAD", codeHash: other, implementation },
+      { asset: "IRON", codeHash, implementation: zeros },
+    ])),
+  ];
+  expect(await nobodys()).toEqual(["LEAD"]);
+  // None in all of them: what is named later is other code.
+  await database.transaction((tx) =>
+    observeCodes(tx, [{ asset: "GOLD", height: 4, codeHash, implementation: zeros }]),
+  );
+  expect(await nobodys()).toEqual(["GOLD", "LEAD"]);
 });
