@@ -312,6 +312,9 @@ export function indexStatements(s: IndexSchema): readonly string[] {
     // Read backwards: the list of holders has every part of it the other way round.
     `CREATE INDEX IF NOT EXISTS balance_ranking
       ON ${s}.balance (asset, amount, address, token_id) WHERE asset <> ''::bytea`,
+    // What an account has of a token, without the ids that it has no more.
+    `CREATE INDEX IF NOT EXISTS balance_held
+      ON ${s}.balance (address, asset, amount) WHERE asset <> ''::bytea AND amount <> 0`,
     `CREATE INDEX IF NOT EXISTS balance_changed
       ON ${s}.balance (asset, updated_at) WHERE asset <> ''::bytea`,
     `DROP INDEX IF EXISTS ${s}.balance_holders`,

@@ -11,6 +11,7 @@ import { dexRoutes } from "../../../indexer/api/dex-routes.js";
 import { tokenRoutes } from "../../../indexer/api/token-routes.js";
 import { checkBalances } from "../../../indexer/ingest/balance-check.js";
 import type { BatchTarget } from "../../../indexer/ingest/batch-write.js";
+import { holdersChange } from "../../../indexer/ingest/holders.js";
 import { confirmPairs, readTokenFacts } from "../../../indexer/ingest/token-facts.js";
 import {
   INDEX_SCHEMA_VERSION,
@@ -292,4 +293,34 @@ it("are few for the holders of a token at any height, however often its few have
     });
     expect({ at, isFew: rowsRead < 100, rowsRead }).toMatchObject({ at, isFew: true });
   }
+});
+
+it("are few for whether an account holds a token, however many ids it has or had of it", async () => {
+  const bytes = (digits: string) => Buffer.from(digits.repeat(20), "hex");
+  const [zeros, negatives, owned] = [bytes("e1"), bytes("e2"), bytes("e3")];
+  const token = bytes("f0");
+  const values = [token, zeros, negatives, owned];
+  await client.query(
+    `INSERT INTO indexer.balance
+     SELECT a.account, $1, i, a.amount, 'logs', 1, 1, 1
+     FROM (VALUES ($2::bytea, 0), ($3, -1), ($4, 1)) a (account, amount), generate_series(1, ${HEIGHTS}) i`,
+    values,
+  );
+  await client.query("ANALYZE indexer.balance");
+  const changeOf = async (account: Buffer, ...changes: [number, number][]) => {
+    const rows = changes.map(
+      ([before, after], index) =>
+        `SELECT ${literal(token)} AS asset, ${literal(account)} AS address,
+           ${index + 1}::numeric AS token_id, ${before} AS before, ${after} AS after`,
+    );
+    rowsRead = 0;
+    const found = await sql.query(holdersChange(LIVE_SCHEMA, rows.join(" UNION ALL ")));
+    expect({ isFew: rowsRead < 100, rowsRead }).toMatchObject({ isFew: true });
+    return found;
+  };
+  const by = (change: number) => [{ asset: token, change: String(change) }];
+  expect(await changeOf(zeros, [0, 1])).toEqual(by(1));
+  expect(await changeOf(negatives, [-1, 1], [-1, 0])).toEqual(by(1));
+  expect(await changeOf(owned, [1, 0], [1, 0], [1, 2])).toEqual(by(0));
+  expect(await changeOf(owned, [1, 0])).toEqual(by(0));
 });
