@@ -214,6 +214,20 @@ const HISTORY: ListKind<PointRow> = {
   position: ({ first }) => [first],
 };
 
+/**
+ * Tokens of which an account has something, as a query: one look for each, however many ids there are.
+ * @param account as SQL has it
+ */
+function heldAssets(account: string): string {
+  const next = (condition: string) =>
+    `SELECT asset FROM ${s}.balance WHERE address = ${account} AND asset <> ''::bytea
+       AND amount <> 0${condition} ORDER BY asset LIMIT 1`;
+  return `WITH RECURSIVE held AS (
+      (${next("")}) UNION ALL
+      SELECT n.asset FROM held h CROSS JOIN LATERAL (${next(" AND asset > h.asset")}) n)
+    SELECT asset FROM held WHERE ${isShownAsset(s, "held.asset")}`;
+}
+
 /** What an account has in place of code that lets a contract act for it (EIP-7702). */
 const DELEGATION = /^0xef0100[0-9a-f]{40}$/;
 
@@ -249,9 +263,8 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
             balance: string | null;
             tokens: string;
           }>(
-            `SELECT a.*, b.amount AS balance, (SELECT count(DISTINCT asset) FROM ${s}.balance o
-               WHERE o.address = i.address AND o.asset <> ''::bytea AND o.amount <> 0
-                 AND ${isShownAsset(s, "o.asset")}) AS tokens
+            `SELECT a.*, b.amount AS balance,
+               (SELECT count(*) FROM (${heldAssets("$1::bytea")}) o) AS tokens
              FROM (SELECT $1::bytea AS address) i
              LEFT JOIN ${s}.address a USING (address)
              LEFT JOIN ${s}.balance b ON b.address = i.address AND b.asset = ''::bytea`,

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { Client } from "pg";
 import { BURN_ADDRESS, parseAddress } from "../../../chain/address.js";
 import { hexToBytes, parseHash32 } from "../../../chain/hex.js";
+import { addressRoutes } from "../../../indexer/api/address-routes.js";
 import { blockRoutes } from "../../../indexer/api/block-routes.js";
 import { dexRoutes } from "../../../indexer/api/dex-routes.js";
 import { tokenRoutes } from "../../../indexer/api/token-routes.js";
@@ -144,7 +145,12 @@ async function ask(
   context = contextWithoutNode(sql, HEIGHTS),
   params: Readonly<Record<string, string>> = {},
 ) {
-  const routes = [...blockRoutes(context), ...dexRoutes(context), ...tokenRoutes(context)];
+  const routes = [
+    ...addressRoutes(context),
+    ...blockRoutes(context),
+    ...dexRoutes(context),
+    ...tokenRoutes(context),
+  ];
   const route = routes.find((one) => one.path === path);
   if (route === undefined) throw new Error(`no route ${path}`);
   const { signal } = new AbortController();
@@ -323,4 +329,12 @@ it("are few for whether an account holds a token, however many ids it has or had
   expect(await changeOf(negatives, [-1, 1], [-1, 0])).toEqual(by(1));
   expect(await changeOf(owned, [1, 0], [1, 0], [1, 2])).toEqual(by(0));
   expect(await changeOf(owned, [1, 0])).toEqual(by(0));
+});
+
+it("are few for an account of which others have made an owner of very many ids", async () => {
+  const account = `0x${"e3".repeat(20)}`;
+  const path = "/v1/addresses/{address}";
+  const body = await ask(path, {}, contextWithoutNode(sql, HEIGHTS), { address: account });
+  expect(body).toMatchObject({ address: { tokens: 1 } });
+  expect({ isFew: rowsRead < 100, rowsRead }).toMatchObject({ isFew: true });
 });
