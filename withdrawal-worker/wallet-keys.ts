@@ -54,8 +54,8 @@ export class WalletKeys {
   }
 
   /**
-   * Which of a wallet's files keeps it from being signed for, and what to do; undefined where it is opened, or
-   * the home has no keystore of it.
+   * Which of a wallet's files keeps it from being signed for, and what to do; undefined where it is opened,
+   * or the home has no keystore of it.
    */
   faultOf(wallet: Address): string | undefined {
     return this.#opened.has(wallet) ? undefined : this.#faults.get(wallet);

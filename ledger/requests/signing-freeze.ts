@@ -128,8 +128,9 @@ export function behindReason(seen: bigint, known: bigint): string {
 const BEHIND_PATTERN = `${BEHIND_CHAIN}([0-9]+), the ledger only below [0-9]+`;
 
 /**
- * Pure: whether a person has let a wallet go on that was frozen for these lost nonces. What was known of them
- * before counts no more then; what is known since does, also of the same nonces: they were given and lost anew.
+ * Pure: whether a person has let a wallet go on that was frozen for these lost nonces. What was known of
+ * them before counts no more then; what is known since does, also of the same nonces: they were given and
+ * lost anew.
  * @param lost.seen the next nonce that shows them
  * @param lost.knownAt the last release that was known when it was shown; undefined for none
  */
@@ -179,9 +180,9 @@ export async function freezeSigning(sql: Sql, wallet: Address, reason: string): 
 
 /**
  * Freezes signing because the chain knows nonces that the ledger does not, if that is so still: a
- * recovery may have taken them over since the wallet was read, or a person have let it go on, and nothing would
- * lift this again. Where it is frozen for less of them the cause names these, so that whoever lets it go on
- * has seen all.
+ * recovery may have taken them over since the wallet was read, or a person have let it go on, and nothing
+ * would lift this again. Where it is frozen for less of them the cause names these, so that whoever lets it
+ * go on has seen all.
  * @param behind.seen the chain's next nonce
  * @param behind.released as the wallet was read
  * @returns false if it was frozen for this cause already, the ledger knows the nonces, or a person does

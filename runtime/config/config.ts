@@ -107,7 +107,7 @@ export type TextRule = Pick<RegExp, "test">;
 
 /** Makers of fields, one per kind of value. */
 export const field = {
-  /** Text; `pattern`, an expression or another rule, with `allowed` (its meaning in words) narrows it. At most 4,096 characters. */
+  /** Text of at most 4,096 characters; `pattern` with `allowed` (its meaning in words) narrows it. */
   string(
     options: FieldOptions<string> & { readonly pattern?: TextRule; readonly allowed?: string },
   ): Field<string> {
