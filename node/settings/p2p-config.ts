@@ -1,6 +1,10 @@
 /** The section `p2p` of config.toml, with the key names of CometBFT. */
-import { type ListenAddress, readDialAddress } from "../../runtime/config/config-values.js";
-import { field, type TextRule } from "../../runtime/config/config.js";
+import {
+  type ListenAddress,
+  readDialAddress,
+  type TextRule,
+} from "../../runtime/config/config-values.js";
+import { field } from "../../runtime/config/config.js";
 
 /** A host and a port behind what may stand before them. */
 function addressBehind(prefix: RegExp): TextRule {

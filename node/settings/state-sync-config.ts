@@ -1,11 +1,7 @@
 /** The section `statesync` of config.toml, with the key names and forms of CometBFT. */
 import { parseHash32, type Hash32, type Height } from "../../chain/hex.js";
-import {
-  type ConfigFault,
-  field,
-  type TextRule,
-  type ValuesOf,
-} from "../../runtime/config/config.js";
+import type { TextRule } from "../../runtime/config/config-values.js";
+import { type ConfigFault, field, type ValuesOf } from "../../runtime/config/config.js";
 
 const HOST = String.raw`(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,253})`;
 const SERVER = new RegExp(String.raw`^(tcp://|https?://)?${HOST}(:[0-9]{1,5})?/?$`);

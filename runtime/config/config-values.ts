@@ -1,6 +1,9 @@
 /** Reading of single setting values: listen addresses, URLs, numbers; no files, no environment. */
 import { isIP } from "node:net";
 
+/** Which texts a setting takes. */
+export type TextRule = Pick<RegExp, "test">;
+
 /** What a setting must look like; thrown by parsers and turned into a fault with file and key. */
 export class InvalidValueError extends Error {}
 

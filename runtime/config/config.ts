@@ -11,6 +11,7 @@ import {
   parseWholeNumber,
   shiftAddressPort,
   shiftUrlPort,
+  type TextRule,
   tomlString,
 } from "./config-values.js";
 import { type ForeignKeys, judgeForeignKey, type NeutralValues } from "./foreign-keys.js";
@@ -101,9 +102,6 @@ export interface IntegerOptions<T> extends FieldOptions<T> {
   readonly max: T;
   readonly unit?: string;
 }
-
-/** Which texts a setting takes. */
-export type TextRule = Pick<RegExp, "test">;
 
 /** Makers of fields, one per kind of value. */
 export const field = {
