@@ -38,7 +38,8 @@ export function gasPlaces(sweepsAtOnce: number): number {
 
 /**
  * Of each sweep that needs it asks for gas once, waits for it, and goes on when there is enough. One whose
- * tokens are gone is given up: behind a ledger that was put back its transfer may have been mined before.
+ * tokens are gone is given up: behind a ledger that was put back its transfer may have been mined before. Of a
+ * token whose balances fall by themselves it would be begun and given up in every round: it waits, too.
  */
 export async function attendGas(
   context: TreasuryContext,
@@ -49,7 +50,7 @@ export async function attendGas(
   const units = await unitsOf(context, needing, round);
   let { isStopped } = round;
   for (const each of needing) {
-    const { id, topUp, amountUnits } = each.sweep;
+    const { id, address, asset, topUp, amountUnits } = each.sweep;
     if (topUp === "open" || (units.get(id) ?? amountUnits) >= amountUnits) {
       // The ledger may have been told to stop since the round began: the first refusal is that of all.
       const refusal = await attend(context, each, { ...round, isStopped });
@@ -57,7 +58,9 @@ export async function attendGas(
       continue;
     }
     const reason = "its address has less of the token than it was meant for";
-    await voidSweep(context.database, id, { reason, delayMs: 0 });
+    if (await voidSweep(context.database, id, { reason, delayMs: GIVEN_UP_DELAY_MS })) {
+      context.log.warn({ sweep: id, address, asset, reason }, "a sweep is given up");
+    }
   }
 }
 

@@ -4,6 +4,8 @@
  */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { callOf } from "../tokens/token-bench.js";
 import { WALLET } from "../../helpers/exchange/house.js";
 import { PRICE, TreasuryBench } from "./treasury-bench.js";
@@ -54,4 +56,33 @@ it("are given up without gas, and what comes later is swept", async () => {
   for (let round = 0; round < 6; round += 1) await bench.step(sweeper);
   expect(await bench.units(WALLET, "PLAIN")).toBe(12n);
   expect((await bench.sweeps()).map(({ state }) => state)).toEqual(["void", "settled"]);
+});
+
+it("are begun once in a while, where a token's balances fall by themselves", async () => {
+  const evm = createEvmClient(bench.bench.rpc);
+  let fallenUnits = 0n;
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const sweeper = bench.sweeper({
+    log: createLogger({ component: "test", destination }),
+    evm: {
+      ...evm,
+      async tokenBalances(reads, options) {
+        const balances = await evm.tokenBalances(reads, options);
+        return balances.map((units) => units && units - fallenUnits);
+      },
+    },
+  });
+  const address = await bench.bench.register("bob");
+  await bench.bench.mine([callOf("PlainToken", "mint", [address, 1_000n])]);
+  await bench.mine();
+  for (let round = 0; round < 5; round += 1) {
+    await sweeper.round(signal);
+    fallenUnits += 1n;
+  }
+  const begun = (await bench.sweeps()).filter((sweep) => sweep.address === address);
+  expect(begun.map(({ state }) => state)).toEqual(["void"]);
+  const told = lines.filter((line) => line.includes("a sweep is given up"));
+  expect(told).toHaveLength(1);
+  expect(told[0]).toContain(address);
 });
