@@ -122,17 +122,23 @@ export async function keepBands(
   return refusals;
 }
 
-/** Transactions of the active wallets that are in the block whose balances count. */
+/**
+ * Transactions of the active wallets that are in the very block whose balances count: in another one of its
+ * height, as another node may have it, a payment may be mined that these still hold.
+ */
 async function noncesOf(
-  { database, evm }: TreasuryContext,
+  { database, rpc }: TreasuryContext,
   { view, signal }: { readonly view: WalletView; readonly signal: AbortSignal },
 ): Promise<ChainNonces> {
-  const nonces = new Map<Address, bigint>();
-  for (const { address, status } of await listWallets(database)) {
-    if (status !== "active") continue;
-    nonces.set(address, await evm.getTransactionCount(address, view.height, { signal }));
-  }
-  return nonces;
+  const active = (await listWallets(database)).filter(({ status }) => status === "active");
+  const wallets = active.map(({ address }) => address);
+  const states = await readAddressStates(rpc, wallets, view.blockHash, { signal });
+  return new Map(
+    wallets.flatMap((wallet, index): [Address, bigint][] => {
+      const state = states[index];
+      return state === undefined ? [] : [[wallet, state.nonce]];
+    }),
+  );
 }
 
 /** What the books say of the wallets that may pay. */

@@ -28,7 +28,7 @@ export interface TreasurySettings {
 export interface TreasuryContext {
   readonly database: SqlDatabase;
   readonly rpc: JsonRpcClient;
-  readonly evm: Pick<EvmClient, "tokenBalances" | "getTransactionCount" | "getBlockHeader">;
+  readonly evm: Pick<EvmClient, "tokenBalances" | "getBlockHeader">;
   readonly node: WalletNode;
   readonly signer: SweepSigner;
   /** Hot wallets that this home knows. */

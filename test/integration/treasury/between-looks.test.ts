@@ -8,6 +8,7 @@ import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
+import type { JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
@@ -59,7 +60,7 @@ async function ask(asset: string, amountUnits: bigint): Promise<WithdrawalId> {
 
 /** A round of the treasury in which something else happens behind a question to the chain, once. */
 async function roundWith(
-  method: "getTransactionCount" | "tokenBalances",
+  method: "eth_getTransactionCount" | "tokenBalances",
   happens: () => Promise<unknown>,
 ): Promise<void> {
   const client = createEvmClient(bench.bench.rpc);
@@ -79,12 +80,16 @@ async function roundWith(
       const isOfWallet = reads.some(({ account }) => account === WALLET);
       return method === "tokenBalances" && isOfWallet ? once(answer) : answer;
     },
-    getTransactionCount: (address, at, options) => {
-      const answer = client.getTransactionCount(address, at, options);
-      return method === "getTransactionCount" ? once(answer) : answer;
+  };
+  const rpc: JsonRpcClient = {
+    ...bench.bench.rpc,
+    batch: (calls, options) => {
+      const answer = bench.bench.rpc.batch(calls, options);
+      const isOfWallet = calls.some((call) => call.method === method && call.params[0] === WALLET);
+      return isOfWallet ? once(answer) : answer;
     },
   };
-  await bench.sweeper({ evm }).round(signal);
+  await bench.sweeper({ evm, rpc }).round(signal);
   expect(isOver).toBe(true);
 }
 
@@ -104,8 +109,32 @@ it("leaves in the hot wallet the coins of a payment that gets its nonce meanwhil
   await bench.lane.runRound(signal);
   keep("TOKEN", ONE);
   await ask("TOKEN", 2n * ONE);
-  await roundWith("getTransactionCount", () => bench.lane.runRound(signal));
+  await roundWith("eth_getTransactionCount", () => bench.lane.runRound(signal));
   // Reserved is its fee, too.
+  expect(await stored()).toEqual([`${ONE - KEPT - 25_200n * PRICE}`]);
+});
+
+it("counts what is reserved by the very block of the balances, whichever node answers", async () => {
+  const alice = await bench.bench.register("alice");
+  await bench.bench.mine([{ to: alice, value: 3n * ONE }]);
+  await bench.mine();
+  await bench.mine();
+  await ask("TOKEN", 2n * ONE);
+  // It has its nonce, and no block has it yet.
+  await bench.lane.runRound(signal);
+  await bench.lane.runRound(signal);
+  keep("TOKEN", ONE);
+  // Another node behind the balancer has another block of that height, in which it was mined.
+  const isOther = (params: readonly unknown[]) =>
+    params[0] === WALLET && /^0x[0-9a-f]+$/u.test(String(params[1]));
+  const rpc: JsonRpcClient = {
+    ...bench.bench.rpc,
+    request: async (method, params, options) =>
+      method === "eth_getTransactionCount" && isOther(params)
+        ? "0x1"
+        : bench.bench.rpc.request(method, params, options),
+  };
+  await bench.sweeper({ rpc, evm: createEvmClient(rpc) }).round(signal);
   expect(await stored()).toEqual([`${ONE - KEPT - 25_200n * PRICE}`]);
 });
 
