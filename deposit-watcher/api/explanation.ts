@@ -30,7 +30,7 @@ import type { ExplanationCode } from "./explanation-codes.js";
 /** The answer. */
 export interface Explanation {
   readonly code: ExplanationCode;
-  /** One or two sentences. */
+  /** Some sentences. */
   readonly message: string;
   readonly deposits: readonly StoredDeposit[];
   /** Block of the transaction; undefined while it is in none. */
@@ -70,20 +70,22 @@ export async function explainTransaction(
   options: Asking,
 ): Promise<Explanation> {
   const { database, node } = parts;
-  const ids = await depositIdsOfTransaction(database, hash);
+  const { ids, hasMore } = await depositIdsOfTransaction(database, hash);
   const found = await Promise.all(ids.map((id) => findDeposit(database, id)));
   const deposits = found.filter((deposit) => deposit !== undefined);
   // Mined again, it has a deposit of its own beside the reversed one.
   const standing = deposits.filter(({ status }) => status !== "reversed");
   const [first] = standing;
   if (first !== undefined) {
-    return besideDeposits(parts, hash, await ofDeposits(parts, standing, first));
+    const explained = withMore(await ofDeposits(parts, standing, first), hasMore);
+    return besideDeposits(parts, hash, explained);
   }
   if (deposits.length > 0) {
     const message =
       "The chain came back without its block and what it brought was undone; mined again, it is " +
       "a deposit again.";
-    return { code: "REVERSED", message, deposits, height: deposits[0]?.height };
+    const { height } = deposits[0] ?? {};
+    return withMore({ code: "REVERSED", message, deposits, height }, hasMore);
   }
   const answer: Answer = (code, message, height) => {
     return { code, message, deposits: [], height };
@@ -160,6 +162,14 @@ async function ofDeposits(
   const waiting = deposits.filter(({ status }) => status === "suspense");
   if (waiting.length > 0) return found("SUSPENSE", suspenseText(waiting, parts.watched));
   return found("CREDITED", "Its deposits are credited.");
+}
+
+/** Whoever adds up what is listed has to know that it is not all. */
+function withMore(explained: Explanation, hasMore: boolean): Explanation {
+  if (!hasMore) return explained;
+  const { message, deposits } = explained;
+  const more = `It made more deposits than the ${deposits.length} that are listed here.`;
+  return { ...explained, message: `${message} ${more}` };
 }
 
 /** One transaction may bring coins and what is not credited: whoever asks may mean the latter. */

@@ -24,7 +24,7 @@ export interface PostedEntry {
 /** Entries of one deposit at most: it is booked once, and corrected by persons. */
 const MAX_ENTRIES = 100;
 
-/** Rows of one transaction at most. */
+/** Deposits of one transaction that are told at most. */
 const MAX_DEPOSITS = 100;
 
 /**
@@ -108,17 +108,23 @@ export async function unmovedBeside(
 }
 
 /**
- * Identifiers of the deposits that one transaction made, in the order of their operations. Where it made
- * more than are told, those that wait for something are among them.
+ * Identifiers of the deposits that one transaction made, in the order of their operations, at most
+ * `MAX_DEPOSITS`. Where it made more, those that wait for something are among them.
  */
-export async function depositIdsOfTransaction(sql: Sql, hash: Hash32): Promise<readonly string[]> {
-  const rows = await sql.query<{ id: string }>(
-    `SELECT id FROM (
-       SELECT id, seq FROM deposit WHERE tx_hash = $1
-        ORDER BY array_position(ARRAY['detected', 'held', 'suspense', 'credited'], status), seq
-        LIMIT ${MAX_DEPOSITS}) AS told
+export async function depositIdsOfTransaction(
+  sql: Sql,
+  hash: Hash32,
+): Promise<{ readonly ids: readonly string[]; readonly hasMore: boolean }> {
+  const rows = await sql.query<{ id: string; is_told: boolean }>(
+    `SELECT id, place <= ${MAX_DEPOSITS} AS is_told FROM (
+       SELECT id, seq, row_number() OVER (ORDER BY
+                array_position(ARRAY['detected', 'held', 'suspense', 'credited'], status), seq)
+              AS place
+         FROM deposit WHERE tx_hash = $1
+        ORDER BY place LIMIT ${MAX_DEPOSITS + 1}) AS found
       ORDER BY seq`,
     [hash],
   );
-  return rows.map(({ id }) => id);
+  const told = rows.filter((row) => row.is_told);
+  return { ids: told.map(({ id }) => id), hasMore: told.length < rows.length };
 }

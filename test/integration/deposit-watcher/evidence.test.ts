@@ -278,6 +278,26 @@ describe("GET /v1/deposits/explain", () => {
     expect(await explain(reward.hash)).toMatchObject({ code: "SUSPENSE" });
   });
 
+  it("says so where a transaction made more deposits than are listed", async () => {
+    const { chain } = bench;
+    const paying = (count: number) => {
+      const changes = Array.from({ length: count }, () => ({ to: alice, amountAtoken: 1n }));
+      return chain.transaction(...changes.map((one) => change({ ...one, from: STRANGER })));
+    };
+    const [full, fuller] = [paying(100), paying(101)];
+    chain.mine([full, fuller]);
+    chain.mine();
+    await bench.caughtUp();
+    const message = "Its deposits are credited.";
+    const all = await explain(full.hash);
+    expect([all.code, all.message, all.deposits.length]).toEqual(["CREDITED", message, 100]);
+    const some = await explain(fuller.hash);
+    expect([some.code, some.deposits.length]).toEqual(["CREDITED", 100]);
+    expect(some.message).toBe(
+      `${message} It made more deposits than the 100 that are listed here.`,
+    );
+  });
+
   it("says the same by the hash that consensus has of a transaction", async () => {
     const { chain } = bench;
     const payment = chain.payment(STRANGER, alice, 7n);

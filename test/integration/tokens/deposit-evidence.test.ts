@@ -38,7 +38,9 @@ describe("a deposit of a token", () => {
       readonly id?: string;
     } = {},
   ) {
-    const [first = ""] = await depositIdsOfTransaction(bench.database, hash);
+    const {
+      ids: [first = ""],
+    } = await depositIdsOfTransaction(bench.database, hash);
     const { id = first, source = bench.source, tokenBalances } = told;
     const deposit = await findDeposit(bench.database, id);
     if (deposit === undefined) throw new Error("no deposit");
@@ -122,7 +124,7 @@ describe("a deposit of a token", () => {
       operation: { type: "ERC20_TRANSFER", amountAtoken: 71n },
       agrees: true,
     });
-    for (const id of await depositIdsOfTransaction(bench.database, twice)) {
+    for (const id of (await depositIdsOfTransaction(bench.database, twice)).ids) {
       const { chain } = await evidenceOf(twice, { source: without, id });
       expect([id, chain?.agrees]).toEqual([id, true]);
     }

@@ -57,7 +57,9 @@ it("is credited as what stayed, which its evidence says, too", async () => {
   const balances = await customerBalances(bench.database, parseCustomerId("alice"));
   expect(balances?.find(({ asset }) => asset === "TAKEN")?.availableUnits).toBe(97n);
   expect([await outflows(), await uneven()]).toEqual([[], [0n, 0n]]);
-  const [id = ""] = await depositIdsOfTransaction(bench.database, paid);
+  const {
+    ids: [id = ""],
+  } = await depositIdsOfTransaction(bench.database, paid);
   const deposit = await findDeposit(bench.database, id);
   if (deposit === undefined) throw new Error("no deposit");
   const { database, node, source } = bench;

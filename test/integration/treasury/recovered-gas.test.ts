@@ -110,7 +110,9 @@ it("ends when a person says so after the watcher had it in suspense", async () =
   await expectArrived();
   expect(await desk.endMoves()).toBe(0);
   // The deposit is in suspense by its status, and what took it out stands in its evidence.
-  const [late = ""] = await depositIdsOfTransaction(desk.database, hash);
+  const {
+    ids: [late = ""],
+  } = await depositIdsOfTransaction(desk.database, hash);
   const told = await entriesOfDeposit(desk.database, late, await keysOfGas(desk.database, late));
   expect(told.map(({ kind }) => kind)).toEqual(["deposit.suspense", "treasury.late"]);
 });
