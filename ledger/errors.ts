@@ -18,7 +18,8 @@ import { AppError } from "../chain/errors.js";
  * written; INVALID_DECISION: an operator decided what cannot be; DECIDED_ALREADY: about the same
  * thing there is a decision; NO_PROPOSAL: nothing of this number waits for approval;
  * SECOND_PERSON_NEEDED: the proposer cannot approve; NOT_FROZEN: an operator decided about a
- * withdrawal that is not frozen; NO_WALLET_TRANSACTION: a named payment is none of the hot wallet's, or a
+ * withdrawal that is not frozen; NODE_BEHIND: a node shows less of the chain than is known;
+ * NO_WALLET_TRANSACTION: a named payment is none of the hot wallet's, or a
  * node does not show all that its nonces count;
  * ASSET_CONTRADICTED: the list of tokens says otherwise than the ledger about one that it keeps books of;
  * UNKNOWN_WALLET: none of this ledger's; TOO_MANY_WALLETS: it takes no more; WALLET_NOT_EMPTY: what
@@ -56,6 +57,7 @@ const LEDGER_ERROR_CODES = [
   "NO_PROPOSAL",
   "SECOND_PERSON_NEEDED",
   "NOT_FROZEN",
+  "NODE_BEHIND",
   "NO_WALLET_TRANSACTION",
   "ASSET_CONTRADICTED",
   "UNKNOWN_WALLET",

@@ -5,7 +5,7 @@ import { AppError } from "../chain/errors.js";
  * Codes. SIGNED_DIFFERENTLY: signed bytes do not say what was intended (never sent);
  * SIGNER_UNREACHABLE: who holds the key gives no signature now; POLICY_UNREADABLE: the policy file is
  * gone or wrong, or another home's took its place; WRONG_NODE: the node belongs to another chain;
- * NODE_BROKEN: it answers what cannot be true; NODE_BEHIND: it is catching up or shows an older head;
+ * NODE_BROKEN: it answers what cannot be true; NODE_BEHIND: it is catching up;
  * NO_KEY: nothing here opens the wallet that is to sign.
  */
 const WORKER_ERROR_CODES = [

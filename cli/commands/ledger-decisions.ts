@@ -4,7 +4,7 @@
  */
 import { userInfo } from "node:os";
 import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
-import { MAX_REASON_CHARACTERS } from "../../chain/evm/foreign-text.js";
+import { MAX_REASON_CHARACTERS, wholeLine } from "../../chain/evm/foreign-text.js";
 import type { Height } from "../../chain/hex.js";
 import { atokenToToken } from "../../chain/units.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
@@ -155,6 +155,17 @@ export function readReason(text: string): string {
     "USAGE",
     `--reason must say why, in at most ${MAX_REASON_CHARACTERS.record} characters: it is kept for ever.`,
   );
+}
+
+/**
+ * What is written down of what the API does, too, in as many characters as there: on one line, cleaned.
+ * @throws USAGE
+ */
+export function readApiReason(text: string): string {
+  const { api: max } = MAX_REASON_CHARACTERS;
+  const words = wholeLine(text, max);
+  if (words !== undefined) return words;
+  throw new CliError("USAGE", `--reason must say why, in at most ${max} characters.`);
 }
 
 /** Who decides, for the record: the flag, else the user of this process. */

@@ -1,5 +1,10 @@
 /** The ledger without its node: the kill switch must work when everything else is down. */
-import { type OlderTables, openLedger, readStoredIdentity } from "../../ledger/database.js";
+import {
+  type ChainIdentity,
+  type OlderTables,
+  openLedger,
+  readStoredIdentity,
+} from "../../ledger/database.js";
 import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { createLogger } from "../../runtime/process/logger.js";
@@ -17,7 +22,7 @@ export interface LedgerAlone extends Pick<OpenedLedger, "database"> {
    */
   readonly listWallets: () => Promise<readonly HotWallet[]>;
   /** The chain that the ledger was made for. */
-  readonly chainId: bigint;
+  readonly identity: ChainIdentity;
 }
 
 /** For looking at what is stopped, and lifting it: tables of an older release are taken as they are. */
@@ -56,7 +61,7 @@ export async function withLedgerAlone<T>(
   const database = await openLedger({ ...options, identity, olderTables });
   try {
     const listWallets = () => listKnownWallets(database, home);
-    return await work({ database, listWallets, chainId: identity.chainId });
+    return await work({ database, listWallets, identity });
   } finally {
     await database.close();
   }

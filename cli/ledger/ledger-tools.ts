@@ -1,7 +1,7 @@
 /** What the commands about the ledger share: the node, the database and the hot wallets of a home. */
 import { existsSync } from "node:fs";
 import { AppError, errorMessage } from "../../chain/errors.js";
-import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import { type WatcherConfig, watcherConfigFile } from "../../deposit-watcher/config.js";
 import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import {
@@ -84,22 +84,10 @@ export async function withLedger<T>(
 ): Promise<T> {
   const { home, env, portOffset, signal } = command;
   assertHome(command);
-  const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
-  const rpc = createJsonRpcClient({
-    url: config.node["json-rpc-url"],
-    timeoutMs: config.node["request-timeout-ms"],
-  });
-  try {
-    const node = createEvmClient(rpc);
+  return withNode(command, async (node, config) => {
     const url = databaseUrl({ home, env, portOffset });
     const log = createLogger({ component: "cli", level: "silent" });
-    const ask = async (): Promise<ChainIdentity> => {
-      const [chainId, genesisHash] = await Promise.all([
-        node.chainId({ signal }),
-        node.genesisHash({ signal }),
-      ]);
-      return { chainId, genesisHash };
-    };
+    const ask = () => askIdentity(node, command);
     // A person is waiting: what asking again cannot cure is told at once.
     const isHopeless = (error: unknown) => error instanceof AppError && !error.retriable;
     const identity = mayLackNode
@@ -129,9 +117,36 @@ export async function withLedger<T>(
     } finally {
       await database.close();
     }
+  });
+}
+
+/** Asks the node that the watcher's settings name, and ends its connections. @throws settings' faults */
+export async function withNode<T>(
+  { home, env, portOffset }: Pick<LedgerCommand, "home" | "env" | "portOffset">,
+  work: (node: EvmClient, config: WatcherConfig) => Promise<T>,
+): Promise<T> {
+  const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
+  const rpc = createJsonRpcClient({
+    url: config.node["json-rpc-url"],
+    timeoutMs: config.node["request-timeout-ms"],
+  });
+  try {
+    return await work(createEvmClient(rpc), config);
   } finally {
     rpc.close();
   }
+}
+
+/** Which chain a node is of. */
+export async function askIdentity(
+  node: Pick<EvmClient, "chainId" | "genesisHash">,
+  { signal }: Pick<LedgerCommand, "signal">,
+): Promise<ChainIdentity> {
+  const [chainId, genesisHash] = await Promise.all([
+    node.chainId({ signal }),
+    node.genesisHash({ signal }),
+  ]);
+  return { chainId, genesisHash };
 }
 
 /** Says once for what is waited. */

@@ -3,10 +3,9 @@
  * have been paid with one that the database has lost, and a process that has just begun knows nothing of
  * it: its lanes wait for the leases of the one before, and the chain has been asked by nobody.
  */
+import { checkNonces, type NonceLook } from "../../ledger/withdrawals/chain-nonces.js";
 import { retry, withTimeout } from "../../runtime/process/task.js";
 import { ApiError } from "../errors.js";
-import { checkNonces } from "./behind-chain.js";
-import type { LaneContext } from "./lane-context.js";
 import type { ShownNonces } from "./shown-nonces.js";
 
 /** Longest that somebody who takes a withdrawal back waits for the node. */
@@ -17,7 +16,7 @@ const [MIN_DELAY_MS, MAX_DELAY_MS] = [250, 5_000];
 
 /** What looking takes. */
 export interface ChainLookParts {
-  readonly context: Pick<LaneContext, "ledger" | "node" | "log">;
+  readonly context: NonceLook;
   /** Told once the chain was asked. */
   readonly shown: ShownNonces;
   /** Ends with the process. */
@@ -70,8 +69,7 @@ export class ChainLook {
 
   async #look(signal: AbortSignal): Promise<void> {
     const { context, shown } = this.#parts;
-    const wallets = await context.ledger.readOtherWallets();
-    await checkNonces(context, wallets, { knownHeight: 0, signal });
+    await checkNonces(context, { knownHeight: 0, signal });
     shown.chainAsked();
   }
 }

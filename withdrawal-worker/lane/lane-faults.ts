@@ -20,19 +20,27 @@ function isNodeFault(error: unknown): error is NodeFault | RpcError {
   return error instanceof NodeFault || error instanceof RpcError;
 }
 
+/** Whether it shows too little of the chain. */
+function isNodeBehind(error: unknown): error is WorkerError | LedgerError {
+  const isOurs = error instanceof WorkerError || error instanceof LedgerError;
+  return isOurs && error.code === "NODE_BEHIND";
+}
+
 /**
  * Whether the node could not be asked about requests and other wallets, or shows too little of the chain to
  * say: no nonce is given by that, and nothing ends. What has its nonce is signed and sent on.
  */
-export function stopsNewAlone(error: unknown): error is NodeFault | RpcError | WorkerError {
-  return isNodeFault(error) || (error instanceof WorkerError && error.code === "NODE_BEHIND");
+export function stopsNewAlone(
+  error: unknown,
+): error is NodeFault | RpcError | WorkerError | LedgerError {
+  return isNodeFault(error) || isNodeBehind(error);
 }
 
 /** Faults that pass: the node or the database cannot be asked, or says what cannot be used. */
 export function isPassing(error: unknown): boolean {
-  if (isNodeFault(error)) return true;
+  if (isNodeFault(error) || isNodeBehind(error)) return true;
   if (error instanceof WorkerError) {
-    return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND", "POLICY_UNREADABLE"].includes(error.code);
+    return ["WRONG_NODE", "NODE_BROKEN", "POLICY_UNREADABLE"].includes(error.code);
   }
   // It was closed in the middle of a round: from the next one on the guard says so.
   if (error instanceof LedgerError && error.code === "RECOVERY") return true;

@@ -56,6 +56,7 @@ import {
 } from "../../ledger/wallets/wallet-lease.js";
 import { sayKeyHeld } from "../../ledger/wallets/key-mark.js";
 import type { Payer } from "../../ledger/wallets/payer-choice.js";
+import type { NonceLedger } from "../../ledger/withdrawals/chain-nonces.js";
 import { readOtherWallets, readPayers } from "../../ledger/withdrawals/wallet-overview.js";
 import { endBeforeSlot } from "../../ledger/requests/endings.js";
 import {
@@ -66,13 +67,12 @@ import {
   type Step,
 } from "../../ledger/requests/withdrawal-steps.js";
 import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
-import { ShownNonces, type ShownWallet } from "./shown-nonces.js";
+import { ShownNonces } from "./shown-nonces.js";
 
 type Ids = ReadonlySet<WithdrawalId>;
 
 /** Use cases of `ledger/withdrawals`, described there; all throw the database's faults. */
-export interface LaneLedger {
-  readHotWallet(wallet: Address): Promise<ShownWallet | undefined>;
+export interface LaneLedger extends NonceLedger {
   createHotWallet(options: Parameters<typeof createHotWallet>[1]): Promise<void>;
   acquireLease(options: Parameters<typeof acquireLease>[1]): Promise<WalletLease | undefined>;
   renewLease(lease: WalletLease, options: { readonly leaseMs: number }): Promise<boolean>;
@@ -80,10 +80,8 @@ export interface LaneLedger {
   sayKeyHeld(wallet: Address): Promise<void>;
   showBalance(lease: WalletLease, seen: Parameters<typeof showBalance>[2]): Promise<void>;
   readPayers(): Promise<Payer[]>;
-  readOtherWallets(wallet?: Address): Promise<Address[]>;
   readFreeze(wallet: Address): Promise<SigningFreeze>;
   freezeSigning(wallet: Address, reason: string): Promise<boolean>;
-  freezeBehindChain(behind: Parameters<typeof freezeBehindChain>[1]): Promise<boolean>;
   sumOpenSlots(wallet: Address, nonce?: bigint): Promise<OpenSlots>;
   sumOpenTokens(wallet: Address, nonce?: bigint): Promise<ReadonlyMap<string, bigint>>;
   readSlotQueue(options: Parameters<typeof readSlotQueue>[1]): Promise<QueuedWithdrawal[]>;

@@ -15,10 +15,14 @@ import {
   LeaseLostError,
   type WalletLease,
 } from "../../ledger/wallets/wallet-lease.js";
+import {
+  freezeIfBehind,
+  refuseOlderHead,
+  type ShownWallet,
+} from "../../ledger/withdrawals/chain-nonces.js";
 import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts/attempts.js";
-import { freezeIfBehind, refuseOlderHead } from "./behind-chain.js";
 import { endExpired } from "./expired.js";
 import { longRoundReason, NO_FEES_REASON, stallReason, switchReason } from "./blocked-reason.js";
 import { Broadcaster, type SendReport } from "./attempts/broadcaster.js";
@@ -29,7 +33,6 @@ import { isPassing, isPolicyFault, leaseLost } from "./lane-faults.js";
 import { Settler } from "./settler.js";
 import { LateClock } from "./slots/late-clock.js";
 import { LeftToOthers } from "./slots/waiting.js";
-import type { ShownWallet } from "./shown-nonces.js";
 import { LeaseTurns } from "./lease-turns.js";
 import { fillCodeSlots, fillSlots, NOT_FILLED } from "./slots/slotter.js";
 import { signCancels, WayOut } from "./attempts/way-out.js";
@@ -182,21 +185,19 @@ export class Lane {
       return false;
     }
     const lease = this.#lease;
-    const { rewinds } = wallet;
-    const { leaseMs } = settings;
     let hasMore: boolean;
     try {
       hasMore = await whileHolding(
         {
-          renew: () => ledger.renewLease(lease, { leaseMs }),
+          renew: () => ledger.renewLease(lease, settings),
           lost: leaseLost,
-          leaseMs,
+          leaseMs: settings.leaseMs,
           signal,
         },
         (heldSignal) => {
           const known = { left: this.#left, answers: this.#answers };
-          const round = { lease, view, askedMs, rewinds, ...known, signal: heldSignal };
-          return this.#work(round, wallet);
+          const round = { lease, view, askedMs, ...known, signal: heldSignal };
+          return this.#work({ ...round, rewinds: wallet.rewinds }, wallet);
         },
       );
     } catch (error) {

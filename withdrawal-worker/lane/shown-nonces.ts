@@ -6,12 +6,6 @@ import type { Address } from "../../chain/address.js";
 import { isLetGo } from "../../ledger/requests/signing-freeze.js";
 import type { HotWalletState } from "../../ledger/wallets/wallet-lease.js";
 
-/** A wallet's row, and what this process was shown of it before. */
-export interface ShownWallet extends HotWalletState {
-  /** The highest next nonce that was ever shown; absent where nobody keeps it. */
-  readonly shownNonce?: bigint;
-}
-
 /** What the lanes of one process have seen, for all its wallets. */
 export class ShownNonces {
   readonly #highest = new Map<Address, bigint>();

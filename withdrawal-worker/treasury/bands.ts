@@ -28,6 +28,7 @@ import {
 import { isAnyMissed } from "../../ledger/wallets/payable-wallets.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import { cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
+import { checkNonces, createNonceLedger } from "../../ledger/withdrawals/chain-nonces.js";
 import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
 import { isReserving } from "../../ledger/withdrawals/slot-rows.js";
 import { readWalletOverview, type WalletLane } from "../../ledger/withdrawals/wallet-overview.js";
@@ -108,7 +109,7 @@ export async function keepBands(
   for (const { asset, rules, band } of banded) {
     const holdings = await holdingsOf(context, { asset, books, ...parts });
     if (holdings === undefined) continue;
-    await giveUpUncovered(context, unpaid, { asset, holdings });
+    await giveUpUncovered(context, unpaid, { asset, holdings, ...parts });
     const waiting = waitingByAsset.get(asset) ?? NOTHING;
     const refill = refills.get(asset);
     const decision = decideBand(holdings, waiting, band, refill?.wallet);
@@ -197,17 +198,29 @@ async function readBandBooks(
   });
 }
 
-/** What was decided for a wallet that has given some of it away since is decided anew, by what there is. */
+/**
+ * What was decided for a wallet that has given some of it away since is decided anew, by what there is. Where
+ * the chain has payments that the ledger has lost, the move may be among them: it freezes instead.
+ * @throws NODE_BEHIND
+ */
 async function giveUpUncovered(
-  { database, log }: TreasuryContext,
+  { database, node, log }: TreasuryContext,
   unpaid: readonly UncoveredMove[],
-  { asset, holdings }: { readonly asset: string; readonly holdings: readonly Holding[] },
+  asked: {
+    readonly asset: string;
+    readonly holdings: readonly Holding[];
+    readonly view: WalletView;
+    readonly signal: AbortSignal;
+  },
 ): Promise<void> {
+  const { asset, holdings, view, signal } = asked;
   const move = unpaid.find((each) => each.asset === asset);
   if (move === undefined) return;
   const { withdrawalId, amountUnits } = move;
   if (holdings.some(({ freeUnits }) => freeUnits >= amountUnits)) return;
   const reason = "no wallet has what was to go to cold storage";
+  const look = { ledger: createNonceLedger(database), node, log };
+  await checkNonces(look, { knownHeight: view.height, signal });
   await cancelWithdrawal(database, withdrawalId, reason);
   log.warn({ asset, withdrawal: withdrawalId, reason }, "a move to cold storage is given up");
 }

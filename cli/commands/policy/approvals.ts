@@ -2,7 +2,6 @@
 import { createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Address } from "../../../chain/address.js";
-import { MAX_REASON_CHARACTERS } from "../../../chain/evm/foreign-text.js";
 import { atokenToToken } from "../../../chain/units.js";
 import {
   type ApprovalDecision,
@@ -19,8 +18,9 @@ import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { toWithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { CliError, fileCause } from "../../errors.js";
+import { lookBeforeEnding } from "../../ledger/chain-look.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
-import { operatorName } from "../ledger-decisions.js";
+import { operatorName, readApiReason } from "../ledger-decisions.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
 
 /** Flags, as typed. */
@@ -51,17 +51,14 @@ export async function runDecideWithdrawal(
   command: LedgerCommand,
   options: ApprovalOptions & { readonly id: string; readonly decision: ApprovalDecision },
 ): Promise<number> {
-  const { decision, reason, signingKey } = options;
-  if (reason.trim() === "" || reason.length > MAX_REASON_CHARACTERS.api) {
-    throw new CliError(
-      "USAGE",
-      `--reason must say why, in at most ${MAX_REASON_CHARACTERS.api} characters.`,
-    );
-  }
+  const { decision, signingKey } = options;
+  const reason = readApiReason(options.reason);
   const id = toWithdrawalId(options.id);
   const keyId = `operator:${operatorName(options.operator)}`.slice(0, 100);
-  return withLedgerAlone(command, async ({ database, chainId }) => {
+  return withLedgerAlone(command, async ({ database, identity }) => {
+    const { chainId } = identity;
     await closeIfBehind(database, command.home);
+    if (decision === "reject") await lookBeforeEnding(command, { database, identity }, id);
     // The one in force, and not this home's file: a home apart from the worker's may have an older copy.
     // Where nobody has decided on one, no withdrawal waits for persons, and none is approved.
     const policy = (await readActivePolicy(database)) ?? hashPolicy(PERMISSIVE_POLICY);

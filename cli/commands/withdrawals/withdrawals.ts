@@ -31,9 +31,11 @@ import { amountText } from "../../amount-text.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { isOtherTables } from "../../../runtime/sql/sql-errors.js";
 import { CliError } from "../../errors.js";
+import { lookBeforeEnding } from "../../ledger/chain-look.js";
 import { type LedgerAlone, TO_STOP, withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
 import { lastIfFull, type PageOptions, readPage } from "../../list-page.js";
+import { readApiReason } from "../ledger-decisions.js";
 import { readWalletAddress } from "../wallets/wallet-argument.js";
 
 /** Filters of `withdrawals list`, as typed. */
@@ -100,15 +102,17 @@ const CANCEL_SENTENCES: Readonly<Record<CancelOutcome, string>> = {
 /**
  * `withdrawals cancel ID`: at once before it has a nonce, else by a transaction on the same nonce.
  * @returns 0, or 1 when it is too late
+ * @throws USAGE, and of `lookBeforeEnding`
  */
 export async function runCancelWithdrawal(
   command: LedgerCommand,
   { id, reason }: { readonly id: string; readonly reason: string },
 ): Promise<number> {
-  if (reason.trim() === "") throw new CliError("USAGE", "--reason must say why.");
+  const words = readApiReason(reason);
   return withLedgerAlone(command, async (opened) => {
     await closeIfBehind(opened.database, command.home);
-    const outcome = await cancelWithdrawal(opened.database, toWithdrawalId(id), reason);
+    await lookBeforeEnding(command, opened, toWithdrawalId(id));
+    const outcome = await cancelWithdrawal(opened.database, toWithdrawalId(id), words);
     const withdrawal = await findWithdrawal(opened.database, toWithdrawalId(id));
     if (command.json) command.print(toJson({ outcome, withdrawal: withdrawal ?? null }));
     else {
@@ -151,7 +155,7 @@ export interface FrozenWallets {
  * @throws USAGE
  */
 export async function freezeWallets(
-  opened: LedgerAlone,
+  opened: Pick<LedgerAlone, "database" | "listWallets">,
   home: string,
   meant: { readonly reason: string; readonly wallet: string | undefined },
 ): Promise<FrozenWallets> {
@@ -191,7 +195,7 @@ type Stoppable = Pick<HotWallet, "address" | "status">;
 
 /** A wallet that a file of the home hides pays nothing before the ledger knows it: all others are stopped. */
 async function walletsToStop(
-  { database, listWallets: listKnown }: LedgerAlone,
+  { database, listWallets: listKnown }: Pick<LedgerAlone, "database" | "listWallets">,
   home: string,
 ): Promise<Pick<FrozenWallets, "fault"> & { readonly wallets: readonly Stoppable[] }> {
   try {

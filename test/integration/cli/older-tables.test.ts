@@ -127,7 +127,7 @@ it("freezes who can be frozen where the database fails, and tells its fault as i
   const lost = new SqlError("DATABASE_UNAVAILABLE", "the connection is lost", { retriable: true });
   const meant = { reason: "a fault", wallet: undefined };
   const freeze = (database: SqlDatabase, listWallets: () => Promise<never>) =>
-    freezeWallets({ database, chainId: 1n, listWallets }, home, meant);
+    freezeWallets({ database, listWallets }, home, meant);
   const unlisted = await freeze(former, () => Promise.reject(lost));
   expect(unlisted.fault).toBe(lost);
   expect(unlisted.switches).toMatchObject([{ wallet: HOT, frozen: true }]);

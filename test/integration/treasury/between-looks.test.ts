@@ -138,6 +138,40 @@ it("counts what is reserved by the very block of the balances, whichever node an
   expect(await stored()).toEqual([`${ONE - KEPT - 25_200n * PRICE}`]);
 });
 
+it.each([
+  ["cancelled", "no wallet has it any more", 0n],
+  ["frozen", "the chain may have paid it behind the ledger's back", 1n],
+])("has a move to cold storage %s where %s", async (status, _why, lostNonces) => {
+  await bench.lane.runRound(signal);
+  keep("TOKEN", ONE);
+  await bench.sweeper().round(signal);
+  expect(await stored()).toHaveLength(1);
+  const { owner } = bench.bench.ledger;
+  await owner.transaction(async (tx) => {
+    await tx.query(`SET LOCAL session_replication_role = replica`);
+    await tx.query(`UPDATE treasury_move SET created_at = created_at - interval '10 minutes'`);
+  });
+  // What the wallet had is gone, by a transaction whose nonce a standby may lack.
+  const rpc: JsonRpcClient = {
+    ...bench.bench.rpc,
+    batch: async (calls, options) => {
+      const answers = await bench.bench.rpc.batch(calls, options);
+      return answers.map((answer, index) => {
+        const call = calls[index];
+        const isOfWallet = call?.method === "eth_getBalance" && call.params[0] === WALLET;
+        return isOfWallet ? { ok: true as const, result: "0x0" } : answer;
+      });
+    },
+  };
+  const view: WalletNode["view"] = async (...asked) => {
+    const seen = await bench.node.view(...asked);
+    return { ...seen, pendingNonce: seen.pendingNonce + lostNonces };
+  };
+  await bench.sweeper({ rpc, node: { ...bench.node, view } }).round(signal);
+  const rows = await owner.query<{ status: string }>(`SELECT status FROM withdrawal`);
+  expect(rows.map((row) => row.status)).toEqual([status]);
+});
+
 it("leaves in the hot wallet the coins of a request that is frozen without a nonce", async () => {
   const alice = await bench.bench.register("alice");
   await bench.bench.mine([{ to: alice, value: 3n * ONE }]);

@@ -5,6 +5,7 @@ import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { lostNonces } from "../../../ledger/requests/signing-freeze.js";
+import { activatePolicy } from "../../../ledger/policy/policy-store.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { ChainLook } from "../../../withdrawal-worker/lane/chain-look.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
@@ -12,6 +13,7 @@ import { ShownNonces } from "../../../withdrawal-worker/lane/shown-nonces.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
 import { silentLog } from "../../helpers/services/ledger.js";
+import { policyOf } from "../policy/terms.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 
 const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the lost endings"));
@@ -118,6 +120,67 @@ it("takes nothing back while the node was never asked, and goes on by what it sa
   await asked.look.first({ signal: desk.signal });
   expect(asked.shown.wasChainAsked).toBe(true);
   asked.rpc.close();
+});
+
+/** Typed before any lane has looked. */
+const CANCEL = ["--reason", "the client changed its mind"];
+
+it("takes back nothing of the kind at the command line", async () => {
+  const id = await losePayment(() => desk.work(1));
+  expect((await desk.causeway("withdrawals", "cancel", id, ...CANCEL)).text).toContain("frozen");
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+  await linkPayment(id);
+});
+
+it("takes nothing back at the command line by a node that does not answer, or is late", async () => {
+  const { id } = await desk.request(wish);
+  const typed = () => desk.causeway("withdrawals", "cancel", id, ...CANCEL);
+  desk.chain.isDown = true;
+  await expect(typed()).rejects.toMatchObject({ code: "NODE_UNFIT" });
+  desk.chain.isDown = false;
+  desk.chain.isSyncing = true;
+  await expect(typed()).rejects.toMatchObject({ code: "NODE_UNFIT" });
+  desk.chain.isSyncing = false;
+  desk.chain.chainId += 1n;
+  await expect(typed()).rejects.toMatchObject({ code: "NODE_FOREIGN" });
+  desk.chain.chainId -= 1n;
+  expect((await desk.read(id)).status).toBe("accepted");
+  expect((await typed()).code).toBe(0);
+  expect((await desk.read(id)).status).toBe("cancelled");
+});
+
+it("takes back at the command line what has a nonce, whatever the node says", async () => {
+  desk.chain.unmined.add(destination(1));
+  const { id } = await desk.request(wish);
+  await desk.lane().runRound(desk.signal);
+  desk.chain.isDown = true;
+  expect((await desk.causeway("withdrawals", "cancel", id, ...CANCEL)).code).toBe(0);
+  expect((await desk.read(id)).status).toBe("cancelling");
+});
+
+it("keeps no reason that the API would not take", async () => {
+  const { id } = await desk.request(wish);
+  const typed = (reason: string) => desk.causeway("withdrawals", "cancel", id, "--reason", reason);
+  await expect(typed("x".repeat(501))).rejects.toMatchObject({ code: "USAGE" });
+  expect((await typed("two\nlines")).code).toBe(0);
+  expect((await desk.read(id)).reason).toBe("two lines");
+});
+
+it("rejects nothing that the chain may have paid behind the ledger's back", async () => {
+  const policy = policyOf({ approvals: [{ aboveUnits: 0n, needed: 1, signed: false }] });
+  desk.files.policy = policy;
+  await activatePolicy(desk.database, () => policy);
+  const { id } = await desk.request(wish);
+  const standby = await desk.backup();
+  await desk.causeway("withdrawals", "approve", id, "--reason", "known", "--operator", "ann");
+  await desk.work(1);
+  expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  await desk.useDatabase(standby);
+  expect((await desk.read(id)).status).toBe("pending_approval");
+  await desk.causeway("withdrawals", "reject", id, "--reason", "unknown", "--operator", "ben");
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
 });
 
 it("takes nothing back in a ledger that is behind its home, before anybody has closed it", async () => {

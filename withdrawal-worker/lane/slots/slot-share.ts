@@ -2,8 +2,8 @@
 import { TRANSFER_GAS } from "../../../chain/networks.js";
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { choosePayers } from "../../../ledger/wallets/payer-choice.js";
+import { checkNonces } from "../../../ledger/withdrawals/chain-nonces.js";
 import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.js";
-import { checkNonces } from "../behind-chain.js";
 import { choosePrice } from "../../gas.js";
 import type { LaneContext, Round } from "../lane-context.js";
 import { lastWordMs, overdueBehindMs, patienceMs } from "./other-payers.js";
@@ -103,8 +103,8 @@ function notSignedHere(
  * lane may look later than this one pays what is asked for again, or ends what waits.
  */
 export async function checkOthers(context: LaneContext, { view, signal }: Round): Promise<void> {
-  const others = await context.ledger.readOtherWallets(context.signer.address);
-  await checkNonces(context, others, { knownHeight: view.height, signal });
+  const { address: besides } = context.signer;
+  await checkNonces(context, { besides, knownHeight: view.height, signal });
 }
 
 /** Ends requests to an address that has become a wallet of ours since they were accepted. */

@@ -1,0 +1,67 @@
+/** Commands that end what has no nonce look first whether the chain has payments that the ledger has lost. */
+import type { Address } from "../../chain/address.js";
+import { errorMessage } from "../../chain/errors.js";
+import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
+import { phaseOf } from "../../ledger/requests/withdrawal-status.js";
+import { checkNonces, createNonceLedger } from "../../ledger/withdrawals/chain-nonces.js";
+import { findWithdrawal } from "../../ledger/withdrawals/withdrawals.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { createLogger } from "../../runtime/process/logger.js";
+import { CliError } from "../errors.js";
+import { refuseLate } from "./late-node.js";
+import type { LedgerAlone } from "./ledger-alone.js";
+import { askIdentity, type LedgerCommand, withNode } from "./ledger-tools.js";
+
+const UNDONE = "Nothing was taken back.";
+
+/**
+ * Freezes wallets whose nonces show such payments, as the API does: what is to end freezes with them, since it
+ * may be paid. One that has a nonce ends by no word, and the node is not asked.
+ * @throws NODE_UNFIT where the node does not answer, or shows too little; NODE_FOREIGN
+ */
+export async function lookBeforeEnding(
+  command: LedgerCommand,
+  opened: Pick<LedgerAlone, "database" | "identity">,
+  id: WithdrawalId,
+): Promise<void> {
+  const found = await findWithdrawal(opened.database, id);
+  if (found === undefined || phaseOf(found.status) !== "waiting") return;
+  try {
+    await withNode(command, (node) => look(command, opened, node));
+  } catch (cause) {
+    if (!(cause instanceof NodeFault) && !(cause instanceof RpcError)) throw cause;
+    throw new CliError(
+      "NODE_UNFIT",
+      `The node cannot be asked (${errorMessage(cause)}), and the chain may have payments that the ledger ` +
+        `has lost: type this again once it answers. ${UNDONE}`,
+      { cause, retriable: true },
+    );
+  }
+}
+
+async function look(
+  command: LedgerCommand,
+  { database, identity }: Pick<LedgerAlone, "database" | "identity">,
+  node: EvmClient,
+): Promise<void> {
+  const { signal } = command;
+  const { chainId, genesisHash } = await askIdentity(node, command);
+  if (chainId !== identity.chainId || genesisHash !== identity.genesisHash) {
+    throw new CliError(
+      "NODE_FOREIGN",
+      `The node serves another chain (${chainId}, genesis ${genesisHash}) than this ledger is of ` +
+        `(${identity.chainId}, ${identity.genesisHash}): connect a node of that chain. ${UNDONE}`,
+    );
+  }
+  await refuseLate(command, { database, node }, UNDONE);
+  const view = async (wallet: Address) => {
+    const height = await node.blockNumber({ signal });
+    const nonce = await node.getTransactionCount(wallet, height, { signal });
+    const pendingNonce = await node.getTransactionCount(wallet, "pending", { signal });
+    return { height, nonce, pendingNonce };
+  };
+  const log = createLogger({ component: "cli", level: "silent" });
+  const parts = { ledger: createNonceLedger(database), node: { view }, log };
+  await checkNonces(parts, { knownHeight: 0, signal });
+}
