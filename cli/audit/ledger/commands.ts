@@ -16,6 +16,7 @@ import {
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { type CommandContext, printJson } from "../../command-context.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { assertOwnLedger } from "../../ledger/own-ledger.js";
 import { sentenceOf } from "../../errors.js";
 import { progressLines } from "../../progress.js";
 import { shellWord } from "../../where-next.js";
@@ -42,7 +43,8 @@ export async function runExportLedger(
 ): Promise<number> {
   const file = resolve(out);
   try {
-    return await withLedgerAlone(context, async ({ database }) => {
+    return await withLedgerAlone(context, async ({ database, identity }) => {
+      assertOwnLedger(context.home, identity.genesisHash);
       await linkAll(database, context);
       const written = await database.transaction(async (tx) => {
         await beginLook(tx);

@@ -14,6 +14,7 @@ import { linkAll } from "../../../ledger/tamper/chainer.js";
 import { amountText } from "../../amount-text.js";
 import { type CommandContext, printJson } from "../../command-context.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
+import { assertOwnLedger } from "../../ledger/own-ledger.js";
 import { CliError } from "../../errors.js";
 import { createFilesOnce, SECRET_MODE } from "../../home/home-file.js";
 import { balancesJson, statementCsv, statementJson } from "./formats.js";
@@ -34,7 +35,8 @@ export async function runStatement(
   const customerId = parseCustomerId(customer);
   const period = { from: readMoment("--from", options.from), to: readMoment("--to", options.to) };
   if (period.from >= period.to) throw new CliError("USAGE", "--from must lie before --to.");
-  return withLedgerAlone(context, async ({ database }) => {
+  return withLedgerAlone(context, async ({ database, identity }) => {
+    assertOwnLedger(context.home, identity.genesisHash);
     await linkAll(database, context);
     const statement = await readStatement(database, customerId, period, context);
     const day = (moment: string) => moment.slice(0, 10);

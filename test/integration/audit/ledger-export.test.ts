@@ -3,7 +3,7 @@
  * the file of an export. The ledger is a real one, written by a watcher on a fake chain.
  */
 import { createHash } from "node:crypto";
-import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -11,6 +11,9 @@ import { AuditError } from "../../../cli/audit/errors.js";
 import { readExport } from "../../../cli/audit/ledger/export-file.js";
 import { verifyLedger } from "../../../cli/audit/ledger/verify-ledger.js";
 import { runExportLedger, runVerifyLedger } from "../../../cli/audit/ledger/commands.js";
+import { runStatement } from "../../../cli/audit/statement/command.js";
+import { encodeGenesis } from "../../../node/settings/genesis.js";
+import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { readHead } from "../../../ledger/tamper/chainer.js";
 import { falsifications } from "../../helpers/falsified.js";
 import { createRandom } from "../../helpers/random.js";
@@ -69,6 +72,36 @@ describe("an export of the ledger", () => {
     expect(JSON.parse(text.slice(end)).sha256).toBe(
       createHash("sha256").update(text.slice(0, end)).digest("hex"),
     );
+  });
+
+  it("is of the home's own chain: books of another one are refused, and untouched", async () => {
+    const out = join(books.home, "foreign.jsonl");
+    const config = join(books.home, "config");
+    const attempts = [
+      () => books.run(books.copy.url, (context, warn) => runExportLedger(context, { out }, warn)),
+      () =>
+        books.run(books.copy.url, (context) =>
+          runStatement(context, BOB, { from: "2026-01-01", to: "2026-02-01", out }),
+        ),
+    ];
+    const origin = { kind: "remote", network: "testnet", isComplete: true };
+    const write = (genesisHash: string) =>
+      writeFileSync(join(config, "chain.json"), JSON.stringify({ ...origin, genesisHash }));
+    const refused = { code: "FOREIGN_LEDGER", message: expect.stringContaining("--home") };
+    try {
+      write(`0x${"99".repeat(32)}`);
+      for (const attempt of attempts) await expect(attempt()).rejects.toMatchObject(refused);
+      rmSync(join(config, "chain.json"));
+      const genesis = encodeGenesis(testGenesis(`0x${"11".repeat(20)}`));
+      writeFileSync(join(config, "genesis.json"), genesis);
+      for (const attempt of attempts) await expect(attempt()).rejects.toMatchObject(refused);
+      expect(readdirSync(books.home).filter((name) => name.startsWith("foreign"))).toEqual([]);
+      write(books.bench.chain.genesisHash);
+      for (const attempt of attempts) expect((await attempt()).code).toBe(0);
+    } finally {
+      for (const name of ["chain.json", "genesis.json"])
+        rmSync(join(config, name), { force: true });
+    }
   });
 
   it("hashes rows as the rule says, as an independent program finds", async () => {
