@@ -9,6 +9,7 @@ import {
   type ConfigFault,
   type ConfigFile,
   type Environment,
+  environmentName,
   loadConfig,
 } from "../../runtime/config/config.js";
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
@@ -118,6 +119,8 @@ interface Listener {
   readonly name: string;
   readonly setting: string;
   readonly address: ListenAddress;
+  /** What is wrong where its port is left to the system. */
+  readonly fault: ConfigFault;
 }
 
 /** Where settings are read from. */
@@ -145,7 +148,7 @@ export function loadKitConfig(
   const read = <F extends ConfigFile>(from: KitConfigSources, file: F, node?: string) => {
     try {
       const values = loadConfig(from, file);
-      listeners.push(...listenersOf(file, values, node));
+      listeners.push(...listenersOf({ from, file, values, node }));
       return values;
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
@@ -169,6 +172,8 @@ export function loadKitConfig(
   if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
+  const unfindable = listeners.filter((listener) => !isFindable(listener, nodes.length));
+  if (unfindable.length > 0) throw new ConfigError(unfindable.map(({ fault }) => fault));
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
   const ours = endpointsOf(listeners, nodes);
@@ -225,11 +230,43 @@ function portNameOf(port: number): string {
   return Object.entries(DEFAULT_PORTS).find(([, known]) => known === port)?.[0] ?? String(port);
 }
 
-function listenersOf(
-  file: ConfigFile,
-  values: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
-  node: string | undefined,
-): Listener[] {
+/**
+ * Where the system chooses a port, none of the kit's other parts finds it. Peers alone are told it, and a
+ * kit's own network names those of its nodes beforehand.
+ */
+function isFindable({ name, address }: Listener, nodeCount: number): boolean {
+  return address.port !== 0 || (name === "p2p" && nodeCount === 1);
+}
+
+function portFault(
+  { home, env }: KitConfigSources,
+  { name: file }: ConfigFile,
+  { key, address }: { readonly key: string; readonly address: ListenAddress },
+): ConfigFault {
+  const variable = environmentName(file, key);
+  const place =
+    env[variable] === undefined
+      ? { file: join(home, "config", `${file}.toml`), key }
+      : { file: "environment", key: variable };
+  const value = JSON.stringify(formatListenAddress(address));
+  return {
+    ...place,
+    value,
+    allowed: "host:port with a port from 1 to 65535: parts look for it there",
+  };
+}
+
+function listenersOf({
+  from,
+  file,
+  values,
+  node,
+}: {
+  readonly from: KitConfigSources;
+  readonly file: ConfigFile;
+  readonly values: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly node: string | undefined;
+}): Listener[] {
   const listeners: Listener[] = [];
   for (const [section, fields] of Object.entries(file.sections)) {
     for (const [key, { defaultValue }] of Object.entries(fields)) {
@@ -238,7 +275,9 @@ function listenersOf(
       const address = values[section]?.[key];
       if (!isListenAddress(address) || !isListenAddress(defaultValue)) continue;
       const name = portNameOf(defaultValue.port);
-      listeners.push({ node, name, setting: `${file.name}.toml ${section}.${key}`, address });
+      const setting = `${section}.${key}`;
+      const fault = portFault(from, file, { key: setting, address });
+      listeners.push({ node, name, setting: `${file.name}.toml ${setting}`, address, fault });
     }
   }
   return listeners;

@@ -55,6 +55,28 @@ function contextFor(home: string, lines: string[] = []): CommandContext {
 }
 
 describe("the settings of the kit", () => {
+  it("name every port that nobody could find, and leave the peers' own to the system", () => {
+    const home = newFolder();
+    const file = join(home, "config", "worker.toml");
+    mkdirSync(join(home, "config"));
+    writeFileSync(file, '[api]\nlisten = "127.0.0.1:0"\n');
+    const env = { CAUSEWAY_SIDECAR_ONLINE_LISTEN: ":0", CAUSEWAY_CONFIG_P2P_LADDR: "127.0.0.1:0" };
+    const allowed = expect.stringContaining("1 to 65535");
+    const faults = [
+      { file: "environment", key: "CAUSEWAY_SIDECAR_ONLINE_LISTEN", value: '"0.0.0.0:0"', allowed },
+      { file, key: "api.listen", value: '"127.0.0.1:0"', allowed },
+    ];
+    expect(() => loadKitConfig({ home, env, portOffset: 0 })).toThrow(
+      expect.objectContaining({ code: "INVALID_CONFIG", faults }),
+    );
+    const peers = { CAUSEWAY_CONFIG_P2P_LADDR: "127.0.0.1:0" };
+    const own = newFolder();
+    expect(loadKitConfig({ home: own, env: peers, portOffset: 0 }).nodes).toHaveLength(1);
+    expect(() => loadKitConfig({ home: own, env: peers, portOffset: 0, validators: 4 })).toThrow(
+      expect.objectContaining({ faults: expect.arrayContaining([expect.anything()]) }),
+    );
+  });
+
   it("know every port of the contract with the offset, all on 127.0.0.1", () => {
     const { wantedPorts, endpoints } = loadKitConfig({
       home: "/nonexistent",
