@@ -20,13 +20,18 @@ export const LONGEST_WAIT_DELAYS = 10;
 /** Says nothing of the cause: its text may be what the ledger refuses to store. */
 const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 
-/** Puts off what cannot go on now, so that it does not stand before those that can. */
+/**
+ * Puts off what cannot go on now, so that it does not stand before those that can. What nobody had time for is
+ * put off first: it is due before what was tried and will be tried again.
+ */
 export async function postpone(
   context: LaneContext,
   waiting: readonly Waiting[],
   unansweredDelays = 1,
 ): Promise<void> {
-  for (const reason of new Set(waiting.map((entry) => entry.reason))) {
+  const isTried = ({ isUntried }: Waiting) => isUntried !== true;
+  const ordered = [...waiting.filter((entry) => !isTried(entry)), ...waiting.filter(isTried)];
+  for (const reason of new Set(ordered.map((entry) => entry.reason))) {
     const alike = waiting.filter((entry) => entry.reason === reason);
     const ids = alike.map(({ id }) => id);
     const delays = alike[0]?.isUnanswered === true ? unansweredDelays : 1;

@@ -248,10 +248,11 @@ export async function fillCodeSlots(
   if (toCode.length === 0) return false;
   const asked = toCode.slice(0, MAX_CODE_PER_ROUND);
   const delays = LONGEST_WAIT_DELAYS;
-  const { stayingCount } = await fillScreened(context, round, asked, sortRequests, delays);
   const reason = "waits: payouts to contracts are estimated a few at a time";
   const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));
+  // Before those that are asked about: what goes on waiting of these is not to come first again.
   await postpone(context, later);
+  const { stayingCount } = await fillScreened(context, round, asked, sortRequests, delays);
   return toCode.length > stayingCount;
 }
 
@@ -320,7 +321,7 @@ async function sortRequests(
     const meaning = judged.has(payment) ? judged.get(payment) : meanings[index];
     if (meaning === undefined) {
       const reason = "waits: there was no time to estimate it";
-      sorted.waiting.push({ id: request.id, reason });
+      sorted.waiting.push({ id: request.id, reason, isUntried: true });
       return;
     }
     const isShort = areShort[index] === true;

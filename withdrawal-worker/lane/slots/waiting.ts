@@ -8,6 +8,8 @@ export interface Waiting {
   readonly reason: string;
   /** Its estimate was asked for and not answered. */
   readonly isUnanswered?: boolean;
+  /** Nobody has come to it yet: it comes before what was tried. */
+  readonly isUntried?: boolean;
   /** The reason is this wallet's, its home's or its node's: another wallet may pay it now. */
   readonly isHere?: boolean;
   /** Why it ends where it has waited for all its time, and no other wallet has taken it. */

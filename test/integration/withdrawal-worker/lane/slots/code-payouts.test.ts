@@ -5,6 +5,10 @@ import { parseCustomerId } from "../../../../../ledger/journal/accounts.js";
 import { cancelWithdrawal } from "../../../../../ledger/withdrawals/cancellation.js";
 import { listEvents } from "../../../../helpers/events.js";
 import { hashPolicy, PERMISSIVE_POLICY, rulesOf } from "../../../../../ledger/policy/policy.js";
+import { createJsonRpcClient } from "../../../../../rpc-client/json-rpc.js";
+import { createWalletNode } from "../../../../../withdrawal-worker/lane/wallet-node.js";
+import { FAKE_CHAIN_ID } from "../../../../helpers/chains/fake-chain.js";
+import { PATIENCE_MS } from "../../../../helpers/until.js";
 import {
   freshAddress,
   House,
@@ -114,6 +118,53 @@ describe("payouts to code", () => {
     );
     await lane.runRound(house.signal);
     expect(await nonces(code)).toEqual([2n, 3n, 4n]);
+  });
+
+  describe("that go on waiting since their fee is too dear", () => {
+    const dearGas = 700_000n;
+
+    /** Accepts payouts to code, `dear` ones before the one that is returned; allows half the fee of those. */
+    async function acceptBehind(dear: number) {
+      for (let count = 0; count < dear; count += 1) {
+        const { to } = await house.acceptTo();
+        house.chain.withCode.add(to);
+        house.chain.gasOf.set(to, dearGas);
+      }
+      const behind = await house.acceptTo();
+      house.chain.withCode.add(behind.to);
+      house.chain.gasOf.set(behind.to, dearGas / 7n);
+      const { settings } = house.context();
+      const feePerPayoutAtoken = (dearGas / 2n) * house.chain.gasPriceAtoken;
+      const gas = { ...settings.gas, feePerPayoutAtoken };
+      return { ...behind, settings: { ...settings, batchSize: 200, gas } };
+    }
+
+    /** Rounds, between which time passes for all alike. */
+    async function passRounds(lane: ReturnType<House["lane"]>): Promise<void> {
+      for (let round = 0; round < 2; round += 1) {
+        await lane.runRound(house.signal);
+        await house.database.query(
+          `UPDATE withdrawal SET next_try_at = next_try_at - interval '1 minute'
+            WHERE status = 'accepted'`,
+        );
+      }
+    }
+
+    it("do not hide those that one round has no room for", async () => {
+      const { id, settings } = await acceptBehind(64);
+      await passRounds(house.lane(settings));
+      expect((await house.read(id)).nonce).toBe(0n);
+    });
+
+    it("do not hide those that one round has no time for", async () => {
+      const { id, settings } = await acceptBehind(8);
+      const rpc = createJsonRpcClient({ url: house.chain.url, timeoutMs: PATIENCE_MS });
+      const identity = { chainId: FAKE_CHAIN_ID, genesisHash: house.chain.blockHash(0) };
+      const node = createWalletNode(rpc, identity, { estimateBudgetMs: 1 });
+      await passRounds(house.laneWith({ settings, node }));
+      rpc.close();
+      expect((await house.read(id)).nonce).toBe(0n);
+    });
   });
 
   it("that fail on the chain cost what the settings say, and then are rejected by rule", async () => {
