@@ -7,10 +7,10 @@ import type { QueuedWithdrawal } from "../../../ledger/withdrawals/nonce-slots.j
 import type { Clock } from "../../../runtime/process/clock.js";
 import { ClientLines } from "../../../runtime/turns/client-lines.js";
 
-/** Questions without an answer that are remembered, some MB; the one asked longest ago is new again. */
+/** Questions without an answer that are remembered, some MB; beyond them the oldest are new again. */
 const MAX_REMEMBERED = 10_000;
 
-/** A question that was not asked for so long is nobody's: most likely its withdrawal was taken back. */
+/** What was not asked about for so long is forgotten: most likely its withdrawal was taken back. */
 const REMEMBERED_MS = 3_600_000;
 
 /** The first pause of a question that had no answer; it doubles each time. */

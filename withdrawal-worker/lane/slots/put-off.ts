@@ -21,8 +21,8 @@ export const LONGEST_WAIT_DELAYS = 10;
 const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 
 /**
- * Puts off what cannot go on now, so that it does not stand before those that can. What nobody had time for is
- * put off first: it is due before what was tried and will be tried again.
+ * Puts off what cannot go on now, so that it does not stand before those that can. What nobody had time for
+ * is put off first: it is due before what was tried and will be tried again.
  */
 export async function postpone(
   context: LaneContext,
