@@ -2,7 +2,7 @@
  * What a node does not tell of one address, wallet or token is put off: it keeps no other waiting, and the
  * round ends with the fault once all had their turn.
  */
-import { isOfOneQuestion, isPruned, NodeFault, RpcError } from "../rpc-client/errors.js";
+import { isBehind, isOfOneQuestion, isPruned, NodeFault, RpcError } from "../rpc-client/errors.js";
 import { type Clock, systemClock } from "../runtime/process/clock.js";
 import { DepositError } from "./errors.js";
 
@@ -59,7 +59,8 @@ export class PutOff {
   constructor(private readonly memory: PutOffMemory) {}
 
   /**
-   * Does one thing, which is put off where a node answers and does not tell; nothing while it waits.
+   * Does one thing, which is put off where a node answers and does not tell; nothing while it waits. It waits
+   * for the next round alone where the node is only behind.
    * @param what its name
    * @throws all other faults: a node that cannot be asked tells of nothing else either
    */
@@ -72,7 +73,8 @@ export class PutOff {
       this.memory.done(what);
     } catch (error) {
       if (!isUntold(error)) throw error;
-      this.memory.wait(what);
+      // A node that lacks the newest blocks has them a moment later: the next round asks it again.
+      if (!isBehind(nodesOwn(error))) this.memory.wait(what);
       this.#note(place, error);
     }
   }

@@ -1,7 +1,7 @@
 /** Which state a call reads, and whether a node has the block that it has to be of. */
 import { type Hash32, type Height, toQuantity } from "../chain/hex.js";
 import { readHash, readObject, readOptional } from "./answer-fields.js";
-import { badAnswer } from "./errors.js";
+import { badAnswer, lacksBlock } from "./errors.js";
 
 /** A state to read: that after the block of a height, or the newest. */
 export type At = Height | "latest";
@@ -45,7 +45,7 @@ export interface KnownBlock {
  */
 export function assertHasBlock(header: unknown, { height, hash }: KnownBlock): void {
   const block = readOptional(header, "block", readObject);
-  if (block === undefined) throw badAnswer(`no block ${height} yet`);
+  if (block === undefined) throw lacksBlock(height);
   if (hash !== undefined && readHash(block["hash"], "hash") !== hash) {
     throw badAnswer(`another block ${height}`);
   }

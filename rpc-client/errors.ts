@@ -2,6 +2,7 @@
 import { AppError } from "../chain/errors.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import { RPC_CODES } from "../chain/evm/rpc-codes.js";
+import type { Height } from "../chain/hex.js";
 
 /**
  * Codes of transport faults. All but BAD_ANSWER and ANSWER_TOO_LARGE are retriable; none says
@@ -79,6 +80,22 @@ export function isPruned(error: unknown): error is RpcError {
 export function isHeaderMissing(error: unknown): error is RpcError {
   if (!(error instanceof RpcError) || error.rpc.rpcCode !== RPC_CODES.serverError) return false;
   return /header (for hash )?not found/i.test(error.nodeMessage);
+}
+
+/**
+ * Whether a node did not tell because it does not have a block that others have: it is behind, by some blocks
+ * in most cases, and will have it.
+ */
+export function isBehind(error: unknown): boolean {
+  return (
+    isHeaderMissing(error) || (error instanceof NodeFault && error.details["isBehind"] === true)
+  );
+}
+
+/** What a node answered that does not have a block yet which it has to have. */
+export function lacksBlock(height: Height): NodeFault {
+  const message = `unexpected answer: no block ${height} yet`;
+  return new NodeFault("BAD_ANSWER", message, { details: { height, isBehind: true } });
 }
 
 /** Whether a message was not executed at all because its sender has too few coins that are free. */

@@ -127,6 +127,32 @@ it("is asked for ever more seldom where the node does not tell, which is said al
   expect(await openedTokens()).toEqual(["LATER", "PLAIN"]);
 });
 
+it("is asked for in every round where the node is only behind, and opened once it has the block", async () => {
+  await bench.register("alice");
+  await watchCoins();
+  bench.chain.mine();
+  await watchCoins();
+  const clock = { ms: 0, monotonicMs: () => clock.ms };
+  const { node, ledger, chain } = bench;
+  const parts = { database: ledger.database, node, log: errorLog(errors), clock };
+  const tokens = await TokenBook.open(parts, LISTED);
+  const { head } = chain;
+  let asked = 0;
+  chain.override = (method, params) => {
+    if (method !== "eth_getBlockByNumber" || Number(params[0]) !== head) return undefined;
+    asked += 1;
+    return { result: null };
+  };
+  for (let round = 1; round <= 16; round += 1, clock.ms += 500) {
+    await expect(tokens.openWaiting({ signal })).rejects.toMatchObject({ code: "BAD_ANSWER" });
+    // Of each of the two.
+    expect([round, asked]).toEqual([round, 2 * round]);
+  }
+  chain.override = () => undefined;
+  await tokens.openWaiting({ signal });
+  expect(await openedTokens()).toEqual(["LATER", "PLAIN"]);
+});
+
 it("keeps no coins of a younger address waiting", async () => {
   const { chain } = bench;
   const later = derivation.addressAt(0);
