@@ -37,22 +37,28 @@ const asks = (...methods: readonly string[]) => ({
 
 const incident = () => openIncident(bench.ledger.database);
 
-describe("a token", () => {
-  const start = async () => {
-    const { node, ledger } = bench;
-    const { database } = ledger;
-    const tokens = await TokenBook.open({ database, node, log: silentLog }, ENTRIES);
-    const book = new AddressBook(tokens.assets());
-    return () => bench.start(undefined, undefined, undefined, { tokens, book });
-  };
-  const isOpened = async () =>
-    (await readTokenStates(bench.ledger.database)).get("GOLD")?.isOpened === true;
-  const opened = () => until(isOpened, { timeoutMs: 10_000, what: "the token is opened" });
+const goldState = async () => (await readTokenStates(bench.ledger.database)).get("GOLD");
 
+const opened = () =>
+  until(async () => (await goldState())?.isOpened === true, {
+    timeoutMs: 20_000,
+    what: "the token is opened",
+  });
+
+/** Stores the token. @returns what starts a watcher that follows it */
+async function followGold() {
+  const { node, ledger } = bench;
+  const { database } = ledger;
+  const tokens = await TokenBook.open({ database, node, log: silentLog }, ENTRIES);
+  const book = new AddressBook(tokens.assets());
+  return () => bench.start(undefined, undefined, undefined, { tokens, book });
+}
+
+describe("a token", () => {
   it("comes, and is credited, whatever the wrong node says of its balances and code", async () => {
     const { chain } = bench;
     const { address: to } = await bench.register("alice");
-    const run = await start();
+    const run = await followGold();
     const { faults } = run();
     await bench.caughtUp();
     await opened();
@@ -62,7 +68,7 @@ describe("a token", () => {
     await bench.caughtUp();
     expect(told.strayed).toBe(4);
     expect(await bench.deposits()).toEqual(["1-0-1000000000 alice credited 100"]);
-    expect((await readTokenStates(bench.ledger.database)).get("GOLD")?.isPaused).toBe(false);
+    expect((await goldState())?.isPaused).toBe(false);
     const sightings = await listSightings(bench.ledger.database, { afterId: 0, limit: 10 });
     expect([sightings, await incident(), faults]).toEqual([[], undefined, []]);
   });
@@ -74,7 +80,7 @@ describe("a token", () => {
     const first = bench.start();
     await bench.caughtUp();
     await first.stop();
-    const run = await start();
+    const run = await followGold();
     const told = stray(chain, other, { count: 3, ...asks("eth_call", "eth_getCode") });
     const { faults } = run();
     await opened();
@@ -107,4 +113,58 @@ it("has no part in the past of an address or of a wallet", async () => {
   expect(await bench.accountAtoken(`asset:wallet:${FURTHER_WALLET}`)).toBe(900n);
   expect(await bench.deposits()).toEqual(["1-1-3 bob suspense 5"]);
   expect([await incident(), ...first.faults, ...again.faults]).toEqual([undefined]);
+});
+
+describe("a node without the state, one of several behind a balancer,", () => {
+  const READS = ["eth_call", "eth_getCode", "eth_getStorageAt", "eth_getBalance"];
+
+  /** The next exchanges that read state come to it, but for every third. */
+  function prune(refusal: { readonly code: number; readonly message: string }) {
+    const told = { refused: 0 };
+    let [asked, isPruned] = [0, false];
+    bench.chain.wireFault = (methods) => {
+      const isRead = methods.some((method) => READS.includes(method));
+      if (isRead) asked += 1;
+      isPruned = isRead && asked < 10 && asked % 3 > 0;
+      if (isPruned) told.refused += 1;
+      return undefined;
+    };
+    bench.chain.override = (method) =>
+      isPruned && READS.includes(method) ? { error: refusal } : undefined;
+    return told;
+  }
+
+  it.each([
+    [4444, "pruned history unavailable"],
+    [-32000, "missing trie node 5f2a (path ) state 0x5f2a is not available"],
+    [-32000, "header not found"],
+    [-32001, "state not available"],
+  ])("contradicts nothing: %i %s", async (code, message) => {
+    const { chain } = bench;
+    const { address: to } = await bench.register("alice");
+    chain.mine([chain.tokenPayment(STRANGER, { from: STRANGER, to, units: 70n })]);
+    const first = bench.start();
+    await bench.caughtUp();
+    await first.stop();
+    const run = await followGold();
+    const told = prune({ code, message });
+    bench.secondNode = bench.node;
+    const { faults } = run();
+    await opened();
+    for (let units = 1n; units < 4n; units += 1n) {
+      chain.mine([chain.tokenPayment(STRANGER, { from: STRANGER, to, units })]);
+    }
+    chain.mine();
+    await bench.caughtUp();
+    await bench.register("bob");
+    await bench.backfilled();
+    expect(told.refused).toBeGreaterThan(5);
+    expect((await goldState())?.isPaused).toBe(false);
+    expect(await bench.deposits()).toHaveLength(3);
+    expect(await bench.accountAtoken("liability:suspense")).toBe(-70n);
+    // The one of before it was listed.
+    const sightings = await listSightings(bench.ledger.database, { afterId: 0, limit: 10 });
+    expect(sightings.map(({ reason }) => reason)).toEqual(["UNKNOWN_TOKEN"]);
+    expect([await incident(), ...first.faults, ...faults]).toEqual([undefined]);
+  });
 });
