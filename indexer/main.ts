@@ -15,6 +15,7 @@ import { createMetrics } from "../runtime/process/metrics.js";
 import { retry, TaskGroup } from "../runtime/process/task.js";
 import { assertHoldsText } from "../runtime/sql/encoding.js";
 import { openDatabase, type SqlDatabase } from "../runtime/sql/sql.js";
+import { READ_CONNECTIONS, readsInTurns } from "./api/index-reads.js";
 import type { IndexerApi } from "./api/start.js";
 import { indexerConfigFile } from "./config.js";
 import { IndexerError } from "./errors.js";
@@ -23,9 +24,6 @@ import { readIdentity } from "./ingest/node-identity.js";
 import { type IndexIdentity, readStoredIdentity } from "./store/progress.js";
 import { LIVE_SCHEMA } from "./store/schema.js";
 import { assertServerVersion } from "./store/server-version.js";
-
-/** Connections of the API: reads are short, and the writer has one of its own. */
-const POOL_SIZE = 8;
 
 runProcess({ name: "indexer", settings: readSettings, start });
 
@@ -78,7 +76,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     // Behind the writer's first question: the node makes its answer while this is loaded.
     const { startApi } = await import("./api/start.js");
     const reads = {
-      database,
+      database: readsInTurns(database),
       node,
       chainId: identity.chainId,
       burnAddress: () => accounts.told?.burnAddress ?? identity.burnAddress,
@@ -99,7 +97,8 @@ function openTables(url: string, { log, signal }: ProcessContext): Promise<SqlDa
     url,
     migrations: [],
     applicationName: "causeway-indexer",
-    poolSize: POOL_SIZE,
+    // The writer has one of its own.
+    poolSize: READ_CONNECTIONS,
     log,
     signal,
     keepsPlans: true,

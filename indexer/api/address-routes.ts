@@ -247,13 +247,14 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/addresses/{address}",
-      handler: async ({ params, signal }) => {
-        const address = readAddressText(params["address"]);
+      handler: async (request) => {
+        const { signal } = request;
+        const address = readAddressText(request.params["address"]);
         const [nonce, code] = await Promise.all([
           context.node.getTransactionCount(address, "latest", { signal }).catch(() => undefined),
           context.node.getCode(address, "latest", { signal }).catch(() => undefined),
         ]);
-        return atOneMoment(context, async (snapshot) => {
+        return atOneMoment(context, request, async (snapshot) => {
           const [row] = await snapshot.sql.query<{
             first_seen: number | null;
             last_seen: number | null;

@@ -129,9 +129,9 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/blocks/by-time",
-      handler: ({ query }) =>
-        atOneMoment(context, async (snapshot) => {
-          const time = readTime(query["t"], "t");
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => {
+          const time = readTime(request.query["t"], "t");
           const [row] = await snapshot.sql.query<BlockRow>(
             `SELECT * FROM ${s}.block WHERE time <= $1 ORDER BY time DESC, height DESC LIMIT 1`,
             [time],
@@ -143,9 +143,9 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/blocks/{id}",
-      handler: ({ params }) =>
-        atOneMoment(context, async (snapshot) => {
-          const height = await heightOf(snapshot, params["id"]);
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => {
+          const height = await heightOf(snapshot, request.params["id"]);
           const [row] = await snapshot.sql.query<BlockRow>(
             `SELECT * FROM ${s}.block WHERE height = $1`,
             [height],
@@ -157,9 +157,9 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/supply",
-      handler: ({ query }) =>
-        atOneMoment(context, async (snapshot) => {
-          const at = readAt(snapshot, query["at"]) ?? snapshot.progress.height;
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => {
+          const at = readAt(snapshot, request.query["at"]) ?? snapshot.progress.height;
           const supply = await supplyJson(snapshot, at, burnAddressOf(context));
           return { body: { meta: metaOf(snapshot), supply } };
         }),
@@ -167,9 +167,9 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/supply/history",
-      handler: ({ query }) =>
-        atOneMoment(context, async (snapshot) => {
-          const heights = evenHeights(snapshot.progress.height, Number(query["points"]));
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => {
+          const heights = evenHeights(snapshot.progress.height, Number(request.query["points"]));
           const rows = await snapshot.sql.query<SupplyRow>(
             `SELECT height, time, total_minted, total_burned FROM ${s}.block
              WHERE height = ANY($1::integer[]) ORDER BY height`,

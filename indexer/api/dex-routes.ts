@@ -280,11 +280,11 @@ export function dexRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/dex/pairs/{pair}",
-      handler: ({ params }) =>
-        atOneMoment(context, async (snapshot) => {
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => {
           const [row] = await snapshot.sql.query<PairRow>(
             `${pairSelect(`${s}.pair`)} WHERE p.address = $1`,
-            [pairOf(params)],
+            [pairOf(request.params)],
           );
           if (row !== undefined) return { body: { meta: metaOf(snapshot), pair: pairJson(row) } };
           const details = { indexedHeight: snapshot.progress.height };

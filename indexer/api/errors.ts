@@ -4,7 +4,7 @@ import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
 import type { ErrorReply } from "../../runtime/http/http-server.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { IndexerError, type IndexerErrorCode } from "../errors.js";
-import { STATEMENT_TIMEOUT_MS } from "./reads.js";
+import { isTooSlow, STATEMENT_TIMEOUT_MS } from "./index-reads.js";
 
 const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
   NOT_FOUND: 404,
@@ -13,13 +13,11 @@ const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
   NOT_INDEXED_YET: 404,
   RATE_LIMITED: 429,
   TOO_MANY_STREAMS: 503,
+  TOO_MANY_READS: 503,
   EXPORT_BUSY: 429,
   NO_INDEX: 503,
   BURN_ADDRESS_UNKNOWN: 503,
 };
-
-/** SQLSTATE of a statement that took longer than it may. */
-export const STATEMENT_TIMEOUT = "57014";
 
 /** The same question would hardly be answered later either: nobody is told to ask it again. */
 const TOO_SLOW = "ANSWER_TOO_SLOW";
@@ -49,9 +47,11 @@ export function mapIndexerError(error: unknown): ErrorReply {
       };
     }
   }
-  if (error instanceof SqlError && error.details["sqlState"] === STATEMENT_TIMEOUT) {
-    return problem(503, TOO_SLOW, TOO_MUCH, {});
+  if (error instanceof Error && error.name === "AbortError") {
+    // Nobody reads it: the client has left. What it asked for is no fault of this program.
+    return { ...problem(503, "UNAVAILABLE", "the client has left", {}), isExpected: true };
   }
+  if (isTooSlow(error)) return problem(503, TOO_SLOW, TOO_MUCH, {});
   if (error instanceof SqlError || (error instanceof AppError && error.retriable)) {
     return problem(503, "UNAVAILABLE", "the index cannot be asked at the moment", {});
   }

@@ -17,7 +17,7 @@ import { ClientPlaces } from "../../runtime/turns/client-places.js";
 import { Turns } from "../../runtime/turns/turns.js";
 import { IndexerError } from "../errors.js";
 import { isShownAsset, LIVE_SCHEMA as s } from "../store/schema.js";
-import { STATEMENT_TIMEOUT } from "./errors.js";
+import { STATEMENT_TIMEOUT } from "./index-reads.js";
 import { blockHashAt } from "./reads.js";
 
 /** What to write; the address and asset as hex digits without prefix. */

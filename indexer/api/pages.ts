@@ -10,6 +10,7 @@ import type { HttpRequest } from "../../runtime/http/http-route.js";
 import type { Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { IndexerError } from "../errors.js";
+import type { Asker } from "./index-reads.js";
 import { type ApiContext, atOneMoment, blockHashAt, metaOf, type Snapshot } from "./reads.js";
 
 /** Parameters of a list as they were on its first page. */
@@ -57,9 +58,9 @@ interface Cursor {
 export function listReply<Row>(
   context: ApiContext,
   kind: ListKind<Row>,
-  request: Pick<HttpRequest, "params" | "query">,
+  request: Pick<HttpRequest, "params" | "query"> & Asker,
 ): Promise<HttpReply> {
-  return atOneMoment(context, async (snapshot) => {
+  return atOneMoment(context, request, async (snapshot) => {
     const { query, params } = request;
     const list = `${kind.name} ${digestOf(params)}`;
     const cursor = query["cursor"] === undefined ? undefined : decodeCursor(query["cursor"], list);

@@ -3,15 +3,16 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import { bytesToHex } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import type { Sql } from "../../runtime/sql/sql.js";
 import { IndexerError } from "../errors.js";
 import type { FollowerStatus } from "../ingest/follower.js";
 import { type Progress, readProgressOnly } from "../store/progress.js";
 import { LIVE_SCHEMA } from "../store/schema.js";
+import type { Asker, IndexReads } from "./index-reads.js";
 
 /** What handlers work with. */
 export interface ApiContext {
-  readonly database: Pick<SqlDatabase, "snapshot" | "query">;
+  readonly database: IndexReads;
   readonly node: Pick<
     EvmClient,
     | "getCode"
@@ -37,15 +38,13 @@ export interface Snapshot {
 /** Spec rule 5, in every answer. */
 const NOTICE = "for front ends: exchange-critical reads go to your own node";
 
-/** A query that takes longer than this is given up. */
-export const STATEMENT_TIMEOUT_MS = 15_000;
-
 /**
- * Runs reads that all see the same index.
- * @throws NO_INDEX before the first block is indexed
+ * Runs reads that all see the same index. They may be run a second time.
+ * @throws NO_INDEX before the first block is indexed; what `IndexReads.snapshot` throws
  */
 export function atOneMoment<T>(
   { database, status }: ApiContext,
+  asker: Asker,
   work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
   const read = async (sql: Sql) => {
@@ -56,7 +55,7 @@ export function atOneMoment<T>(
     }
     return work({ sql, progress, nodeHeight: status().nodeHeight });
   };
-  return database.snapshot(read, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+  return database.snapshot(read, asker);
 }
 
 /** `meta` of an answer. */

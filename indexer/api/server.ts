@@ -94,8 +94,8 @@ function serviceRoutes({ context, stream }: ApiParts): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/status",
-      handler: () =>
-        atOneMoment(context, async (snapshot) => {
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => {
           const [row] = await snapshot.sql.query<{
             unverified: string;
             corrections: string;
@@ -134,24 +134,25 @@ function exportRoutes({ context, exports }: ApiParts): readonly HttpRoute[] {
     {
       method: "post",
       path: "/v1/exports",
-      handler: ({ body, remoteAddress }) =>
-        atOneMoment(context, async (snapshot) => {
-          const asked = readExport(body, snapshot.progress.height);
+      handler: async (request) => {
+        const { wanted, meta } = await atOneMoment(context, request, async (snapshot) => {
+          const asked = readExport(request.body, snapshot.progress.height);
           const toHash = present(
             await blockHashAt(snapshot.sql, asked.toHeight),
             "the hash of an indexed block",
           );
-          const request = { ...asked, toHash };
-          const created = exports.create(request, remoteAddress);
-          return { status: 202, body: { meta: metaOf(snapshot), export: created } };
-        }),
+          return { wanted: { ...asked, toHash }, meta: metaOf(snapshot) };
+        });
+        const created = exports.create(wanted, request.remoteAddress);
+        return { status: 202, body: { meta, export: created } };
+      },
     },
     {
       method: "get",
       path: "/v1/exports/{id}",
-      handler: ({ params }) =>
-        atOneMoment(context, async (snapshot) => ({
-          body: { meta: metaOf(snapshot), export: exports.get(params["id"]) },
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => ({
+          body: { meta: metaOf(snapshot), export: exports.get(request.params["id"]) },
         })),
     },
     {

@@ -166,9 +166,9 @@ export function tokenRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/tokens/{token}",
-      handler: ({ params }) =>
-        atOneMoment(context, async (snapshot) => {
-          const address = readAddressText(params["token"], "token");
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => {
+          const address = readAddressText(request.params["token"], "token");
           const [row] = await snapshot.sql.query<TokenRow>(
             `SELECT * FROM ${s}.token WHERE address = $1 AND standard <> $2`,
             [bytesOf(address), UNPROVEN],

@@ -5,6 +5,7 @@ import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
 import { heightOf } from "./block-routes.js";
+import type { Asker } from "./index-reads.js";
 import { readHashText } from "./inputs.js";
 import { directionOf, type ListKind, listReply, Where } from "./pages.js";
 import {
@@ -82,9 +83,9 @@ export function transactionRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "post",
       path: "/v1/transactions/lookup",
-      handler: ({ body }) =>
-        atOneMoment(context, async (snapshot) => {
-          const hashes = readHashes(body);
+      handler: (request) =>
+        atOneMoment(context, request, async (snapshot) => {
+          const hashes = readHashes(request.body);
           const rows = await findAll(snapshot, hashes);
           const items = hashes.map((hash) => {
             const row = rows.get(hash);
@@ -96,17 +97,17 @@ export function transactionRoutes(context: ApiContext): readonly HttpRoute[] {
     {
       method: "get",
       path: "/v1/transactions/{hash}",
-      handler: async ({ params, signal }) => {
-        const hash = readHashText(params["hash"]);
-        const found = await atOneMoment(context, async (snapshot) => {
+      handler: async (request) => {
+        const hash = readHashText(request.params["hash"]);
+        const found = await atOneMoment(context, request, async (snapshot) => {
           const row = (await findAll(snapshot, [hash])).get(hash);
           if (row === undefined) return { indexedHeight: snapshot.progress.height };
           return detail(snapshot, row);
         });
         if ("indexedHeight" in found) {
-          throw await unknownHash(context, hash, found.indexedHeight, signal);
+          throw await unknownHash(context, hash, found.indexedHeight, request.signal);
         }
-        return transactionReply(context, found);
+        return transactionReply(context, request, found);
       },
     },
   ];
@@ -214,11 +215,11 @@ function logJson({ log_index, address, topics, data }: LogRow) {
 }
 
 /** The answer: at once, or in pieces where there is more than one of them. */
-function transactionReply(context: ApiContext, found: Detail): HttpReply {
+function transactionReply(context: ApiContext, asker: Asker, found: Detail): HttpReply {
   const { meta, told, logs, transfers } = found;
   if (logs.length === PIECE_ROWS || transfers.length === PIECE_ROWS) {
     const headers = { "content-type": "application/json; charset=utf-8" };
-    return { headers, stream: detailPieces(context, found) };
+    return { headers, stream: detailPieces(context, asker, found) };
   }
   const lists = { logs: logs.map(logJson), transfers: transfers.map(transferJson) };
   return { body: { meta, transaction: { ...told, ...lists } } };
@@ -227,13 +228,14 @@ function transactionReply(context: ApiContext, found: Detail): HttpReply {
 /** The same body, at the reader's pace; cut off where the index has another block by now. */
 async function* detailPieces(
   context: ApiContext,
+  asker: Asker,
   { row, meta, told, logs, transfers }: Detail,
 ): AsyncGenerator<Buffer, void> {
   const behind = <Row>(
     read: (snapshot: Snapshot, row: TransactionRow, last: number) => Promise<Row[]>,
     last: number,
   ) =>
-    atOneMoment(context, async (snapshot) => {
+    atOneMoment(context, asker, async (snapshot) => {
       await assertSameBlock(snapshot, row);
       return read(snapshot, row, last);
     });

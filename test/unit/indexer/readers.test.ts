@@ -189,6 +189,17 @@ describe("an index that is not there yet", () => {
   });
 });
 
+describe("a client that has left", () => {
+  it("is no error of this program", () => {
+    const { signal } = new AbortController();
+    const leaving = new AbortController();
+    leaving.abort(new DOMException("the client went away", "AbortError"));
+    for (const { reason } of [leaving.signal, AbortSignal.any([signal, leaving.signal])]) {
+      expect(mapIndexerError(reason)).toMatchObject({ status: 503, isExpected: true });
+    }
+  });
+});
+
 describe("an index that does not answer", () => {
   const told = (sqlState: string) => {
     const fault = new SqlError("DATABASE_UNAVAILABLE", "no", { details: { sqlState } });
