@@ -15,7 +15,18 @@ export interface CommandContext {
 /** Version of the JSON documents; a change that breaks readers raises it. */
 const SCHEMA_VERSION = 1;
 
-/** Prints a JSON document on one line. */
+/**
+ * The JSON document of a command with `--json`, on one line; what is counted in `bigint`, such as amounts, is a
+ * decimal string and never a number.
+ * @param value an object, no list: its fields stand beside `schemaVersion`
+ */
+export function toJson(value: object): string {
+  return JSON.stringify({ schemaVersion: SCHEMA_VERSION, ...value }, (_key, entry: unknown) =>
+    typeof entry === "bigint" ? entry.toString() : entry,
+  );
+}
+
+/** Prints such a document. */
 export function printJson(context: CommandContext, value: Readonly<Record<string, unknown>>): void {
-  context.print(JSON.stringify({ schemaVersion: SCHEMA_VERSION, ...value }));
+  context.print(toJson(value));
 }

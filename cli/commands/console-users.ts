@@ -28,7 +28,8 @@ import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { cannotWrite, CliError, sentenceOf, systemCode } from "../errors.js";
 import { createNamedFile, SECRET_MODE } from "../home/home-file.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
-import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
+import { toJson } from "../command-context.js";
+import type { LedgerCommand } from "../ledger/ledger-tools.js";
 
 /** Flags that the commands share, as typed. */
 export interface ConsoleUserOptions {

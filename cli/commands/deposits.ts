@@ -6,13 +6,13 @@ import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { readApiKeyFile } from "../../runtime/config/secret-file.js";
 import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
-import type { CommandContext } from "../command-context.js";
+import { type CommandContext, toJson } from "../command-context.js";
 import { homePaths } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
 import { createExchangeClient } from "../probe/exchange-client.js";
 import { operatorName } from "./ledger-decisions.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
-import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
+import type { LedgerCommand } from "../ledger/ledger-tools.js";
 import { accountIn } from "../transactions/values.js";
 
 /** Lists the deposits to one address, oldest first, by the ids that `causeway ledger` takes. */
@@ -30,7 +30,7 @@ export async function runListDeposits(
       ...row,
       ...amountFields(row.asset, amountUnits),
     }));
-    context.print(JSON.stringify({ schemaVersion: 1, deposits: rows }));
+    context.print(toJson({ deposits: rows }));
     return 0;
   }
   for (const { id, blockNumber, txHash, asset, amountUnits, status } of deposits) {

@@ -21,7 +21,8 @@ import { lastIfFull, type PageOptions, readPage } from "../list-page.js";
 import { causewayCommand } from "../where-next.js";
 import { readWholeNumber } from "../whole-number.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
-import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
+import { toJson } from "../command-context.js";
+import type { LedgerCommand } from "../ledger/ledger-tools.js";
 
 /** Flags of `keys create`, as typed. */
 export interface CreateKeyOptions {

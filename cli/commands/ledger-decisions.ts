@@ -36,12 +36,8 @@ import {
   readWalletTransactions,
 } from "./wallets/wallet-transactions.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
-import {
-  type LedgerCommand,
-  type OpenedLedger,
-  toJson,
-  withLedger,
-} from "../ledger/ledger-tools.js";
+import { toJson } from "../command-context.js";
+import { type LedgerCommand, type OpenedLedger, withLedger } from "../ledger/ledger-tools.js";
 
 /** Who decides, and why, as typed. */
 export interface DecisionOptions {

@@ -16,7 +16,8 @@ import { isPruned } from "../../rpc-client/errors.js";
 import { submitRefusalOf } from "../../rpc-client/submit-refusal.js";
 import { amountText } from "../amount-text.js";
 import { heldUnits } from "../../rpc-client/tokens/held-units.js";
-import { type LedgerCommand, type OpenedLedger, toJson } from "../ledger/ledger-tools.js";
+import { toJson } from "../command-context.js";
+import type { LedgerCommand, OpenedLedger } from "../ledger/ledger-tools.js";
 
 /** Raw transactions in one request. */
 const SEND_CHUNK = 100;

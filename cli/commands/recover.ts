@@ -34,12 +34,8 @@ import { type DepositKeys, readDepositKeys } from "../ledger/deposit-keys.js";
 import { refuseSyncing } from "../ledger/late-node.js";
 import { operatorName } from "./ledger-decisions.js";
 import { recoverChain } from "./recover-chain.js";
-import {
-  type LedgerCommand,
-  type OpenedLedger,
-  toJson,
-  withLedger,
-} from "../ledger/ledger-tools.js";
+import { toJson } from "../command-context.js";
+import { type LedgerCommand, type OpenedLedger, withLedger } from "../ledger/ledger-tools.js";
 import { sentText } from "./wallets/transaction-text.js";
 import { readWalletAddress } from "./wallets/wallet-argument.js";
 import { walletsMeant } from "./withdrawals/withdrawals.js";

@@ -161,12 +161,3 @@ function tellingOnce({
     print(`The node does not answer yet (${errorMessage(error)}): an empty ledger waits for it.`);
   };
 }
-
-/** JSON for programs: amounts are decimal strings, never numbers. */
-export function toJson(value: unknown): string {
-  return JSON.stringify(
-    value,
-    (_key, entry: unknown) => (typeof entry === "bigint" ? entry.toString() : entry),
-    2,
-  );
-}

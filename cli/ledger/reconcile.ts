@@ -8,7 +8,8 @@ import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { sleep } from "../../runtime/process/task.js";
 import { CliError } from "../errors.js";
-import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
+import { toJson } from "../command-context.js";
+import { type LedgerCommand, type OpenedLedger, withLedger } from "./ledger-tools.js";
 import { encodeReport, renderExplained, renderReport } from "./reconcile-report.js";
 
 /** Exit code of a clean reconciliation. */

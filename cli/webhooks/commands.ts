@@ -21,7 +21,8 @@ import {
 import { loadConfig } from "../../runtime/config/config.js";
 import { parseTarget } from "../../runtime/http/outgoing/guarded-post.js";
 import { withLedgerAlone } from "../ledger/ledger-alone.js";
-import { type LedgerCommand, toJson } from "../ledger/ledger-tools.js";
+import { toJson } from "../command-context.js";
+import type { LedgerCommand } from "../ledger/ledger-tools.js";
 import { CliError } from "../errors.js";
 import { createNamedFile, SECRET_MODE } from "../home/home-file.js";
 import { lastIfFull, type PageOptions, readPage } from "../list-page.js";

@@ -2,7 +2,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
-import { ChainError } from "../../../chain/errors.js";
 import type { WalletKey } from "../../../chain/signing/keystore.js";
 import { NATIVE_ASSET } from "../../../ledger/journal/accounts.js";
 import { passphraseBeside, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";

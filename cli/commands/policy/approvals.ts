@@ -21,7 +21,8 @@ import { CliError, fileCause } from "../../errors.js";
 import { lookBeforeEnding } from "../../ledger/chain-look.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName, readApiReason } from "../ledger-decisions.js";
-import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
+import { toJson } from "../../command-context.js";
+import type { LedgerCommand } from "../../ledger/ledger-tools.js";
 
 /** Flags, as typed. */
 export interface ApprovalOptions {

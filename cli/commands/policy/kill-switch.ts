@@ -29,7 +29,8 @@ import { AT_ONCE, type LedgerAlone, TO_STOP, withLedgerAlone } from "../../ledge
 import { isOtherTables } from "../../../runtime/sql/sql-errors.js";
 import { NOT_MADE } from "../../shared-options.js";
 import { operatorName } from "../ledger-decisions.js";
-import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
+import { toJson } from "../../command-context.js";
+import type { LedgerCommand } from "../../ledger/ledger-tools.js";
 import { type FrozenWallets, freezeWallets } from "../withdrawals/withdrawals.js";
 
 /** Flags of `killswitch set` and `lift`, as typed. */

@@ -6,11 +6,11 @@ import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { loadConfig } from "../../../runtime/config/config.js";
 import { sidecarConfig } from "../../../sidecar/config.js";
-import type { CommandContext } from "../../command-context.js";
+import { type CommandContext, toJson } from "../../command-context.js";
 import { loadKitConfig } from "../../home/kit-config.js";
 import { type ContractFacts, readContracts } from "../../probe/token-contract.js";
 import { readTokenStandings, type TokenStanding } from "../../probe/token-status.js";
-import { NO_TOKEN, readTokens, toJson, toWire } from "./list.js";
+import { NO_TOKEN, readTokens, toWire } from "./list.js";
 
 /** How a token stands; "fail" makes the command exit 1. */
 type Verdict = "ok" | "warn" | "fail";

@@ -13,7 +13,7 @@ import {
 } from "../../../chain/token-list.js";
 import { parseExchangeTokens } from "../../../ledger/assets/asset-registry.js";
 import { ConfigError } from "../../../runtime/config/config.js";
-import type { CommandContext } from "../../command-context.js";
+import { type CommandContext, toJson } from "../../command-context.js";
 import { PLAIN_MODE, readText, replaceFile } from "../../home/home-file.js";
 import { CliError, systemCode } from "../../errors.js";
 import { homePaths } from "../../home/home.js";
@@ -116,11 +116,6 @@ export async function readTokens(home: string): Promise<TokenEntry[]> {
 /** An entry as the file and the JSON output have it. */
 export function toWire({ contractAddress, symbol, decimals }: TokenEntry): object {
   return { contractAddress: toChecksumAddress(contractAddress), symbol, decimals };
-}
-
-/** One JSON document of these commands. */
-export function toJson(value: object): string {
-  return JSON.stringify({ schemaVersion: 1, ...value });
 }
 
 /** A list that the exchange's services refuse would keep them from starting. */

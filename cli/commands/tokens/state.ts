@@ -8,7 +8,8 @@ import { CliError } from "../../errors.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName } from "../ledger-decisions.js";
 import { refuseLate } from "../../ledger/late-node.js";
-import { type LedgerCommand, toJson, withLedger } from "../../ledger/ledger-tools.js";
+import { toJson } from "../../command-context.js";
+import { type LedgerCommand, withLedger } from "../../ledger/ledger-tools.js";
 
 /** What `accept-code` is given. */
 export interface AcceptCodeOptions {

@@ -37,12 +37,8 @@ import { createPrivateKey, createSecretLine } from "../../home/keys/wallet-keys.
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
 import { refuseLate } from "../../ledger/late-node.js";
-import {
-  type LedgerCommand,
-  type OpenedLedger,
-  toJson,
-  withLedger,
-} from "../../ledger/ledger-tools.js";
+import { toJson } from "../../command-context.js";
+import { type LedgerCommand, type OpenedLedger, withLedger } from "../../ledger/ledger-tools.js";
 import { readWalletAddress } from "./wallet-argument.js";
 
 /** What every change takes, as typed. */

@@ -30,12 +30,8 @@ import type { Sql } from "../../../runtime/sql/sql.js";
 import { CliError } from "../../errors.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
 import { refuseLate } from "../../ledger/late-node.js";
-import {
-  type LedgerCommand,
-  type OpenedLedger,
-  toJson,
-  withLedger,
-} from "../../ledger/ledger-tools.js";
+import { toJson } from "../../command-context.js";
+import { type LedgerCommand, type OpenedLedger, withLedger } from "../../ledger/ledger-tools.js";
 import { foreignLine } from "../wallets/transaction-text.js";
 import { readPayment, readWalletTransactions } from "../wallets/wallet-transactions.js";
 import { readSwitches, switchLine, walletsMeant } from "./withdrawals.js";

@@ -33,7 +33,8 @@ import { isOtherTables } from "../../../runtime/sql/sql-errors.js";
 import { CliError } from "../../errors.js";
 import { lookBeforeEnding } from "../../ledger/chain-look.js";
 import { type LedgerAlone, TO_STOP, withLedgerAlone } from "../../ledger/ledger-alone.js";
-import { type LedgerCommand, toJson } from "../../ledger/ledger-tools.js";
+import { toJson } from "../../command-context.js";
+import type { LedgerCommand } from "../../ledger/ledger-tools.js";
 import { lastIfFull, type PageOptions, readPage } from "../../list-page.js";
 import { readApiReason } from "../ledger-decisions.js";
 import { readWalletAddress } from "../wallets/wallet-argument.js";
@@ -83,7 +84,7 @@ export async function runShowWithdrawal(command: LedgerCommand, id: string): Pro
   return withLedgerAlone(command, async (opened) => {
     const withdrawal = await findWithdrawal(opened.database, toWithdrawalId(id));
     if (withdrawal === undefined) {
-      command.print(command.json ? toJson(null) : `No withdrawal has the id ${id}.`);
+      command.print(command.json ? "null" : `No withdrawal has the id ${id}.`);
       return 1;
     }
     if (command.json) command.print(toJson(withdrawal));

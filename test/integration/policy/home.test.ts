@@ -281,6 +281,7 @@ describe("causeway killswitch", () => {
       printed = [];
       expect(await run()).toBe(1);
       expect(JSON.parse(printed.join(""))).toEqual({
+        schemaVersion: 1,
         refused: expect.stringContaining("The ledger could not be told"),
       });
     }

@@ -19,6 +19,7 @@ import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { createStandardOutput } from "../../../cli/standard-output.js";
 import type { KitProbe } from "../../../cli/probe/kit-status.js";
 import { createStatusLine } from "../../../cli/supervisor/status-line.js";
+import { printJson, toJson } from "../../../cli/command-context.js";
 import { createKitOutput, type StandardStream } from "../../../cli/supervisor/kit-output.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { sentenceOf } from "../../../cli/errors.js";
@@ -76,6 +77,20 @@ describe("the standard output of a command", () => {
     await new Promise<void>((resolve) => socket.once("close", () => resolve()));
     output.print("nobody reads this");
     await output.end();
+  });
+});
+
+describe("a command's JSON document", () => {
+  it("tells its version, is one line, and has no amount as a number", () => {
+    const document = toJson({ atoken: 10n ** 30n, text: "two\nlines", none: null });
+    expect(document).toBe(
+      '{"schemaVersion":1,"atoken":"1000000000000000000000000000000","text":"two\\nlines","none":null}',
+    );
+    const lines: string[] = [];
+    const { signal } = new AbortController();
+    const context = { home: "", portOffset: 0, json: true, env: {}, signal };
+    printJson({ ...context, print: (line) => lines.push(line) }, { heights: [1n] });
+    expect(lines).toEqual(['{"schemaVersion":1,"heights":["1"]}']);
   });
 });
 
