@@ -1,6 +1,5 @@
 /** Messages of staking, distribution and slashing, each by the function that does it. */
 import { validatorAddress } from "../../chain/consensus/validator-set.js";
-import { DECIMAL_ONE } from "../../chain/encoding/decimal.js";
 import { ProtoWriter } from "../../chain/protobuf/wire.js";
 import { textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";
@@ -33,7 +32,13 @@ import {
   undelegate,
   validatorOf,
 } from "./staking/delegating.js";
-import { editValidator, registerValidator } from "./staking/registration.js";
+import {
+  assertEdit,
+  editValidator,
+  noRateFailure,
+  registerValidator,
+  type ValidatorEdit,
+} from "./staking/registration.js";
 import { stakedHandler } from "./staked-handler.js";
 import {
   runCancel,
@@ -152,7 +157,7 @@ function register(message: ProtoMessage, context: MessageContext): Uint8Array {
     throw messageFailure(SDK_CODE.invalidRequest, "validator address is invalid");
   }
   const rates = nested(message["commission"]);
-  if (!isFirst) assertNoneNegative(rates);
+  if (!isFirst) assertRates(rates);
   registerValidator(context, {
     operator,
     publicKey,
@@ -168,8 +173,11 @@ function register(message: ProtoMessage, context: MessageContext): Uint8Array {
   return NO_RESPONSE;
 }
 
-/** Rates below zero, in the SDK's order. */
-function assertNoneNegative(rates: ProtoMessage): void {
+/** Rates that are there and not below zero, in the SDK's order. */
+function assertRates(rates: ProtoMessage): void {
+  if (["rate", "max_rate", "max_change_rate"].every((field) => textOf(rates, field) === "")) {
+    throw messageFailure(SDK_CODE.invalidRequest, "empty commission");
+  }
   const isNegative = (field: string) => textOf(rates, field).startsWith("-");
   if (isNegative("max_rate") || isNegative("rate")) throw stakingFailure("commissionNegative");
   if (isNegative("max_change_rate")) throw stakingFailure("commissionChangeNegative");
@@ -179,26 +187,20 @@ function edit(message: ProtoMessage, context: MessageContext): Uint8Array {
   const operator = operatorOf(message, "validator_address");
   const hasRate = textOf(message, "commission_rate") !== "";
   const hasLeast = textOf(message, "min_self_delegation") !== "";
-  if (context.appVersion >= SDK_REFUSALS_VERSION) {
-    if (hasLeast && wholeNumberIn(message, "min_self_delegation") === 0n) {
-      throw noLeastStakeFailure();
-    }
-    if (hasRate) assertRate(textOf(message, "commission_rate"));
-  }
-  const validator = validatorOf(context, operator);
-  editValidator(context, validator, {
+  const isFirst = context.appVersion < SDK_REFUSALS_VERSION;
+  const changed = (): ValidatorEdit => ({
     description: descriptionOf(message["description"]),
     rate: hasRate ? fractionIn(message, "commission_rate") : undefined,
     minSelfDelegation: hasLeast ? wholeNumberIn(message, "min_self_delegation") : undefined,
   });
+  if (!isFirst) {
+    if (textOf(message, "min_self_delegation").startsWith("-")) throw noLeastStakeFailure();
+    if (hasRate && !FRACTION.test(textOf(message, "commission_rate"))) throw noRateFailure();
+    assertEdit(context, changed());
+  }
+  const validator = validatorOf(context, operator);
+  editValidator(context, validator, changed());
   return NO_RESPONSE;
-}
-
-/** A rate that a validator changes to, before anybody looks who it is. */
-function assertRate(text: string): void {
-  if (!text.startsWith("-") && (!/^[0-9]{1,70}$/.test(text) || BigInt(text) <= DECIMAL_ONE)) return;
-  const words = "commission rate must be between 0 and 1 (inclusive)";
-  throw messageFailure(SDK_CODE.invalidRequest, words);
 }
 
 /** An ed25519 key in an Any, and its address. */
@@ -222,11 +224,13 @@ function descriptionOf(value: ProtoValue): Description {
   return Object.fromEntries(texts) as Description;
 }
 
+const FRACTION = /^[0-9]{1,70}$/;
+
 /** A decimal: protobuf has it as an integer text of 10^-18. */
 function fractionIn(message: ProtoMessage, field: string): bigint {
   const text = textOf(message, field);
   if (text === "") return 0n;
-  if (/^[0-9]{1,70}$/.test(text)) return BigInt(text);
+  if (FRACTION.test(text)) return BigInt(text);
   throw stakingFailure("commissionRange");
 }
 

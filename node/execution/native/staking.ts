@@ -10,9 +10,14 @@ import {
   undelegate,
   validatorOf,
 } from "../../modules/staking/delegating.js";
-import { editValidator, registerValidator } from "../../modules/staking/registration.js";
+import {
+  assertEdit,
+  editValidator,
+  registerValidator,
+} from "../../modules/staking/registration.js";
 import { stakingFailure } from "../../modules/staking/staking-failure.js";
 import type { Description } from "../../modules/staking/validator-record.js";
+import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
 import {
   abiNative,
   actorOf,
@@ -62,14 +67,17 @@ const functions: Readonly<Record<string, NativeFunction>> = {
     assertCaller(operator, call);
     const rate = args.integer("commissionRate");
     const least = args.integer("minSelfDelegation");
-    const validator = validatorOf(call.context(), operator);
-    if (rate < DO_NOT_MODIFY) throw stakingFailure("commissionRange");
-    if (least < DO_NOT_MODIFY) throw stakingFailure("selfDelegationLess");
-    editValidator(call.context(), validator, {
+    const context = call.context();
+    const edit = {
       description: descriptionOf(args),
       rate: rate === DO_NOT_MODIFY ? undefined : rate,
       minSelfDelegation: least === DO_NOT_MODIFY ? undefined : least,
-    });
+    };
+    if (context.appVersion >= SDK_REFUSALS_VERSION) assertEdit(context, edit);
+    const validator = validatorOf(context, operator);
+    if (rate < DO_NOT_MODIFY) throw stakingFailure("commissionRange");
+    if (least < DO_NOT_MODIFY) throw stakingFailure("selfDelegationLess");
+    editValidator(context, validator, edit);
     log(call, "EditValidator", {
       validatorAddress: operator,
       commissionRate: validator.commission.rate,

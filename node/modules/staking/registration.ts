@@ -7,6 +7,7 @@ import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { DECIMAL_ONE, decimalText } from "../../../chain/encoding/decimal.js";
 import type { Atoken } from "../../../chain/units.js";
 import { SDK_REFUSALS_VERSION } from "../../settings/app-version.js";
+import type { JournaledState } from "../../state/journaled-state.js";
 import { bookRewards } from "../distribution/rewards.js";
 import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
@@ -72,30 +73,62 @@ export function registerValidator(context: ModuleContext, registration: Registra
   delegate(context, operator, validator, selfDelegationAtoken);
 }
 
-function assertRegistrable(
-  { state, appVersion }: ModuleContext,
-  { operator, publicKey, ...registration }: Registration,
-): void {
+/** Looks at what registers in the order of x/staking; what only we ask for comes last. */
+function assertRegistrable(context: ModuleContext, registration: Registration): void {
+  const { state, appVersion } = context;
+  if (appVersion < SDK_REFUSALS_VERSION) {
+    assertRegistrableFirst(state, registration);
+    return;
+  }
+  const { publicKey, commission, description } = registration;
+  assertDescribed(description);
+  assertCommission(commission);
+  if (registration.minSelfDelegation === 0n) throw noLeastStakeFailure();
+  assertSelfDelegation(registration);
+  const least = leastCommission(state);
+  if (commission.rate < least) {
+    const words = "cannot set validator commission to less than minimum rate of";
+    throw stakingFailure("commissionLeast", `${words} ${decimalText(least)}`);
+  }
+  assertNew(state, registration);
+  assertLengths(description);
+  // Whoever likes would have it slashed, and all that is delegated to it.
+  if (isAnybodysKey(publicKey)) throw stakingFailure("keyKind");
+  assertRoom(state);
+}
+
+/** By the first rules, in an order of their own. */
+function assertRegistrableFirst(state: JournaledState, registration: Registration): void {
+  const { commission, minSelfDelegation, description } = registration;
+  assertNew(state, registration);
+  assertRoom(state);
+  assertCommission(commission);
+  if (commission.rate < leastCommission(state)) throw stakingFailure("commissionLeast");
+  if (minSelfDelegation === 0n) throw stakingFailure("selfDelegation");
+  assertSelfDelegation(registration);
+  assertNamedFirst(description);
+  assertLengths(description);
+}
+
+function assertNew(state: JournaledState, { operator, publicKey }: Registration): void {
   const validators = new Validators(state);
   if (validators.of(operator).exists) throw stakingFailure("operatorExists");
   if (validators.byConsensusAddress(validatorAddress(publicKey)) !== undefined) {
     throw stakingFailure("keyExists");
   }
-  // Whoever likes would have it slashed, and all that is delegated to it.
-  if (appVersion >= SDK_REFUSALS_VERSION && isAnybodysKey(publicKey)) {
-    throw stakingFailure("keyKind");
-  }
-  if (validators.count >= MAX_VALIDATORS) {
-    const text = `there are ${MAX_VALIDATORS} validators already, which is the most`;
-    throw new MessageFailure(sdkFault(SDK_CODE.invalidRequest, text));
-  }
-  const { commission, minSelfDelegation, selfDelegationAtoken, description } = registration;
-  assertCommission(commission, moduleParam(state, "staking", "min_commission_rate"));
-  if (minSelfDelegation === 0n && appVersion >= SDK_REFUSALS_VERSION) throw noLeastStakeFailure();
-  if (minSelfDelegation === 0n || selfDelegationAtoken < minSelfDelegation) {
-    throw stakingFailure("selfDelegation");
-  }
-  assertDescription(description);
+}
+
+function assertRoom(state: JournaledState): void {
+  if (new Validators(state).count < MAX_VALIDATORS) return;
+  throw requestFailure(`there are ${MAX_VALIDATORS} validators already, which is the most`);
+}
+
+function assertSelfDelegation({ minSelfDelegation, selfDelegationAtoken }: Registration): void {
+  if (selfDelegationAtoken < minSelfDelegation) throw stakingFailure("selfDelegation");
+}
+
+function leastCommission(state: JournaledState): bigint {
+  return moduleParam(state, "staking", "min_commission_rate");
 }
 
 /** The record of a new validator without stake; genesis begins with these. */
@@ -118,13 +151,36 @@ export interface ValidatorEdit {
   readonly minSelfDelegation: bigint | undefined;
 }
 
-/** Changes a validator. Throws `MessageFailure`. */
+/**
+ * Throws `MessageFailure` for what no validator can change to: from version 2 of the rules on it is
+ * looked at before who it is that asks.
+ */
+export function assertEdit(
+  { state }: Pick<ModuleContext, "state">,
+  { description, rate, minSelfDelegation }: ValidatorEdit,
+): void {
+  assertDescribed(description);
+  if (minSelfDelegation === 0n) throw noLeastStakeFailure();
+  if (rate === undefined) return;
+  if (rate > DECIMAL_ONE) throw noRateFailure();
+  const least = leastCommission(state);
+  if (rate >= least) return;
+  const words = "commission rate cannot be less than the min commission rate";
+  throw requestFailure(`${words} ${decimalText(least)}`);
+}
+
+/** The failure of changing to a rate that is none. */
+export function noRateFailure(): MessageFailure {
+  return requestFailure("commission rate must be between 0 and 1 (inclusive)");
+}
+
+/** Changes a validator, to what `assertEdit` lets pass. Throws `MessageFailure`. */
 export function editValidator(
   context: ModuleContext,
   validator: ValidatorRecord,
   { description, rate, minSelfDelegation }: ValidatorEdit,
 ): void {
-  const { state, timeMs } = context;
+  const { state, timeMs, appVersion } = context;
   const before = validator.description;
   const next = Object.fromEntries(
     DESCRIPTION_FIELDS.map((name) => {
@@ -132,14 +188,13 @@ export function editValidator(
       return [name, text === DO_NOT_MODIFY ? before[name] : text];
     }),
   ) as Description;
-  assertDescription(next);
+  const isFirst = appVersion < SDK_REFUSALS_VERSION;
+  if (isFirst) assertNamedFirst(next);
+  assertLengths(next);
   if (rate !== undefined) {
     const { commission } = validator;
-    assertNewRate(
-      commission,
-      { rate, timeMs },
-      moduleParam(state, "staking", "min_commission_rate"),
-    );
+    assertNewRate(commission, rate, timeMs);
+    if (isFirst && rate < leastCommission(state)) throw stakingFailure("commissionLeast");
     bookRewards(state, validator);
     validator.commission = { ...commission, rate, updateTimeMs: timeMs };
   }
@@ -159,33 +214,43 @@ export function editValidator(
   });
 }
 
-function assertCommission(commission: Registration["commission"], least: bigint): void {
-  const { rate, maxRate, maxChangeRate } = commission;
+function assertCommission({ rate, maxRate, maxChangeRate }: Registration["commission"]): void {
   if (maxRate > DECIMAL_ONE) throw stakingFailure("commissionRange");
   if (rate > maxRate) throw stakingFailure("commissionMost");
   if (maxChangeRate > maxRate) throw stakingFailure("commissionChange");
-  if (rate < least) throw stakingFailure("commissionLeast");
 }
 
 function assertNewRate(
   { rate: before, maxRate, maxChangeRate, updateTimeMs }: Commission,
-  { rate, timeMs }: { readonly rate: bigint; readonly timeMs: number },
-  least: bigint,
+  rate: bigint,
+  timeMs: number,
 ): void {
   if (timeMs - updateTimeMs < DAY_MS) throw stakingFailure("commissionTime");
   if (rate > maxRate) throw stakingFailure("commissionMost");
   if (rate - before > maxChangeRate) throw stakingFailure("commissionStep");
-  if (rate < least) throw stakingFailure("commissionLeast");
 }
 
-function assertDescription(description: Description): void {
-  if (description.moniker === "") {
-    throw new MessageFailure(sdkFault(SDK_CODE.invalidRequest, "empty description"));
-  }
+/** A validator may be without a name, where it says anything else of itself. */
+function assertDescribed(description: Description): void {
+  if (DESCRIPTION_FIELDS.every((name) => description[name] === "")) throw emptyFailure();
+}
+
+function assertNamedFirst({ moniker }: Description): void {
+  if (moniker === "") throw emptyFailure();
+}
+
+function emptyFailure(): MessageFailure {
+  return requestFailure("empty description");
+}
+
+function assertLengths(description: Description): void {
   for (const name of DESCRIPTION_FIELDS) {
     const bytes = Buffer.byteLength(description[name], "utf8");
     if (bytes <= MOST_BYTES[name]) continue;
-    const text = `invalid ${name} length; got: ${bytes}, max: ${MOST_BYTES[name]}`;
-    throw new MessageFailure(sdkFault(SDK_CODE.invalidRequest, text));
+    throw requestFailure(`invalid ${name} length; got: ${bytes}, max: ${MOST_BYTES[name]}`);
   }
+}
+
+function requestFailure(text: string): MessageFailure {
+  return new MessageFailure(sdkFault(SDK_CODE.invalidRequest, text));
 }

@@ -45,10 +45,10 @@ const TEXTS = {
   commissionLeast: [40, "commission cannot be less than min rate"],
 } as const;
 
-/** The failure of a rule. */
-export function stakingFailure(name: keyof typeof TEXTS): MessageFailure {
+/** The failure of a rule: its words, behind more of them where there are. */
+export function stakingFailure(name: keyof typeof TEXTS, what = ""): MessageFailure {
   const [code, words] = TEXTS[name];
-  return moduleFailure("staking", code, words);
+  return moduleFailure("staking", code, what === "" ? words : `${what}: ${words}`);
 }
 
 /** The failure of a validator that would need no stake of its own. */

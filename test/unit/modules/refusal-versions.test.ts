@@ -13,6 +13,7 @@ import { NEWEST_APP_VERSION } from "../../../node/settings/app-version.js";
 import { setModuleParams } from "../../../node/modules/params/param-changes.js";
 import { handlerOf } from "../../../node/modules/message-router.js";
 import { delegate, slashValidator, validatorOf } from "../../../node/modules/staking/delegating.js";
+import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { appVersion, completePlan } from "../../../node/modules/upgrade/plan.js";
 import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
@@ -142,11 +143,64 @@ const FAILURES = [
     [18, "sdk"],
   ],
   ["a commission below zero", edited({ commission_rate: "-1" }), [10, "staking"], [18, "sdk"]],
+  // Read in x/staking (0.53.4): `types/msg.go`, `keeper/msg_server.go`.
+  ["a commission below the least", edited({ commission_rate: "1" }), [12, "staking"], [18, "sdk"]],
+  [
+    "a commission below the least, of nobody",
+    edited({ commission_rate: "1", validator_address: nobody }),
+    [3, "staking"],
+    [18, "sdk"],
+  ],
+  [
+    "nothing in the place of a description, of nobody",
+    edited({ description: {}, validator_address: nobody }),
+    [3, "staking"],
+    [18, "sdk"],
+  ],
+  ["nothing in the place of a description", edited({ description: {} }), [18, "sdk"], [18, "sdk"]],
+  [
+    "a validator without a description",
+    registered({ description: undefined }),
+    [18, "sdk"],
+    [18, "sdk"],
+  ],
+  [
+    "a validator without a commission",
+    registered({ commission: undefined }),
+    [40, "staking"],
+    [18, "sdk"],
+  ],
+  [
+    "a validator with a commission below the least",
+    registered({}, { rate: "1" }),
+    [40, "staking"],
+    [40, "staking"],
+  ],
+  [
+    "one that exists, with a commission below the least",
+    registered({ validator_address: operatorOf(0) }, { rate: "1" }),
+    [4, "staking"],
+    [40, "staking"],
+  ],
+  [
+    "one that exists, with a commission above its most",
+    registered({ validator_address: operatorOf(0) }, { max_rate: "1" }),
+    [4, "staking"],
+    [11, "staking"],
+  ],
+  [
+    "one that exists, with less stake than it needs",
+    registered({ validator_address: operatorOf(0), min_self_delegation: "2" }),
+    [4, "staking"],
+    [16, "staking"],
+  ],
   ["a least stake of nothing", edited({ min_self_delegation: "0" }), [17, "staking"], [18, "sdk"]],
 ] as const;
 
 function genesisOf(version: number | undefined): Genesis {
-  const { appVersion: _newest, ...first } = stakedGenesis([100, 50]);
+  const { appVersion: _newest, ...first } = stakedGenesis([100, 50], {
+    "staking.min_commission_rate": "0.05",
+  });
   return version === undefined ? first : { ...first, appVersion: version };
 }
 
@@ -173,6 +227,28 @@ describe("failures of messages", () => {
     expect(refusalOn(new ModuleChain(genesisOf(undefined)), message)).toEqual(first);
     expect(refusalOn(new ModuleChain(genesisOf(1)), message)).toEqual(first);
     expect(refusalOn(new ModuleChain(genesisOf(2)), message)).toEqual(now);
+  });
+});
+
+describe("a validator without a name, which has other words", () => {
+  const nameless = { moniker: "", website: "https://validator.example" };
+
+  it.each([
+    [1, [18, "sdk"], "validator 0"],
+    [2, undefined, ""],
+  ] as const)("is one from version 2 of the rules on: version %i", (version, refusal, name) => {
+    const chain = new ModuleChain(genesisOf(version));
+    chain.mint(ALICE, 2n * 10n ** 18n);
+    expect(refusalOn(chain, registered({ description: nameless }))).toEqual(refusal);
+    expect(refusalOn(chain, edited({ description: nameless }))).toEqual(refusal);
+    expect(new Validators(chain.state).of(accountAt(0)).description.moniker).toBe(name);
+  });
+
+  it("has a website that is no longer than others'", () => {
+    const long = { ...nameless, website: "x".repeat(141) };
+    for (const message of [registered({ description: long }), edited({ description: long })]) {
+      expect(refusalOn(new ModuleChain(genesisOf(2)), message)).toEqual([18, "sdk"]);
+    }
   });
 });
 

@@ -171,6 +171,24 @@ describe("an account that calls the staking contract", () => {
     expect(reserved.receipt.status).toBe(0);
   });
 
+  it("edits nobody to what no validator can be, and says that first, as x/staking does", async () => {
+    const { address, abi } = staking;
+    const reasonOf = async (...args: readonly unknown[]) => {
+      const data = abi.encodeFunctionData("editValidator", args);
+      const asked = request({ to: address, data, from: 2 });
+      const result = await chain.work({ kind: "call", request: asked });
+      const reason = result.outcome === "revert" ? bytesToHex(result.returnData) : "0x";
+      return String(abi.parseError(reason)?.args[0]);
+    };
+    const words = ["me", "", "", "", ""];
+    const nothing = ["", "", "", "", ""];
+    const [nobody, asBefore] = [accountOf(2), -1n];
+    expect(await reasonOf(nothing, nobody, asBefore, asBefore)).toContain("empty description");
+    expect(await reasonOf(words, nobody, TOKEN + 1n, asBefore)).toContain("between 0 and 1");
+    expect(await reasonOf(words, nobody, asBefore, 0n)).toContain("must be a positive integer");
+    expect(await reasonOf(words, nobody, asBefore, asBefore)).toContain("validator does not exist");
+  });
+
   it("registers no validator whose key everybody can sign with", async () => {
     const rates = [TOKEN / 10n, TOKEN / 5n, TOKEN / 100n];
     for (const key of SMALL_ORDER) {
