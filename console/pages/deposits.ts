@@ -122,7 +122,7 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
 
 /** What the chain says of a deposit: its operation, and the balances around it. */
 function chainSection(
-  { deposit, chain, chainFault }: EvidenceView,
+  { deposit, chain, chainFault, differences }: EvidenceView,
   decimals: AssetDecimals,
   t: Texts,
 ): Content {
@@ -130,6 +130,9 @@ function chainSection(
   return section(
     t("evidence"),
     chainFault === null ? undefined : warning(`${chainFault.message} (${chainFault.code})`),
+    ...differences.map(({ code: what, message, nextStep }) =>
+      warning(`${message} ${nextStep} (${what})`),
+    ),
     chain === null
       ? undefined
       : facts([

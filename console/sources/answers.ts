@@ -54,6 +54,7 @@ export const evidence = z.object({
     })
     .nullable(),
   chainFault: z.object({ code: z.string(), message: z.string() }).nullable(),
+  differences: z.array(z.object({ code: z.string(), message: z.string(), nextStep: z.string() })),
   journal: z.array(
     z.object({
       kind: z.string(),

@@ -3,8 +3,9 @@
  * it changed, and the entries in the books. What the chain says is asked anew, not remembered.
  */
 import type { Address } from "../../chain/address.js";
-import { AppError, present } from "../../chain/errors.js";
+import { AppError } from "../../chain/errors.js";
 import { atMostWord, type Hash32 } from "../../chain/hex.js";
+import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { explainedTakings } from "../../ledger/blocks/wallet-flows.js";
 import {
   entriesOfDeposit,
@@ -20,16 +21,17 @@ import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../reading/block-source.js";
 import { OtherSides } from "../deposit-match.js";
-import { DepositError } from "../errors.js";
+import { ofOtherCode } from "../tokens/past-codes.js";
 import { arrivalsOf } from "../tokens/token-verdict.js";
 import { LOG_INDEX_BASE, opIndexOfLog } from "../tokens/token-side.js";
+import { type Difference, difference, EvidenceUntold, whyUntold } from "./evidence-differences.js";
 
 /** Where evidence comes from. */
 export interface EvidenceParts {
   readonly database: SqlDatabase;
   readonly node: Pick<
     EvmClient,
-    "getBlockHeader" | "getBalances" | "tokenBalances" | "transferLogs"
+    "getBlockHeader" | "getBalances" | "tokenBalances" | "tokenCodes" | "transferLogs"
   >;
   readonly source: BlockSource;
   /** Contract of a token; undefined for the native coin. */
@@ -63,6 +65,8 @@ export interface DepositEvidence {
   readonly entries: readonly PostedEntry[];
   readonly chain: ChainEvidence | undefined;
   readonly chainFault: { readonly code: string; readonly message: string } | undefined;
+  /** Where they differ, or why they cannot be compared; empty where both say the same. */
+  readonly differences: readonly Difference[];
 }
 
 /** Collects both sides. Throws SqlError; a node that does not answer is part of the evidence. */
@@ -75,13 +79,14 @@ export async function collectEvidence(
   const gas = await keysOfGas(database, deposit.id);
   const entries = await entriesOfDeposit(database, deposit.id, gas);
   try {
-    const chain = await askChain(parts, deposit, options);
-    return { entries, chain, chainFault: undefined };
+    const { chain, differences } = await askChain(parts, deposit, options);
+    return { entries, chain, chainFault: undefined, differences };
   } catch (error) {
     options.signal.throwIfAborted();
     if (!(error instanceof AppError)) throw error;
     const { code, message } = error;
-    return { entries, chain: undefined, chainFault: { code, message } };
+    const chainFault = { code, message };
+    return { entries, chain: undefined, chainFault, differences: [whyUntold(error)] };
   }
 }
 
@@ -89,48 +94,152 @@ async function askChain(
   parts: EvidenceParts,
   deposit: StoredDeposit,
   options: { readonly signal: AbortSignal },
-): Promise<ChainEvidence> {
-  const { node, source } = parts;
-  const { height } = deposit;
-  const contract = parts.contractOf(deposit.asset);
-  const { database } = parts;
-  const { address: wallet, txHash: payer } = deposit;
-  const [header, own, balances, surplusUnits, unmoved, explained] = await Promise.all([
-    node.getBlockHeader(height, options),
+): Promise<{ readonly chain: ChainEvidence; readonly differences: readonly Difference[] }> {
+  const { database, node, source } = parts;
+  const { height, asset, address: wallet, txHash: payer } = deposit;
+  const contract = parts.contractOf(asset);
+  if (contract === undefined && asset !== NATIVE_ASSET) {
+    throw new EvidenceUntold("NOT_TOLD", `this process does not follow ${asset}`);
+  }
+  const header = await node.getBlockHeader(height, options);
+  if (header === undefined) {
+    throw new EvidenceUntold("BEHIND", `the node has no block ${height}`);
+  }
+  const [own, balances, surplusUnits, unmoved, explained, isOther] = await Promise.all([
     readOwn(source, deposit, options),
-    readBalances(node, deposit, { contract, ...options }),
+    readBalances(node, deposit, { contract, header, ...options }),
     surplusBeside(database, deposit),
     unmovedBeside(database, deposit),
     explainedTakings(database, [{ wallet, hash: payer }]),
+    contract !== undefined && ranOtherCode(parts, { asset, contract, at: header.hash }, options),
   ]);
   const { operation, moves } = await toldOf(node, own.transactions, deposit, {
     contract,
     ...options,
   });
-  const { hash, parentHash, timestampSeconds } = present(header, "the deposit's block");
   const [balanceBeforeUnits, balanceAfterUnits] = balances;
   const changeUnits = balanceAfterUnits - balanceBeforeUnits;
-  const sumUnits = moves.reduce((sum, { units }) => sum + units, 0n);
+  const operationsUnits = moves.reduce((sum, { units }) => sum + units, 0n);
+  const told = { changeUnits, operationsUnits, operation, moves };
+  const isExplained = explained.size > 0;
+  const contradictions = [
+    ...differencesOfBlocks(deposit, header.hash, own.hash),
+    ...(contract === undefined
+      ? differencesOfCoins(deposit, told)
+      : differencesOfUnits(deposit, told, { unmoved, surplusUnits, isExplained })),
+  ];
+  const { hash: blockHash, parentHash, timestampSeconds } = header;
+  const block = { blockHash, parentHash, timestampSeconds };
+  const agrees = contradictions.length === 0;
   return {
-    blockHash: hash,
-    parentHash,
-    timestampSeconds,
-    operation,
-    balanceBeforeUnits,
-    balanceAfterUnits,
-    operationsUnits: sumUnits,
-    agrees:
-      hash === deposit.blockHash &&
-      own.hash === hash &&
-      (contract === undefined
-        ? changeUnits === sumUnits &&
-          moves.some(({ units, isDeposit }) => isDeposit && units === deposit.amountUnits)
-        : areArrivals(withoutUnmoved(moves, unmoved), changeUnits, {
-            deposit,
-            surplusUnits,
-            isExplained: explained.size > 0,
-          })),
+    chain: { ...block, operation, balanceBeforeUnits, balanceAfterUnits, operationsUnits, agrees },
+    differences: isOther ? [...contradictions, ofCode(deposit)] : contradictions,
   };
+}
+
+/** Whether the contract ran code after a block that nobody has accepted. */
+async function ranOtherCode(
+  parts: Pick<EvidenceParts, "database" | "node">,
+  { asset, contract, at }: { readonly asset: string; readonly contract: Address; at: Hash32 },
+  options: { readonly signal: AbortSignal },
+): Promise<boolean> {
+  return (await ofOtherCode(parts, [{ symbol: asset, contract }], { at, ...options })).size > 0;
+}
+
+function ofCode({ asset, height }: StoredDeposit): Difference {
+  const message = `After block ${height} the contract of ${asset} ran code that nobody has accepted.`;
+  return difference("CODE_NOT_ACCEPTED", message);
+}
+
+/** Whose block the deposit stands in. */
+function differencesOfBlocks(
+  { height, blockHash: bookedHash, status }: StoredDeposit,
+  nodeHash: Hash32,
+  ownHash: Hash32,
+): Difference[] {
+  const found: Difference[] = [];
+  if (nodeHash !== bookedHash) {
+    const message = `The books have block ${height} as ${bookedHash}, and the node as ${nodeHash}.`;
+    found.push(difference(status === "reversed" ? "REVERSED" : "BLOCK_REPLACED", message));
+  }
+  if (ownHash !== nodeHash) {
+    const message = `The node has block ${height} as ${nodeHash}, and the Data API as ${ownHash}.`;
+    found.push(difference("SOURCES_DISAGREE", message));
+  }
+  return found;
+}
+
+interface Told extends ToldOperations {
+  readonly changeUnits: bigint;
+  readonly operationsUnits: bigint;
+}
+
+/** What of a deposit's own movement is otherwise: none of it is there, or it claims other units. */
+function ofMovement(
+  { asset, amountUnits, txHash, height }: StoredDeposit,
+  { operation, moves }: Told,
+  isClaimed: (units: bigint) => boolean,
+): Difference[] {
+  const own = moves.filter(({ isDeposit }) => isDeposit);
+  if (own.some(({ units }) => isClaimed(units))) return [];
+  const [first] = own;
+  if (first !== undefined) {
+    const message = `The books have ${amountUnits} units of ${asset}, and its movement ${first.units}.`;
+    return [difference("AMOUNT_DIFFERS", message)];
+  }
+  if (operation !== undefined && operation.status !== "SUCCESS") {
+    const message = `Its operation in transaction ${txHash} has the status ${operation.status}.`;
+    return [difference("OPERATION_FAILED", message)];
+  }
+  const message = `Block ${height} has no movement of ${asset} to the address by transaction ${txHash}.`;
+  return [difference("OPERATION_GONE", message)];
+}
+
+function differencesOfCoins(deposit: StoredDeposit, told: Told): Difference[] {
+  const { changeUnits, operationsUnits } = told;
+  const found = ofMovement(deposit, told, (units) => units === deposit.amountUnits);
+  if (changeUnits === operationsUnits) return found;
+  const message =
+    `The address's balance changed by ${changeUnits} atoken in the block, and its operations there come ` +
+    `to ${operationsUnits}.`;
+  return [...found, difference("BALANCE_DIFFERS", message)];
+}
+
+/**
+ * Of a token only what arrived was booked, which may be less than it claims; and what came beside that.
+ * @param booked.isExplained of the deposit's own transaction: what another one took is not held against it
+ */
+function differencesOfUnits(
+  deposit: StoredDeposit,
+  told: Told,
+  booked: {
+    readonly unmoved: ReadonlyMap<Hash32, bigint>;
+    readonly surplusUnits: bigint;
+    readonly isExplained: boolean;
+  },
+): Difference[] {
+  const { amountUnits, asset } = deposit;
+  const moved = ofMovement(deposit, told, (units) => units >= amountUnits);
+  if (moved.length > 0) return moved;
+  const { changeUnits, operationsUnits } = told;
+  const { isExplained, surplusUnits, unmoved } = booked;
+  const moves = withoutUnmoved(told.moves, unmoved);
+  const { arrivedUnits, leftUnits } = arrivalsOf(moves, changeUnits, () => isExplained);
+  const found: Difference[] = [];
+  if (!moves.some(({ isDeposit }, at) => isDeposit && arrivedUnits[at] === amountUnits)) {
+    const message =
+      `The balance that the contract of ${asset} tells of the address changed by ${changeUnits} units in ` +
+      `the block, and its logs claim ${operationsUnits}: the ${amountUnits} that are booked do not follow.`;
+    found.push(difference("TOKEN_CONTRADICTED", message));
+  }
+  const cameUnits = atMostWord(leftUnits > 0n ? leftUnits : 0n);
+  if (cameUnits !== surplusUnits) {
+    const message =
+      `Beyond what ${asset} claims ${cameUnits} units came to the address in the block, and ` +
+      `${surplusUnits} are booked so.`;
+    found.push(difference("SURPLUS_DIFFERS", message));
+  }
+  return found;
 }
 
 /** What a token said to have left, and did not, is recorded: it is no part of what its transactions took. */
@@ -148,49 +257,38 @@ function withoutUnmoved(
   });
 }
 
-/**
- * Of a token only what arrived was booked, which may be less than it claims; and what came beside that.
- * @param booked.isExplained of the deposit's own transaction: what another one took is not held against it
- */
-function areArrivals(
-  moves: readonly Move[],
-  changeUnits: bigint,
-  booked: {
-    readonly deposit: Pick<StoredDeposit, "amountUnits">;
-    readonly surplusUnits: bigint;
-    readonly isExplained: boolean;
-  },
-): boolean {
-  const { arrivedUnits, leftUnits } = arrivalsOf(moves, changeUnits, () => booked.isExplained);
-  return (
-    moves.some(
-      ({ isDeposit }, at) => isDeposit && arrivedUnits[at] === booked.deposit.amountUnits,
-    ) && atMostWord(leftUnits > 0n ? leftUnits : 0n) === booked.surplusUnits
-  );
-}
-
+/** Around the very block that the node has, whichever node behind a balancer answers. */
 async function readBalances(
   node: EvidenceParts["node"],
-  { address, height }: StoredDeposit,
-  options: { readonly contract: Address | undefined; readonly signal: AbortSignal },
+  { address, height, asset }: StoredDeposit,
+  {
+    contract: token,
+    header: { hash, parentHash },
+    ...options
+  }: {
+    readonly contract: Address | undefined;
+    readonly header: { readonly hash: Hash32; readonly parentHash: Hash32 };
+    readonly signal: AbortSignal;
+  },
 ): Promise<readonly [bigint, bigint]> {
-  const heights = [Math.max(0, height - 1), height];
-  const { contract: token } = options;
-  const [before, after] =
+  const states = height === 0 ? [hash] : [parentHash, hash];
+  const balances =
     token === undefined
       ? await node.getBalances(
-          heights.map((at) => ({ address, at })),
+          states.map((at) => ({ address, at })),
           options,
         )
       : await node.tokenBalances(
-          heights.map((at) => ({ token, account: address, at })),
+          states.map((at) => ({ token, account: address, at })),
           options,
         );
-  const hasNoBefore = height === 0 || token !== undefined;
-  return [
-    hasNoBefore && (height === 0 || before === undefined) ? 0n : present(before, "balance before"),
-    present(after, "balance after"),
-  ];
+  const after = balances.at(-1);
+  if (after === undefined) {
+    const message = `the contract of ${asset} tells no balance of ${address} after block ${height}`;
+    throw new EvidenceUntold("TOKEN_SILENT", message);
+  }
+  // Before its contract was there nobody had any of a token.
+  return [(height === 0 ? undefined : balances[0]) ?? 0n, after];
 }
 
 interface ToldOperations {
@@ -217,7 +315,7 @@ async function readOwn(
   if (block === undefined) {
     // It was booked from there: who has fallen behind since contradicts nothing.
     const reason = `the Data API does not have block ${height} at the moment`;
-    throw new DepositError("NOT_READY", reason, { details: { height }, retriable: true });
+    throw new EvidenceUntold("BEHIND", reason);
   }
   const { hash } = block;
   return { hash, transactions: await block.transactions((one) => one === address, options) };

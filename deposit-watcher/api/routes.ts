@@ -144,6 +144,7 @@ async function getEvidence(parts: DepositApiParts, request: HttpRequest): Promis
       chain:
         evidence.chain === undefined ? null : encodeChainEvidence(evidence.chain, deposit.asset),
       chainFault: evidence.chainFault ?? null,
+      differences: evidence.differences,
       journal: evidence.entries.map((entry) => ({
         kind: entry.kind,
         key: entry.idemKey,

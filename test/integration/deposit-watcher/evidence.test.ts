@@ -110,6 +110,7 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
     },
     getBalances: (queries, options) => up(() => node.getBalances(queries, options)),
     tokenBalances: (queries, options) => up(() => node.tokenBalances(queries, options)),
+    tokenCodes: (queries, options) => up(() => node.tokenCodes(queries, options)),
     transferLogs: (range, options) => up(() => node.transferLogs(range, options)),
     async transactionStatus(hash) {
       return up(() => {
@@ -182,7 +183,7 @@ describe("GET /v1/deposits/{id}/evidence", () => {
       operationsAtoken: "500",
       agrees: true,
     });
-    expect(found.chainFault).toBeNull();
+    expect([found.chainFault, found.differences]).toEqual([null, []]);
     expect(found.journal).toMatchObject([
       {
         kind: "deposit.credit",
@@ -210,16 +211,25 @@ describe("GET /v1/deposits/{id}/evidence", () => {
     const differing = await get(`/v1/deposits/${id}/evidence`);
     bench.chain.blocks[blockNumber] = block;
     expect(differing.body.chain).toMatchObject({ blockHash: changed.hash, agrees: false });
+    expect(differing.body.differences).toEqual([
+      {
+        code: "BLOCK_REPLACED",
+        message: `The books have block ${blockNumber} as ${block.hash}, and the node as ${changed.hash}.`,
+        nextStep: expect.stringContaining("causeway recover"),
+      },
+    ]);
     isNodeDown = true;
     const alone = await get(`/v1/deposits/${id}/evidence`);
     isNodeDown = false;
     expect(alone.status).toBe(200);
     expect(alone.body).toMatchObject({ chain: null, chainFault: { code: "NODE_UNREACHABLE" } });
+    expect(alone.body.differences).toMatchObject([{ code: "NOT_TOLD" }]);
     expect(alone.body.journal).toHaveLength(1);
     isDataApiBehind = true;
     const without = await get(`/v1/deposits/${id}/evidence`);
     isDataApiBehind = false;
     expect(without.body).toMatchObject({ chain: null, chainFault: { code: "NOT_READY" } });
+    expect(without.body.differences).toMatchObject([{ code: "BEHIND" }]);
     expect((await get("/v1/deposits/9-9-9/evidence")).status).toBe(404);
   });
 });
@@ -241,6 +251,13 @@ describe("evidence against the books", () => {
     const { body } = await get(`/v1/deposits/${id}/evidence`);
     return body.chain.agrees as boolean;
   };
+  const differencesOf = async (id: string) => {
+    const { status, body } = await get(`/v1/deposits/${id}/evidence`);
+    expect(status).toBe(200);
+    const found = body.differences as { code: string; message: string; nextStep: string }[];
+    for (const { message, nextStep } of found) expect([message, nextStep]).not.toContain("");
+    return found.map(({ code }) => code);
+  };
 
   it("does not agree where the operation of the deposit failed", async () => {
     const { block, payment, id } = await credited(500n);
@@ -252,6 +269,7 @@ describe("evidence against the books", () => {
     });
     nothingCame(block.height, 500n);
     expect(await agreesOf(id)).toBe(false);
+    expect(await differencesOf(id)).toEqual(["OPERATION_FAILED"]);
   });
 
   it("does not agree where the operation of the deposit moved another asset", async () => {
@@ -259,6 +277,43 @@ describe("evidence against the books", () => {
     bench.chain.dataApiTokens.set(block.height, alice);
     nothingCame(block.height, 600n);
     expect(await agreesOf(id)).toBe(false);
+    expect(await differencesOf(id)).toEqual(["OPERATION_GONE"]);
+  });
+
+  it("names other amounts, other balances, what is gone and a Data API of another chain", async () => {
+    const { block, payment, id } = await credited(700n);
+    const { dataApiBlocks, balanceLies } = bench.chain;
+    const changes = payment.changes.map((one) => ({ ...one, amountAtoken: one.amountAtoken + 1n }));
+    dataApiBlocks.set(block.height, { ...block, transactions: [{ ...payment, changes }] });
+    expect(await differencesOf(id)).toEqual(["AMOUNT_DIFFERS", "BALANCE_DIFFERS"]);
+    dataApiBlocks.set(block.height, { ...block, transactions: [] });
+    nothingCame(block.height, 700n);
+    expect(await differencesOf(id)).toEqual(["OPERATION_GONE"]);
+    dataApiBlocks.delete(block.height);
+    expect(await differencesOf(id)).toEqual(["BALANCE_DIFFERS"]);
+    balanceLies.delete(`${alice}@${block.height}`);
+    dataApiBlocks.set(block.height, { ...block, hash: hashOf("d") });
+    expect(await differencesOf(id)).toEqual(["SOURCES_DISAGREE"]);
+    dataApiBlocks.delete(block.height);
+    expect(await differencesOf(id)).toEqual([]);
+  });
+
+  it("contradicts nothing where the node has deleted the state, or lacks the block", async () => {
+    const { block, id } = await credited(800n);
+    const missing = (wanted: string, answer: ReturnType<typeof bench.chain.override>) => {
+      bench.chain.override = (method) => (method === wanted ? answer : undefined);
+      return differencesOf(id).finally(() => (bench.chain.override = () => undefined));
+    };
+    const pruned = { code: 4444, message: "pruned history unavailable" };
+    expect(await missing("eth_getBalance", { error: pruned })).toEqual(["STATE_DELETED"]);
+    const unknown = { code: -32000, message: "header not found" };
+    expect(await missing("eth_getBalance", { error: unknown })).toEqual(["BEHIND"]);
+    expect(await missing("eth_getBlockByNumber", { result: null })).toEqual(["BEHIND"]);
+    const details = { rosettaCode: 204 };
+    dataApiRefusal = new DataApiError("DATA_API_ERROR", "/block: block pruned", { details });
+    expect(await differencesOf(id)).toEqual(["STATE_DELETED"]);
+    dataApiRefusal = undefined;
+    expect([block.height > 0, await differencesOf(id)]).toEqual([true, []]);
   });
 });
 

@@ -1,7 +1,7 @@
 /** The evidence of a token's deposit, and what is said of a transaction that brought none. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import type { Hash32 } from "../../../chain/hex.js";
+import { type Hash32, parseHash32 } from "../../../chain/hex.js";
 import { collectEvidence } from "../../../deposit-watcher/api/evidence.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import type { BlockSource } from "../../../deposit-watcher/reading/block-source.js";
@@ -35,17 +35,19 @@ describe("a deposit of a token", () => {
     told: {
       readonly source?: BlockSource;
       readonly tokenBalances?: typeof bench.node.tokenBalances;
+      readonly tokenCodes?: typeof bench.node.tokenCodes;
       readonly id?: string;
     } = {},
   ) {
     const {
       ids: [first = ""],
     } = await depositIdsOfTransaction(bench.database, hash);
-    const { id = first, source = bench.source, tokenBalances } = told;
+    const { id = first, source = bench.source } = told;
+    const { tokenBalances = bench.node.tokenBalances, tokenCodes = bench.node.tokenCodes } = told;
     const deposit = await findDeposit(bench.database, id);
     if (deposit === undefined) throw new Error("no deposit");
     const { database } = bench;
-    const node = tokenBalances === undefined ? bench.node : { ...bench.node, tokenBalances };
+    const node = { ...bench.node, tokenBalances, tokenCodes };
     const contractOf = (asset: string) =>
       TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress;
     const { signal } = new AbortController();
@@ -91,7 +93,24 @@ describe("a deposit of a token", () => {
         tokenBalances: async (queries) => queries.map(() => 1_000n),
       });
       expect(still.chain).toMatchObject({ agrees: false });
+      expect(still.differences.map(({ code }) => code)).toEqual(["TOKEN_CONTRADICTED"]);
     }
+    // Nothing is proven by a contract that does not tell, and nothing contradicted.
+    const silent = await evidenceOf(served, { tokenBalances: async () => [0n, undefined] });
+    expect([silent.chain, silent.differences]).toMatchObject([
+      undefined,
+      [{ code: "TOKEN_SILENT", nextStep: expect.stringContaining("Nothing is contradicted") }],
+    ]);
+    const other = parseHash32(`0x${"0c".repeat(32)}`);
+    const tokenCodes = async () => [{ codeHash: other, implementation: other }];
+    const changed = await evidenceOf(served, { tokenCodes });
+    expect(changed.chain?.agrees).toBe(true);
+    expect(changed.differences).toMatchObject([
+      {
+        code: "CODE_NOT_ACCEPTED",
+        nextStep: expect.stringContaining("causeway tokens accept-code"),
+      },
+    ]);
   });
 
   it("has it in the token's logs where the Data API has its operation no more, or elsewhere", async () => {
@@ -149,6 +168,8 @@ describe("a deposit of a token", () => {
       const other = await evidenceOf(said, { tokenBalances: async () => [0n, units] });
       expect([units, other.chain?.agrees]).toEqual([units, false]);
     }
+    const more = await evidenceOf(said, { tokenBalances: async () => [0n, 61n] });
+    expect(more.differences).toMatchObject([{ code: "SURPLUS_DIFFERS" }]);
   });
 
   it("agrees, too, where the token says besides that some left, and none did", async () => {
