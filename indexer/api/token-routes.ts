@@ -53,7 +53,8 @@ function tokens(sort: string): ListKind<TokenRow> {
     name: "tokens",
     filters: ["sort", "search"],
     rows: ({ snapshot, filters, ceiling, after, limit }) => {
-      const where = new Where().and("first_seen <= ?", ceiling).and("standard <> ?", UNPROVEN);
+      // As a value of the text: of any standard the planner would believe that hardly a token has another.
+      const where = new Where().and("first_seen <= ?", ceiling).and(`standard <> '${UNPROVEN}'`);
       if (filters["search"] !== undefined) {
         const part = `%${String(filters["search"]).replace(LIKE_PATTERN, "\\$&")}%`;
         where.and("(name ILIKE ? OR symbol ILIKE ?)", part, part);

@@ -324,7 +324,10 @@ export function indexStatements(s: IndexSchema): readonly string[] {
     `CREATE INDEX IF NOT EXISTS balance_stale ON ${s}.balance (checked_at) WHERE asset <> ''::bytea`,
     `CREATE INDEX IF NOT EXISTS balance_history_asset
       ON ${s}.balance_history (asset, height) WHERE asset <> ''::bytea`,
-    `CREATE INDEX IF NOT EXISTS token_transfers ON ${s}.token (transfers DESC, address DESC)`,
+    ...["transfers", "holders", "first_seen"].map(
+      (order) =>
+        `CREATE INDEX IF NOT EXISTS token_${order} ON ${s}.token (${order} DESC, address DESC)`,
+    ),
     `CREATE INDEX IF NOT EXISTS token_metadata ON ${s}.token (metadata_height NULLS FIRST)`,
     `CREATE INDEX IF NOT EXISTS pair_unasked
       ON ${s}.pair (address) WHERE is_confirmed IS NULL`,

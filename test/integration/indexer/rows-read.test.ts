@@ -211,6 +211,19 @@ it("are few for a token's pairs, be it in three of them or in nearly all", async
   expect((await heightsOf({ limit: 2 })).heights).toEqual([HEIGHTS, HEIGHTS - 1]);
 });
 
+it("are few for the first tokens by any order, however many there are", async () => {
+  for (const sort of ["transfers", "holders", "firstSeen"]) {
+    const { items, next } = (await ask("/v1/tokens", { sort, limit: 5 })) as {
+      readonly items: readonly unknown[];
+      readonly next: string;
+    };
+    expect(items).toHaveLength(5);
+    expect({ sort, isFew: rowsRead < 200, rowsRead }).toMatchObject({ sort, isFew: true });
+    await ask("/v1/tokens", { cursor: next, limit: 5 });
+    expect({ sort, isFew: rowsRead < 200, rowsRead }).toMatchObject({ sort, isFew: true });
+  }
+});
+
 it("are few for what is asked of pairs and tokens, where nearly all were asked already", async () => {
   const asked: string[] = [];
   const node = {
