@@ -4,9 +4,9 @@
  */
 import { type Address, operatorText, parseBech32, VALIDATOR_PREFIX } from "../address.js";
 import { ChainError } from "../errors.js";
-import { abiParameter, signatureHash } from "../evm/abi/abi-types.js";
+import { abiParameter } from "../evm/abi/abi-contract.js";
+import { selectorOf, signatureHash, signatureOf } from "../evm/abi/abi-types.js";
 import { AbiError, type AbiValue, decodeAbi, encodeAbi } from "../evm/abi/abi-values.js";
-import { keccak256Hex } from "../hashes.js";
 import { bytesToHex, type Hex, hexToBytes } from "../hex.js";
 import type { Atoken } from "../units.js";
 
@@ -135,7 +135,8 @@ const KINDS = Object.keys(FORMS) as readonly StakingCall["kind"][];
 const ENCODED = new Map(
   Object.values(FORMS).map((form) => {
     const parameters = form.parameters.map(([name, type]) => abiParameter({ name, type }));
-    return [form, { parameters, selector: signatureHash(form.name, parameters).slice(0, 10) }];
+    const selector = selectorOf(signatureHash(signatureOf(form.name, parameters)));
+    return [form, { parameters, selector }];
   }),
 );
 
@@ -175,7 +176,7 @@ const OTHER_CHANGES: readonly (readonly [to: Address, signatures: readonly strin
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map(
   OTHER_CHANGES.flatMap(([to, signatures]) =>
     signatures.map((signature) => {
-      const selector = keccak256Hex(Buffer.from(signature, "ascii")).slice(0, 10);
+      const selector = selectorOf(signatureHash(signature));
       return [to + selector, signature.slice(0, signature.indexOf("("))];
     }),
   ),
@@ -190,7 +191,7 @@ export function encodeStakingCall(sender: Address, call: StakingCall): ContractC
     parameters,
     parameters.map(({ name }) => values[name] ?? ""),
   );
-  return { to: form.to, data: `${selector as Hex}${bytesToHex(bytes).slice(2)}` };
+  return { to: form.to, data: `${selector}${bytesToHex(bytes).slice(2)}` };
 }
 
 /**

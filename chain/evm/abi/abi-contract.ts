@@ -1,13 +1,27 @@
-/** A contract's ABI: functions by selector, events by name, as the compiler's artifact has them. */
+/**
+ * The ABI of one of the chain's own contracts: functions by selector, events by name, as the
+ * compiler's artifact has them.
+ */
 import { z } from "zod";
 import { type Address, parseAddress } from "../../address.js";
 import type { Hash32 } from "../../hex.js";
 import {
-  type AbiJsonParameter,
   type AbiParameter,
-  abiParameter,
+  type AbiType,
+  readType,
+  selectorOf,
   signatureHash,
+  signatureOf,
+  typeName,
 } from "./abi-types.js";
+
+/** A parameter as the compiler writes it. */
+export interface AbiJsonParameter {
+  readonly name: string;
+  readonly type: string;
+  readonly indexed?: boolean | undefined;
+  readonly components?: readonly AbiJsonParameter[] | undefined;
+}
 
 /** A function of a contract. */
 export interface AbiFunction {
@@ -72,13 +86,45 @@ export function parseAbiContract(json: unknown): AbiContract {
       .filter(({ type }) => type === "function")
       .map(({ name, stateMutability, inputs, outputs }) => ({
         name,
-        selector: signatureHash(name, inputs).slice(0, 10),
+        selector: selectorOf(signatureHash(signatureOf(name, inputs))),
         inputs,
         outputs,
         isView: stateMutability === "view" || stateMutability === "pure",
       })),
     events: entries
       .filter(({ type }) => type === "event")
-      .map(({ name, inputs }) => ({ name, topic: signatureHash(name, inputs), inputs })),
+      .map(({ name, inputs }) => ({
+        name,
+        topic: signatureHash(signatureOf(name, inputs)),
+        inputs,
+      })),
   };
+}
+
+/**
+ * Reads a parameter of one of these contracts. Throws RangeError for a type that none of them uses:
+ * no block was made with such values yet.
+ */
+export function abiParameter({
+  name,
+  type: written,
+  indexed,
+  components,
+}: AbiJsonParameter): AbiParameter {
+  const type = readType(written, components);
+  if (type === undefined) throw notUsed(written);
+  assertUsed(type);
+  return { name, type, isIndexed: indexed === true };
+}
+
+/** All but bytes and lists of a fixed length. */
+function assertUsed(type: AbiType): void {
+  if (type.kind === "tuple") {
+    for (const field of type.fields) assertUsed(field.type);
+  } else if (type.kind === "array" && type.length === undefined) assertUsed(type.item);
+  else if (type.kind === "array" || type.kind === "fixed") throw notUsed(typeName(type));
+}
+
+function notUsed(type: string): RangeError {
+  return new RangeError(`the type ${type} is not used here`);
 }

@@ -1,8 +1,21 @@
 /** Values in Solidity's contract ABI: strict reading of what callers send, and writing. */
-import { type Address, addressToBytes, bytesToAddress } from "../../address.js";
 import { AppError } from "../../errors.js";
-import { bigintToWord, bytesToBigint } from "../../hex.js";
-import { type AbiParameter, type AbiType, headWords, isDynamic } from "./abi-types.js";
+import {
+  arrayBytes,
+  contentBytes,
+  type EncodedValue,
+  headBytes,
+  isDynamic,
+  sequenceBytes,
+} from "./abi-layout.js";
+import {
+  type AbiParameter,
+  type AbiType,
+  type ArrayType,
+  typeName,
+  type WordType,
+} from "./abi-types.js";
+import { readSize, readWord, WORD_BYTES, writeWord } from "./abi-words.js";
 
 /** Codes of faults in encoded values. */
 export type AbiErrorCode = "ABI_INVALID";
@@ -19,8 +32,14 @@ export type AbiValue =
   | readonly AbiValue[]
   | { readonly [name: string]: AbiValue };
 
-const WORD = 32;
-const UINT256 = 1n << 256n;
+/** What callers are told of a word that is no value of its type: part of what blocks come to. */
+const WORD_FAULTS: Readonly<Record<WordType["kind"], string>> = {
+  address: "an address is too long",
+  bool: "a bool is neither 0 nor 1",
+  uint: "an integer is out of its type's range",
+  int: "an integer is out of its type's range",
+  fixed: "bytes are longer than their type",
+};
 
 /**
  * Reads values by their names. What an honest encoder writes is read; dirty upper bits, offsets
@@ -43,12 +62,12 @@ class Reader {
     this.leftBytes = bytes.length;
   }
 
-  members(members: readonly AbiParameter[], start: number): { [name: string]: AbiValue } {
+  members(fields: readonly AbiParameter[], start: number): { [name: string]: AbiValue } {
     const values: { [name: string]: AbiValue } = {};
     let at = start;
-    for (const { name, type } of members) {
+    for (const { name, type } of fields) {
       values[name] = this.value(type, start, at);
-      at += WORD * headWords(type);
+      at += headBytes(type);
     }
     return values;
   }
@@ -60,49 +79,32 @@ class Reader {
 
   private content(type: AbiType, at: number): AbiValue {
     switch (type.kind) {
-      case "address":
-        return this.address(at);
-      case "bool":
-        return this.bool(at);
-      case "integer":
-        return this.integer(type, at);
       case "string":
         return this.text(at);
       case "bytes":
         return this.data(at);
       case "tuple":
-        return this.members(type.members, at);
+        return this.members(type.fields, at);
+      case "array":
+        return this.list(type, at);
       default:
-        return this.list(type.item, at);
+        return this.elementary(type, at);
     }
   }
 
-  private list(item: AbiType, at: number): AbiValue[] {
-    const count = this.size(at);
-    const start = at + WORD;
-    const step = WORD * headWords(item);
+  private list({ item, length }: ArrayType, at: number): AbiValue[] {
+    const count = length ?? this.size(at);
+    const start = length === undefined ? at + WORD_BYTES : at;
+    const step = headBytes(item);
     if (start + count * step > this.bytes.length) throw cutShort();
     return Array.from({ length: count }, (_, index) =>
       this.value(item, start, start + index * step),
     );
   }
 
-  private address(at: number): Address {
-    const word = this.word(at);
-    if (word.subarray(0, 12).some((byte) => byte !== 0)) throw invalid("an address is too long");
-    return bytesToAddress(word.subarray(12));
-  }
-
-  private bool(at: number): boolean {
-    const value = bytesToBigint(this.word(at));
-    if (value > 1n) throw invalid("a bool is neither 0 nor 1");
-    return value === 1n;
-  }
-
-  private integer(type: AbiType & { kind: "integer" }, at: number): bigint {
-    const raw = bytesToBigint(this.word(at));
-    const value = type.isSigned && raw >> 255n === 1n ? raw - UINT256 : raw;
-    if (!isInRange(type, value)) throw invalid("an integer is out of its type's range");
+  private elementary(type: WordType, at: number): AbiValue {
+    const value = readWord(type, this.word(at));
+    if (value === undefined) throw invalid(WORD_FAULTS[type.kind]);
     return value;
   }
 
@@ -117,7 +119,7 @@ class Reader {
 
   private data(at: number): Uint8Array {
     const length = this.size(at);
-    const start = at + WORD;
+    const start = at + WORD_BYTES;
     if (start + length > this.bytes.length) throw cutShort();
     this.take(length);
     return this.bytes.slice(start, start + length);
@@ -125,15 +127,15 @@ class Reader {
 
   /** An offset or length: no more than there are bytes. */
   private size(at: number): number {
-    const value = bytesToBigint(this.word(at));
-    if (value > BigInt(this.bytes.length)) throw cutShort();
-    return Number(value);
+    const size = readSize(this.word(at), this.bytes.length);
+    if (size === undefined) throw cutShort();
+    return size;
   }
 
   private word(at: number): Uint8Array {
-    if (at + WORD > this.bytes.length) throw cutShort();
-    this.take(WORD);
-    return this.bytes.subarray(at, at + WORD);
+    if (at + WORD_BYTES > this.bytes.length) throw cutShort();
+    this.take(WORD_BYTES);
+    return this.bytes.subarray(at, at + WORD_BYTES);
   }
 
   private take(count: number): void {
@@ -150,96 +152,66 @@ function cutShort(): AbiError {
   return invalid("the input is cut short");
 }
 
-function isInRange({ isSigned, bits }: AbiType & { kind: "integer" }, value: bigint): boolean {
-  const top = 1n << BigInt(isSigned ? bits - 1 : bits);
-  return value < top && value >= (isSigned ? -top : 0n);
-}
-
 /** Encodes values in the order of their parameters. Throws TypeError for values of other types. */
 export function encodeAbi(
   parameters: readonly AbiParameter[],
   values: readonly AbiValue[],
 ): Uint8Array {
-  const types = parameters.map(({ type }) => type);
-  return Buffer.concat(sequence(types, values));
+  return sequenceBytes(
+    parameters.map(({ type }, index) => {
+      const value = values[index];
+      if (value === undefined) throw new TypeError("a value is missing");
+      return encoded(type, value);
+    }),
+  );
 }
 
-/** Heads, then what they point to. */
-function sequence(types: readonly AbiType[], values: readonly AbiValue[]): Uint8Array[] {
-  const heads: Uint8Array[] = [];
-  const tails: Uint8Array[] = [];
-  let offset = WORD * types.reduce((sum, type) => sum + headWords(type), 0);
-  for (const [index, type] of types.entries()) {
-    const value = values[index];
-    if (value === undefined) throw new TypeError("a value is missing");
-    const encoded = Buffer.concat(parts(type, value));
-    if (!isDynamic(type)) heads.push(encoded);
-    else {
-      heads.push(bigintToWord(BigInt(offset)));
-      tails.push(encoded);
-      offset += encoded.length;
-    }
-  }
-  return [...heads, ...tails];
+function encoded(type: AbiType, value: AbiValue): EncodedValue {
+  return { type, bytes: bytesOf(type, value) };
 }
 
-function parts(type: AbiType, value: AbiValue): Uint8Array[] {
+function bytesOf(type: AbiType, value: AbiValue): Uint8Array {
   switch (type.kind) {
-    case "address":
-      if (typeof value !== "string") throw mismatch(type);
-      return [padLeft(addressToBytes(value as Address))];
-    case "bool":
-      return [bigintToWord(value === true ? 1n : 0n)];
-    case "integer":
-      if (typeof value !== "bigint" || !isInRange(type, value)) throw mismatch(type);
-      return [bigintToWord(value < 0n ? value + UINT256 : value)];
     case "string":
       if (typeof value !== "string") throw mismatch(type);
-      return withLength(Buffer.from(value, "utf8"));
+      return contentBytes(Buffer.from(value, "utf8"));
     case "bytes":
       if (!(value instanceof Uint8Array)) throw mismatch(type);
-      return withLength(value);
+      return contentBytes(value);
     case "tuple":
-      return tuple(type.members, value);
-    default:
-      if (!Array.isArray(value)) throw mismatch(type);
-      return [
-        bigintToWord(BigInt(value.length)),
-        ...sequence(
-          value.map(() => type.item),
-          value,
-        ),
-      ];
+      return encodeAbi(type.fields, fieldsOf(type.fields, value));
+    case "array":
+      return arrayBytes(
+        type,
+        itemsOf(type, value).map((item) => encoded(type.item, item)),
+      );
+    default: {
+      const word = writeWord(type, value);
+      if (word === undefined) throw mismatch(type);
+      return word;
+    }
   }
 }
 
-function tuple(members: readonly AbiParameter[], value: AbiValue): Uint8Array[] {
+function fieldsOf(fields: readonly AbiParameter[], value: AbiValue): readonly AbiValue[] {
   if (typeof value !== "object" || Array.isArray(value) || value instanceof Uint8Array) {
     throw new TypeError("a struct is expected");
   }
   const byName = value as { readonly [name: string]: AbiValue };
-  const values = members.map(({ name }) => {
-    const member = byName[name];
-    if (member === undefined) throw new TypeError(`the struct has no ${name}`);
-    return member;
+  return fields.map(({ name }) => {
+    const field = byName[name];
+    if (field === undefined) throw new TypeError(`the struct has no ${name}`);
+    return field;
   });
-  return sequence(
-    members.map(({ type }) => type),
-    values,
-  );
 }
 
-function withLength(bytes: Uint8Array): Uint8Array[] {
-  const padding = new Uint8Array((WORD - (bytes.length % WORD)) % WORD);
-  return [bigintToWord(BigInt(bytes.length)), bytes, padding];
+function itemsOf(type: ArrayType, value: AbiValue): readonly AbiValue[] {
+  if (!Array.isArray(value)) throw mismatch(type);
+  const items: readonly AbiValue[] = value;
+  if (type.length !== undefined && items.length !== type.length) throw mismatch(type);
+  return items;
 }
 
-function padLeft(bytes: Uint8Array): Uint8Array {
-  const word = new Uint8Array(WORD);
-  word.set(bytes, WORD - bytes.length);
-  return word;
-}
-
-function mismatch({ kind }: AbiType): TypeError {
-  return new TypeError(`the value is no ${kind}`);
+function mismatch(type: AbiType): TypeError {
+  return new TypeError(`the value is no ${typeName(type)}`);
 }

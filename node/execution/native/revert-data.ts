@@ -1,12 +1,17 @@
 /** Reasons of refusals as Solidity's `Error(string)`, which every client and `catch` reads. */
-import { signatureHash, type AbiParameter } from "../../../chain/evm/abi/abi-types.js";
+import {
+  type AbiParameter,
+  selectorOf,
+  signatureHash,
+  signatureOf,
+} from "../../../chain/evm/abi/abi-types.js";
 import { encodeAbi } from "../../../chain/evm/abi/abi-values.js";
 import { hexToBytes } from "../../../chain/hex.js";
 
 const REASON: readonly AbiParameter[] = [
   { name: "reason", type: { kind: "string" }, isIndexed: false },
 ];
-const SELECTOR = hexToBytes(signatureHash("Error", REASON).slice(0, 10));
+const SELECTOR = hexToBytes(selectorOf(signatureHash(signatureOf("Error", REASON))));
 
 /** What a frame that reverts for a reason gives back. */
 export function revertData(reason: string): Uint8Array {
