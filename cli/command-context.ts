@@ -16,8 +16,8 @@ export interface CommandContext {
 const SCHEMA_VERSION = 1;
 
 /**
- * The JSON document of a command with `--json`, on one line; what is counted in `bigint`, such as amounts, is a
- * decimal string and never a number.
+ * The JSON document of a command with `--json`, on one line; what is counted in `bigint`, such as amounts,
+ * is a decimal string and never a number.
  * @param value an object, no list: its fields stand beside `schemaVersion`
  */
 export function toJson(value: object): string {

@@ -22,14 +22,15 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The CLI also reads every process' settings schema, the node's genesis and keys; it starts a node, and makes
- * the users of the console.
+ * The CLI also reads every process' settings schema, the node's genesis, the block 0 that it makes, and keys;
+ * it starts a node, and makes the users of the console.
  */
 const CLI_ALSO = [
   /^(sidecar|explorer|console|indexer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
   /^console\/users\/(roles|sealed-key|user-files)\.ts$/,
   /^indexer\/maintenance\/commands\.ts$/,
   /^node\/settings\//,
+  /^node\/blocks\/genesis-block\.ts$/,
   /^node\/compose\/process\.ts$/,
   /^node\/statesync\/light\/light-json\.ts$/,
   /^node\/consensus\/signing\/validator-key\.ts$/,
