@@ -33,7 +33,12 @@ beforeEach(() => {
 
 const command = (url = house.ledger.url) => typedIn(home, url, (text) => void printed.push(text));
 
-const owner = () => command(house.ledger.owner.url);
+/** Beside a node: whoever rejects asks it what the ledger may have lost. */
+const owner = () => {
+  const asked = command(house.ledger.owner.url);
+  const env = { ...asked.env, CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: house.chain.url };
+  return { ...asked, env };
+};
 
 describe("causeway withdrawals approve", () => {
   it("signs with the operator's key, and takes no other key's word", async () => {
