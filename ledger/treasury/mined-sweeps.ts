@@ -1,12 +1,18 @@
 /**
- * Sweeps that were mined and of which no block shows anything: on a chain that asks nothing for gas a token
- * that moves nothing costs nothing, either, and the watcher, who ends all others, has nothing to book.
+ * Sweeps that were mined and that the watcher, who ends all others, did not end with their blocks. Of some no
+ * block shows anything: on a chain that asks nothing for gas a token that moves nothing costs nothing, either.
+ * Of others the ledger had lost the bytes when it booked what they moved, and did not know whose that was.
  */
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { SWEEP_OUT_KEY } from "../assets/lost-sweeps.js";
+import { openIncident } from "../incidents.js";
+import { LOSS_SUFFIXES } from "../journal/entry-keys.js";
+import { IS_NOT_REVERSED } from "../journal/reversals.js";
+import { storedInteger } from "../stored-values.js";
 import { lockCursor } from "../watch/watch-cursor.js";
 import type { MinedReceipt } from "../withdrawals/slot-outcomes.js";
-import type { Sweep } from "./sweeps.js";
+import type { NewSweepAttempt, Sweep } from "./sweeps.js";
 import { endMined, unmovedAt } from "./treasury-flows.js";
 
 /** A sweep with the one of its transactions that is in a block. */
@@ -28,11 +34,12 @@ export function minedOf(
 }
 
 /**
- * Ends those that are open behind the booking of their blocks: what moved anything was ended with it.
+ * Ends those that are open behind the booking of their blocks: what the ledger knew, and what moved anything,
+ * was ended with it. What is booked as a sweep of nobody's brought all that left.
  * @param mined in blocks that are booked, on the chain that the watcher has gone along
  * @param rewinds losses of blocks that the watcher had gone back for before the chain was asked
  */
-export async function endUnmoved(
+export async function endBooked(
   database: SqlDatabase,
   mined: readonly MinedSweep[],
   rewinds: number,
@@ -41,9 +48,69 @@ export async function endUnmoved(
   await database.transaction(async (tx) => {
     const cursor = await lockCursor(tx);
     if (cursor.rewinds !== rewinds) return;
+    const brought = await broughtBy(tx, mined);
     await endMined(
       tx,
-      mined.map(({ id, hash, height }) => ({ id, hash, ...unmovedAt(height) })),
+      mined.map(({ id, hash, height }) => {
+        const isBrought = brought.has(id);
+        const settled = { state: "settled", reason: undefined, height };
+        return { id, hash, ...(isBrought ? settled : unmovedAt(height)) };
+      }),
     );
+  });
+}
+
+/** Those whose transaction is booked as a sweep. */
+async function broughtBy(tx: Sql, mined: readonly MinedSweep[]): Promise<ReadonlySet<number>> {
+  const rows = await tx.query<{ id: string }>(
+    `SELECT s.id::text FROM unnest($1::bigint[], $2::text[]) AS input (id, hash)
+       JOIN sweep s ON s.id = input.id
+      CROSS JOIN ${LOSS_SUFFIXES} AS loss
+       JOIN journal_entry e
+         ON e.idem_key = '${SWEEP_OUT_KEY}' || input.hash || ':' || s.address || loss.suffix
+      WHERE ${IS_NOT_REVERSED}`,
+    [mined.map(({ id }) => id), mined.map(({ hash }) => hash)],
+  );
+  return new Set(rows.map(({ id }) => storedInteger(id)));
+}
+
+/**
+ * Stores bytes that the ledger has lost, of intents without any: signed again, they are those that the chain
+ * has. From then on they are a sweep's as any other's, whichever wallet they went to.
+ * @param mined by their receipts
+ * @returns the sweeps that have them now
+ */
+export function regainAttempts(
+  database: SqlDatabase,
+  mined: readonly NewSweepAttempt[],
+): Promise<ReadonlySet<number>> {
+  return database.transaction(async (tx) => {
+    if ((await openIncident(tx)) !== undefined) return new Set();
+    const rows = await tx.query<{ id: string }>(
+      `WITH input AS (
+         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
+                              $6::text[]) AS input (id, n, raw, hash, price, target)
+       ), intended AS (
+         SELECT s.id FROM sweep s
+          WHERE s.id IN (SELECT id FROM input) AND s.state = 'ready'
+            AND NOT EXISTS (SELECT 1 FROM sweep_attempt t WHERE t.sweep_id = s.id)
+          ORDER BY s.id FOR UPDATE
+       ), stored AS (
+         INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
+         SELECT input.id, n, raw, hash, price, target FROM input JOIN intended USING (id)
+         ON CONFLICT DO NOTHING RETURNING sweep_id
+       ), moved AS (
+         UPDATE sweep SET state = 'signed' FROM stored WHERE sweep.id = stored.sweep_id)
+       SELECT sweep_id::text AS id FROM stored`,
+      [
+        mined.map(({ sweepId }) => sweepId),
+        mined.map(({ n }) => n),
+        mined.map(({ raw }) => raw),
+        mined.map(({ hash }) => hash),
+        mined.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
+        mined.map(({ wallet }) => wallet),
+      ],
+    );
+    return new Set(rows.map(({ id }) => storedInteger(id)));
   });
 }

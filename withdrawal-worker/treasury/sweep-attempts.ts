@@ -68,6 +68,24 @@ export function firstAttempt(
 }
 
 /**
+ * What may have been signed for an intent before anything else was, with each wallet of this home: the same
+ * bytes, whenever they are signed. Not to be sent: whether the chain has one of them says whose its nonce is.
+ */
+export function intendedAttempts(
+  context: TreasuryContext,
+  seen: SeenSweep,
+  round: SigningRound,
+): readonly NewSweepAttempt[] {
+  const { gas } = seen.sweep;
+  if (gas === undefined) return [];
+  // By the coins that were there: what the address has now is what is left behind it.
+  const then = { ...round, isAsBooked: false };
+  return context.wallets().flatMap((wallet) => {
+    return attempt(context, seen, then, { n: 0, wallet, ...gas }) ?? [];
+  });
+}
+
+/**
  * What is not mined in time, goes to the wrong wallet, or is more than there is, is replaced on the same
  * nonce.
  * @param seen.sinceHeight height at which its newest attempt was first seen

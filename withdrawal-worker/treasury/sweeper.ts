@@ -21,7 +21,7 @@ import {
   voidSweep,
 } from "../../ledger/treasury/sweeps.js";
 import { strandMoves } from "../../ledger/treasury/stranded-moves.js";
-import { endUnmoved, minedOf } from "../../ledger/treasury/unmoved-sweeps.js";
+import { endBooked, minedOf } from "../../ledger/treasury/mined-sweeps.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { choosePrice, withTokenMargin } from "../gas.js";
 import { untoldOf } from "../lane/receipts.js";
@@ -30,6 +30,7 @@ import { judgeLost } from "../kept-blocks.js";
 import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
 import { endUnbanded, keepBands } from "./bands.js";
 import { FollowedRules } from "./followed-rules.js";
+import { withoutRegained } from "./lost-bytes.js";
 import { freeOf, sendVanished } from "./lost-sweeps.js";
 import { maySend, payableWallets } from "./may-send.js";
 import { remembered } from "./remembered.js";
@@ -242,10 +243,9 @@ export class Sweeper {
   async #freezeUsed(seen: readonly SeenSweep[], round: SweepRound): Promise<void> {
     const { view, rewinds, signal } = round;
     const { database, node, clock, settings } = this.#context;
-    const used = seen.filter(
-      ({ sweep: { gas, state }, state: { nonce } }) =>
-        gas !== undefined && state !== "frozen" && nonce > gas.nonce,
-    );
+    const isUsed = ({ sweep: { gas, state }, state: { nonce } }: SeenSweep) =>
+      gas !== undefined && state !== "frozen" && nonce > gas.nonce;
+    const used = await withoutRegained(this.#context, seen.filter(isUsed), round);
     if (used.length === 0) return;
     const hashes = used.flatMap(({ sweep }) => sweep.attempts.map(({ hash }) => hash));
     // An answer says nothing of the time behind its question: this process may have stood still since.
@@ -254,7 +254,7 @@ export class Sweeper {
     const mined = used.flatMap(({ sweep }) => minedOf(sweep, receipts.byHash));
     const booked = mined.filter(({ height }) => height <= round.booked.height);
     if (booked.length > 0 && (await this.#isBooked(round))) {
-      await endUnmoved(database, booked, rewinds);
+      await endBooked(database, booked, rewinds);
     }
     const lost: Sweep[] = [];
     for (const { sweep } of used) {
