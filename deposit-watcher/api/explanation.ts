@@ -35,9 +35,12 @@ export interface Explanation {
   readonly deposits: readonly StoredDeposit[];
   /** Block of the transaction; undefined while it is in none. */
   readonly height: Height | undefined;
+  /** Its own hash where it was asked for by another one, and has no deposits. */
+  readonly ownHash?: Hash32;
 }
 
-interface Asking {
+/** How it is asked for. */
+export interface Asking {
   readonly signal: AbortSignal;
   /** Whether the hash is the one that the Data API has of the transaction. */
   readonly isOwnHash?: boolean;
@@ -88,7 +91,7 @@ export async function explainTransaction(
     return withMore({ code: "REVERSED", message, deposits, height }, hasMore);
   }
   const answer: Answer = (code, message, height) => {
-    return { code, message, deposits: [], height };
+    return { code, message, deposits: [], height, ownHash: hash };
   };
   const status = await node.transactionStatus(hash, options);
   switch (status.status) {
@@ -142,7 +145,8 @@ async function ofUnknown(
   return answer("UNKNOWN_TRANSACTION", message);
 }
 
-async function ofDeposits(
+/** What became of deposits of one transaction. @param first of them, at least one */
+export async function ofDeposits(
   parts: ExplanationParts,
   deposits: readonly StoredDeposit[],
   first: StoredDeposit,
@@ -242,7 +246,7 @@ async function ofIncluded(
 }
 
 /** Those of a block that concern somebody; "behind" and "deleted" where the Data API does not have it. */
-async function transactionsOf(
+export async function transactionsOf(
   source: BlockSource,
   height: Height,
   isWanted: (address: Address) => boolean,
@@ -289,7 +293,8 @@ async function unlessPruned<T>(read: Promise<T>): Promise<T | undefined> {
   }
 }
 
-function ofUnlisted(contract: Address): [ExplanationCode, string] {
+/** A token that nobody listed, of which nothing is recorded. */
+export function ofUnlisted(contract: Address): [ExplanationCode, string] {
   const message =
     `It says that it brought a token of ${contract}, which is not listed here: it is not credited, and not ` +
     "recorded, as its block has more of such transfers than are kept.";
@@ -297,10 +302,10 @@ function ofUnlisted(contract: Address): [ExplanationCode, string] {
 }
 
 /** Where it is found out what became of units of a listed token. */
-type ListedParts = Pick<ExplanationParts, "database" | "watched">;
+export type ListedParts = Pick<ExplanationParts, "database" | "watched">;
 
 /** Units of a listed token that make no deposit, and of which nothing was sighted since it is listed. */
-async function ofListed(
+export async function ofListed(
   { database, watched }: ListedParts,
   token: TokenAsset,
   { address, height }: { readonly address: Address; readonly height: Height },
@@ -340,7 +345,7 @@ async function ofListed(
 }
 
 /** What tokens did that are not credited, in words. */
-async function ofSighting(
+export async function ofSighting(
   parts: ListedParts,
   sighting: StoredSighting,
 ): Promise<[ExplanationCode, string]> {
@@ -385,7 +390,7 @@ async function ofSighting(
 }
 
 /** Why coins that arrived are no deposit. */
-async function ofArrivals(
+export async function ofArrivals(
   database: SqlDatabase,
   arrived: readonly Brought[],
 ): Promise<[ExplanationCode, string]> {

@@ -31,6 +31,7 @@ import { DepositError } from "../errors.js";
 import { AddressIssuer } from "./address-issuer.js";
 import { type ChainEvidence, collectEvidence, type EvidenceParts } from "./evidence.js";
 import { nextCursor, readListQuery } from "./list-query.js";
+import { type AssetExplanation, explainAssets } from "./asset-explanations.js";
 import { type ExplanationParts, explainTransaction } from "./explanation.js";
 
 /** What the API needs. */
@@ -204,6 +205,7 @@ async function explain(parts: DepositApiParts, request: HttpRequest): Promise<Ht
   const txHash = parseField("txHash", () => parseHash32(request.query["txHash"]));
   const { database, chain, headHeight } = parts;
   const explained = await explainTransaction({ database, ...chain }, txHash, request);
+  const assets = await explainAssets({ database, ...chain }, txHash, explained, request);
   const { code, message, deposits, height } = explained;
   return {
     body: {
@@ -211,9 +213,15 @@ async function explain(parts: DepositApiParts, request: HttpRequest): Promise<Ht
       code,
       message,
       blockNumber: height ?? null,
+      assets: assets.map(encodeAssetExplanation),
       deposits: deposits.map((deposit) => encodeDeposit(deposit, headHeight())),
     },
   };
+}
+
+function encodeAssetExplanation({ asset, contract, code, message }: AssetExplanation) {
+  const contractAddress = contract === undefined ? null : toChecksumAddress(contract);
+  return { asset: asset ?? null, contractAddress, code, message };
 }
 
 async function getBalances(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {

@@ -6,6 +6,7 @@ import {
   type ExplanationParts,
   explainTransaction,
 } from "../../../deposit-watcher/api/explanation.js";
+import { explainAssets } from "../../../deposit-watcher/api/asset-explanations.js";
 import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
 import { bookOpening, openingEntry } from "../../../ledger/assets/token-opening.js";
 import { recordSightings, type SightingReason } from "../../../ledger/assets/token-sightings.js";
@@ -13,7 +14,7 @@ import { insertDeposits } from "../../../ledger/blocks/new-deposits.js";
 import type { DepositStatus } from "../../../ledger/deposits/deposit-queries.js";
 import { type CustomerId, parseCustomerId, UNASSIGNED } from "../../../ledger/journal/accounts.js";
 import { postJournals } from "../../../ledger/journal/journal.js";
-import { RpcError } from "../../../rpc-client/errors.js";
+import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 import { HOT, registerAddress, STRANGER } from "../../helpers/services/watcher.js";
 
@@ -23,6 +24,7 @@ const address = parseAddress(`0x${"01".repeat(20)}`);
 /** Registered later, where a test does it. */
 const younger = parseAddress(`0x${"03".repeat(20)}`);
 const GOLD = parseAddress(`0x${"02".repeat(20)}`);
+const STRAY = parseAddress(`0x${"04".repeat(20)}`);
 
 let ledger: TestLedger;
 
@@ -56,15 +58,29 @@ async function book(
 }
 
 /** What the same transaction brought, or claimed to bring, and what is not credited. */
-async function sight(reason: SightingReason, at = address): Promise<void> {
-  const place = { height: 5, blockHash: HASH, txHash: HASH, txIndex: 0, opIndex: 1_000_000_000 };
-  const claim = { contract: GOLD, standard: "erc20", sender: undefined, claimed: 7n } as const;
+async function sight(reason: SightingReason, at = address, contract = GOLD): Promise<void> {
+  const opIndex = 1_000_000_000 + Number(contract !== GOLD);
+  const place = { height: 5, blockHash: HASH, txHash: HASH, txIndex: 0, opIndex };
+  const claim = { contract, standard: "erc20", sender: undefined, claimed: 7n } as const;
   const sightings = [{ ...place, ...claim, address: at, reason }];
   await ledger.database.transaction((tx) => recordSightings(tx, sightings, 0));
 }
 
 /** The ledger knows the answer, but for what is given: nobody else is asked. */
-function explain({
+async function explain(asked: Parameters<typeof partsOf>[0] = {}) {
+  return explainTransaction(partsOf(asked), HASH, new AbortController());
+}
+
+/** Codes asset by asset, by symbol or contract. */
+async function assetsOf(asked: Parameters<typeof partsOf>[0] = {}) {
+  const parts = partsOf(asked);
+  const explained = await explainTransaction(parts, HASH, new AbortController());
+  const assets = await explainAssets(parts, HASH, explained, new AbortController());
+  for (const { message } of assets) expect(message).toMatch(/\.$/);
+  return assets.map(({ asset, contract, code }) => `${asset ?? contract} ${code}`);
+}
+
+function partsOf({
   node: told = {},
   source = { block: nobody },
   customerId = ALICE,
@@ -85,8 +101,7 @@ function explain({
     assetOf: (contract: Address) => (contract === GOLD ? "GOLD" : undefined),
     walletFrom: (one: Address) => (one === HOT ? 0 : undefined),
   };
-  const parts = { database: ledger.database, node, source, watched };
-  return explainTransaction(parts, HASH, new AbortController());
+  return { database: ledger.database, node, source, watched };
 }
 
 function nobody(): Promise<never> {
@@ -159,6 +174,63 @@ it.each([
   },
 );
 
+describe("a transaction that brings several assets", () => {
+  const away = () =>
+    Promise.reject(new NodeFault("NODE_UNREACHABLE", "no connection", { retriable: true }));
+  const readTo = (height: number) =>
+    ledger.owner.query(`UPDATE watch_cursor SET height = $1, block_hash = $2`, [height, HASH]);
+  const receipt = {
+    transactionHash: HASH,
+    blockHash: HASH,
+    height: 5,
+    transactionIndex: 0,
+    from: STRANGER,
+    to: GOLD,
+    contractAddress: undefined,
+    status: 1,
+    gasUsed: 1n,
+    effectiveGasPriceAtoken: 1n,
+    transfers: [GOLD, STRAY].map((contract) => {
+      return { contract, from: STRANGER, to: address, units: 7n };
+    }),
+  } as const;
+
+  it("has the state of the deposits of each, and what is recorded of each other token", async () => {
+    await readTo(9);
+    await listGold(0);
+    await ledger.owner.query(`UPDATE token_state SET paused = true, reason = 'it runs other code'`);
+    await book(["credited", "held"], { lastAsset: "GOLD" });
+    await sight("SHORTFALL");
+    await sight("NFT", address, STRAY);
+    const node = { getTransactionReceipt: away };
+    expect(await assetsOf({ node, source: { block: away } })).toEqual([
+      "TOKEN CREDITED",
+      "GOLD HELD",
+      "GOLD TOKEN_NOT_ARRIVED",
+      `${STRAY} TOKEN_NOT_CREDITED`,
+    ]);
+  });
+
+  it("has those, too, that only its logs tell: of before a token was listed, and of no list", async () => {
+    await readTo(9);
+    await listGold(8);
+    await book(["detected"]);
+    const source = { block: away };
+    const node = { getTransactionReceipt: async () => receipt };
+    expect(await assetsOf({ node, source })).toEqual([
+      "TOKEN CONFIRMING",
+      "GOLD NOT_READ_YET",
+      `${STRAY} TOKEN_NOT_CREDITED`,
+    ]);
+  });
+
+  it("has none of them while its block is not read", async () => {
+    await readTo(4);
+    await book(["detected"]);
+    expect(await assetsOf()).toEqual([]);
+  });
+});
+
 describe("a transaction that the node does not know", () => {
   const pruned = new RpcError("pruned history unavailable", {
     rpcCode: 4444,
@@ -177,7 +249,7 @@ describe("a transaction that the node does not know", () => {
   it("was never seen only by a node that has all blocks", async () => {
     const never = await unknownTo(async () => undefined);
     const message = "The node has never seen a transaction of this hash.";
-    expect(never).toEqual({ code: "UNKNOWN_TRANSACTION", message, deposits: [] });
+    expect(never).toMatchObject({ code: "UNKNOWN_TRANSACTION", message, deposits: [] });
     const gone = await unknownTo(() => Promise.reject(pruned));
     expect(gone.code).toBe("UNKNOWN_TRANSACTION");
     expect(gone.message).not.toContain("never");

@@ -1,7 +1,9 @@
 /** The evidence of a token's deposit, and what is said of a transaction that brought none. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Interface } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../../chain/hex.js";
+import { explainAssets } from "../../../deposit-watcher/api/asset-explanations.js";
 import { collectEvidence } from "../../../deposit-watcher/api/evidence.js";
 import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import type { BlockSource } from "../../../deposit-watcher/reading/block-source.js";
@@ -9,7 +11,8 @@ import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-eviden
 import { customerBalances, findDeposit } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { WALLET } from "../../helpers/exchange/house.js";
-import { callOf, depositKey, ISSUER, TokenBench, TOKENS } from "./token-bench.js";
+import { compileFixture } from "../../helpers/contracts/solidity.js";
+import { callOf, contractAt, depositKey, ISSUER, TokenBench, TOKENS } from "./token-bench.js";
 
 let bench: TokenBench;
 let alice: Address;
@@ -55,6 +58,10 @@ describe("a deposit of a token", () => {
   }
 
   async function explain(hash: Hash32) {
+    return explainTransaction(explanationParts(hash), hash, new AbortController());
+  }
+
+  function explanationParts(hash: Hash32) {
     const { database, node, source } = bench;
     const known = {
       walletFrom: (address: Address) => (address === WALLET ? 0 : undefined),
@@ -68,8 +75,7 @@ describe("a deposit of a token", () => {
       const { height, transactionIndex: index } = receipt;
       return { status: "included" as const, height, index };
     };
-    const parts = { database, source, watched: known, node: { ...node, transactionStatus } };
-    return explainTransaction(parts, hash, { signal });
+    return { database, source, watched: known, node: { ...node, transactionStatus } };
   }
 
   it("has its evidence in the token's own balances, operation or log", async () => {
@@ -197,6 +203,35 @@ describe("a deposit of a token", () => {
     await bench.caughtUp();
     expect(await explain(unknown)).toMatchObject({ code: "TOKEN_NOT_CREDITED" });
     expect(await explain(lie)).toMatchObject({ code: "TOKEN_NOT_ARRIVED" });
+  });
+
+  it("is explained asset by asset where one transaction brings coins and several tokens", async () => {
+    const data = compileFixture("Bundle.sol")["Bundle"]?.bytecode ?? "0x";
+    const { signal } = new AbortController();
+    const [created = "0x" as Hash32] = await bench.mine([{ data }]);
+    const receipt = await bench.node.getTransactionReceipt(created, { signal });
+    const bundle = receipt?.contractAddress ?? ("0x" as Address);
+    const names = ["PlainToken", "FeeToken", "StrangeToken", "MoodyToken"] as const;
+    await bench.mine([
+      ...names.slice(0, 3).map((name) => callOf(name, "mint", [bundle, 1_000n])),
+      callOf("MoodyToken", "setMood", [3n]),
+    ]);
+    const pay = new Interface(["function pay(address,address[],uint256)"]);
+    const paid = pay.encodeFunctionData("pay", [alice, names.map(contractAt), 200n]);
+    const [hash = "0x" as Hash32] = await bench.mine([{ to: bundle, data: paid, value: 5n }]);
+    await bench.mine([]);
+    await bench.caughtUp();
+    const parts = explanationParts(hash);
+    const explained = await explainTransaction(parts, hash, { signal });
+    const assets = await explainAssets(parts, hash, explained, { signal });
+    expect(assets.map(({ asset, contract, code }) => [asset ?? contract, code])).toEqual([
+      ["TOKEN", "CREDITED"],
+      ["PLAIN", "CREDITED"],
+      ["FEE", "CREDITED"],
+      ["FEE", "TOKEN_NOT_ARRIVED"],
+      [contractAt("StrangeToken"), "TOKEN_NOT_CREDITED"],
+      ["MOODY", "TOKEN_NOT_ARRIVED"],
+    ]);
   });
 
   it("is pending among the balances before its token has one", async () => {
