@@ -6,7 +6,7 @@ import { readAddress, readHeight } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
 import { lineChart } from "../../web/html/chart.js";
 import { type Content, el } from "../../web/html/element.js";
-import { foreignName, signedTokenAmount, tokenAmount, unitsAmount } from "../../web/html/format.js";
+import { foreignName, signedTokenAmount, tokenAmount } from "../../web/html/format.js";
 import {
   badge,
   code,
@@ -25,7 +25,7 @@ import type { Texts } from "../text/catalogue.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
 import { ask, type Indexed, indexedNote, isNoIndex } from "./indexed.js";
 import { contractSection } from "./contracts/contract.js";
-import { amountOf, amountOfId } from "./moves.js";
+import { amountByClaim, amountOf, amountOfId } from "./moves.js";
 import { STAKE_PLACE, stakeSection } from "./staking/account-stake.js";
 import { verifyControl } from "./verify.js";
 
@@ -327,7 +327,7 @@ async function tokensContent(
       const listed = listedToken(context, contract);
       const amount =
         tokenId === undefined
-          ? unitsAmount(units, listed.decimals ?? decimals)
+          ? amountByClaim(units, listed.decimals ?? decimals, t)
           : amountOfId(units, tokenId);
       return [[tokenLink(context, contract, t, symbol), amount]];
     });

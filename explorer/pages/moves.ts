@@ -11,6 +11,7 @@ import { type Content, el } from "../../web/html/element.js";
 import {
   foreignName,
   foreignText,
+  hasWholeTokens,
   shortHex,
   tokenAmount,
   unitsAmount,
@@ -149,6 +150,11 @@ export function amountOf(context: PageContext, contract: Address, units: bigint,
   const { symbol, decimals } = listedToken(context, contract);
   if (symbol === undefined) return `${units} ${t("units")}`;
   return `${unitsAmount(units, decimals)} ${symbol}`;
+}
+
+/** An amount by decimals that nobody may vouch for; it says so where it is in the smallest units. */
+export function amountByClaim(units: bigint, decimals: number | undefined, t: Texts): string {
+  return hasWholeTokens(decimals) ? unitsAmount(units, decimals) : `${units} ${t("units")}`;
 }
 
 /** Events of verified contracts. */

@@ -8,7 +8,7 @@ import { shiftPoint, shownPrice } from "../decode/prices.js";
 import { badRequest } from "../../web/errors.js";
 import { candleChart } from "../../web/html/chart.js";
 import { type Content, el } from "../../web/html/element.js";
-import { utcTime } from "../../web/html/format.js";
+import { hasWholeTokens, utcTime } from "../../web/html/format.js";
 import { badge, code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
 import { addressLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
@@ -153,9 +153,6 @@ function intervalLinks(address: Address, chosen: string, t: Texts): Content {
   );
 }
 
-/** Decimals beyond which a token is counted in its smallest units. */
-const MAX_DECIMALS = 77;
-
 /**
  * Places by which the point moves from prices in base units to prices in whole tokens; undefined
  * where the decimals are not known or make no sense.
@@ -164,8 +161,7 @@ function pointShift(
   decimals0: number | undefined,
   decimals1: number | undefined,
 ): number | undefined {
-  if (decimals0 === undefined || decimals1 === undefined) return undefined;
-  return Math.max(decimals0, decimals1) > MAX_DECIMALS ? undefined : decimals0 - decimals1;
+  return hasWholeTokens(decimals0) && hasWholeTokens(decimals1) ? decimals0 - decimals1 : undefined;
 }
 
 function candleContent(

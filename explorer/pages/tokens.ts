@@ -3,7 +3,7 @@ import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { readAddress } from "../decode/identifiers.js";
 import { badRequest } from "../../web/errors.js";
 import { type Content, el } from "../../web/html/element.js";
-import { foreignName, unitsAmount } from "../../web/html/format.js";
+import { foreignName } from "../../web/html/format.js";
 import { badge, code, facts, note, pager, section, table } from "../../web/html/parts.js";
 import { addressLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
@@ -13,7 +13,7 @@ import type { Texts } from "../text/catalogue.js";
 import { transfersContent } from "./address.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
 import { ask, type Indexed, indexedNote, isNoIndex } from "./indexed.js";
-import { amountOfId } from "./moves.js";
+import { amountByClaim, amountOfId } from "./moves.js";
 
 /** "/tokens" and "/token/<contract>". */
 export function tokenRoutes(context: PageContext): readonly PageRoute[] {
@@ -145,7 +145,7 @@ function claimFacts(
     [t("claimedDecimals"), claims.decimals],
     [
       t("claimedSupply"),
-      totalSupplyUnits === undefined ? undefined : unitsAmount(totalSupplyUnits, decimals),
+      totalSupplyUnits === undefined ? undefined : amountByClaim(totalSupplyUnits, decimals, t),
     ],
   ]);
 }
@@ -163,7 +163,7 @@ function holdersContent(
     empty: t("noHolders"),
     rows: holders.items.map(({ account, units, tokenId }) => [
       addressLink(account, t, false),
-      tokenId === undefined ? unitsAmount(units, decimals) : amountOfId(units, tokenId),
+      tokenId === undefined ? amountByClaim(units, decimals, t) : amountOfId(units, tokenId),
     ]),
   });
 }

@@ -43,9 +43,14 @@ export function signedTokenAmount(amountAtoken: Atoken): string {
   return amountAtoken < 0n ? `−${tokenAmount(-amountAtoken)}` : `+${tokenAmount(amountAtoken)}`;
 }
 
+/** Whether there are whole tokens by these decimals: contracts may tell none, or any number. */
+export function hasWholeTokens(decimals: number | undefined): decimals is number {
+  return decimals !== undefined && decimals <= MAX_DECIMALS;
+}
+
 /** Units of a token as a decimal number, exactly; in units where the decimals make no sense. */
 export function unitsAmount(units: bigint, decimals: number | undefined): string {
-  if (decimals === undefined || decimals > MAX_DECIMALS || decimals === 0) return units.toString();
+  if (!hasWholeTokens(decimals) || decimals === 0) return units.toString();
   const digits = (units < 0n ? -units : units).toString().padStart(decimals + 1, "0");
   const whole = digits.slice(0, -decimals);
   const fraction = digits.slice(-decimals).replace(/0+$/, "");
