@@ -18,7 +18,7 @@ export type Asker = Pick<HttpRequest, "signal" | "remoteAddress">;
 export interface IndexReads extends Sql {
   /**
    * Runs reads that all see the index as of one moment. They may be run a second time.
-   * @throws TOO_MANY_READS, the signal's reason, SqlError; one of `isTooSlow` for a statement that takes too long
+   * @throws TOO_MANY_READS, the signal's reason, SqlError (`isTooSlow` where a statement took too long)
    */
   snapshot<T>(work: (sql: Sql) => Promise<T>, asker: Asker): Promise<T>;
 }

@@ -15,14 +15,11 @@ function createDatabase() {
   const begun: { timeoutMs: number; end: (error?: Error) => void }[] = [];
   const reads = readsInTurns({
     query: () => Promise.resolve([]),
-    snapshot: (work, { statementTimeoutMs: timeoutMs }) =>
-      new Promise((resolve, reject) => {
-        const end = (error?: Error) => {
-          if (error !== undefined) reject(error);
-          else work({ query: () => Promise.resolve([]) }).then(resolve, reject);
-        };
-        begun.push({ timeoutMs, end });
-      }),
+    async snapshot(work, { statementTimeoutMs: timeoutMs }) {
+      const fault = await new Promise<Error | undefined>((end) => begun.push({ timeoutMs, end }));
+      if (fault !== undefined) throw fault;
+      return work({ query: () => Promise.resolve([]) });
+    },
   });
   const settled = () => new Promise((resolve) => setImmediate(resolve));
   const ask = (remoteAddress: string, signal = staying.signal) => {
@@ -93,7 +90,7 @@ describe("many reads that take long", () => {
     await settled();
     const kept = begun.length;
     expect(kept).toBeLessThan(10);
-    for (const one of [...begun]) one.end();
+    for (const one of begun) one.end();
     await settled();
     expect(begun).toHaveLength(kept);
   });
