@@ -2,17 +2,17 @@
  * Reads calldata and logs by signatures that are known, or by a contract's own ABI. Whatever does not
  * fit exactly is shown as bytes: a wrong decoding would be believed.
  */
+import { isWordType, selectorOf } from "../../chain/evm/abi/abi-types.js";
+import { WORD_BYTES } from "../../chain/evm/abi/abi-words.js";
 import { type Hash32, type Hex, hexToBytes } from "../../chain/hex.js";
-import { decodeParameters, decodeWord, isHashedInTopics, type NamedValue } from "./abi-codec.js";
-import { type AbiItem, readSignature, selectorOf } from "./abi-types.js";
+import { decodeParameters, decodeWord, type NamedValue } from "./abi-codec.js";
+import { type AbiItem, readSignature } from "./abi-items.js";
 
 /** A decoded call, log or error. */
 export interface Decoded {
   readonly name: string;
   readonly values: readonly NamedValue[];
 }
-
-const WORD = 32;
 
 /** Functions that wallets and exchanges meet: ERC-20, ERC-721, ERC-1155, WETH9, Uniswap V2. */
 const FUNCTIONS = [
@@ -89,7 +89,7 @@ export function decodeLog(
     const fromTopics = indexed.map(({ type }, index) => {
       const topic = topics[index + 1] ?? "0x";
       // Of a text or a list the topic is the hash: that is all that there is.
-      if (isHashedInTopics(type)) return { kind: "text" as const, text: topic };
+      if (!isWordType(type)) return { kind: "text" as const, text: topic };
       return decodeWord(type, hexToBytes(topic));
     });
     const plain = inputs.filter(({ isIndexed }) => !isIndexed);
@@ -109,7 +109,7 @@ export function decodeLog(
 /** A string that a call gave back, also as the bytes32 of old tokens; undefined for anything else. */
 export function decodeText(answer: Hex): string | undefined {
   const bytes = hexToBytes(answer);
-  if (bytes.length === WORD) return textOf(bytes.subarray(0, endOfText(bytes)));
+  if (bytes.length === WORD_BYTES) return textOf(bytes.subarray(0, endOfText(bytes)));
   const text = { name: "", type: { kind: "string" }, isIndexed: false } as const;
   const [value] = decodeParameters([text], bytes) ?? [];
   return value?.value.kind === "text" ? value.value.text : undefined;
@@ -122,7 +122,7 @@ function decodeSelected(
 ): Decoded | undefined {
   if (data.length < 10) return undefined;
   const selector = data.slice(0, 10);
-  const known = abi.find((item) => item.kind === wanted && selectorOf(item) === selector);
+  const known = abi.find((item) => item.kind === wanted && selectorOf(item.hash) === selector);
   if (known === undefined) return undefined;
   const values = decodeParameters(known.inputs, hexToBytes(`0x${data.slice(10)}`));
   return values === undefined ? undefined : { name: known.name, values };

@@ -11,7 +11,7 @@ import type { StakingSource } from "../sources/modules/staking-source.js";
 import { type Content, el } from "../../web/html/element.js";
 import { foreignName } from "../../web/html/format.js";
 import { addressLink } from "../html/chain-links.js";
-import type { AbiItem } from "../decode/abi-types.js";
+import type { AbiItem } from "../decode/abi-items.js";
 import type { VerifiedContract, VerifiedStore } from "../verification/verified-store.js";
 import { abisNow, type Verifier, verifiedNow } from "../verification/verifier.js";
 import type { Texts } from "../text/catalogue.js";

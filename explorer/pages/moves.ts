@@ -6,7 +6,7 @@ import { MAX_QUERIES_AT_ONCE } from "../../rpc-client/tokens/token-balances.js";
 import { withTimeout } from "../../runtime/process/task.js";
 import { type Decoded, decodeLog } from "../decode/abi.js";
 import type { AbiValue, NamedValue } from "../decode/abi-codec.js";
-import type { AbiItem } from "../decode/abi-types.js";
+import type { AbiItem } from "../decode/abi-items.js";
 import { type Content, el } from "../../web/html/element.js";
 import {
   foreignName,

@@ -12,7 +12,7 @@ import type { Hash32, Hex } from "../../chain/hex.js";
 import { PLAIN_MODE, replaceFile } from "../../runtime/files/durable-file.js";
 import { ensureFolder } from "../../runtime/files/folder.js";
 import type { Logger } from "../../runtime/process/logger.js";
-import { type AbiItem, readAbi } from "../decode/abi-types.js";
+import { type AbiItem, readAbi } from "../decode/abi-items.js";
 import type { CodeMatch } from "./code-match.js";
 import { refused } from "./refusal.js";
 import type { StandardInput } from "./standard-input.js";

@@ -18,7 +18,7 @@ import { clientOf } from "../../runtime/turns/client-address.js";
 import { ClientPlaces } from "../../runtime/turns/client-places.js";
 import { Turns } from "../../runtime/turns/turns.js";
 import { PageError } from "../../web/errors.js";
-import type { AbiItem } from "../decode/abi-types.js";
+import type { AbiItem } from "../decode/abi-items.js";
 import type { ChainSource } from "../sources/chain-source.js";
 import { matchCode } from "./code-match.js";
 import {

@@ -1,6 +1,6 @@
 /**
- * How values of Solidity's contract ABI lie behind each other: heads, and behind all heads what they
- * point to. Source: Solidity's contract ABI specification.
+ * How values of Solidity's contract ABI lie behind each other: heads, and behind all heads what
+ * they point to. Source: Solidity's contract ABI specification.
  */
 import type { AbiType, ArrayType } from "./abi-types.js";
 import { WORD_BYTES, writeSize } from "./abi-words.js";

@@ -1,6 +1,6 @@
 /**
- * Types of Solidity's contract ABI, from the JSON that compilers write, and their names in signatures.
- * Source: Solidity's contract ABI specification.
+ * Types of Solidity's contract ABI, from the JSON that compilers write, and their names in
+ * signatures. Source: Solidity's contract ABI specification.
  */
 import { keccak256Hex } from "../../hashes.js";
 import type { Hash32, Hex } from "../../hex.js";

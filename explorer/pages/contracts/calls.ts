@@ -3,18 +3,13 @@
  * the bytes to sign are made, and signing is the reader's: by `cast`, or a wallet in the browser.
  */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { type AbiParameter, selectorOf, typeName } from "../../../chain/evm/abi/abi-types.js";
 import type { Hex } from "../../../chain/hex.js";
 import { hexToBytes, parseHex } from "../../../chain/hex.js";
 import { tokenToAtoken, type Atoken } from "../../../chain/units.js";
 import { decodeError } from "../../decode/abi.js";
 import { decodeParameters, encodeTexts } from "../../decode/abi-codec.js";
-import {
-  type AbiItem,
-  type AbiParameter,
-  readAbi,
-  selectorOf,
-  typeName,
-} from "../../decode/abi-types.js";
+import { type AbiItem, readAbi } from "../../decode/abi-items.js";
 import { badRequest, PageError, notFound } from "../../../web/errors.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignName, foreignText } from "../../../web/html/format.js";
@@ -94,7 +89,7 @@ function functionsOf({ abi }: VerifiedContract, isRead: boolean): readonly AbiIt
 function chosenOf(items: readonly AbiItem[], query: URLSearchParams): Chosen | string | undefined {
   const selector = query.get("f");
   if (selector === null) return undefined;
-  const item = items.find((one) => selectorOf(one) === selector);
+  const item = items.find((one) => selectorOf(one.hash) === selector);
   if (item === undefined) throw badRequest("no such function");
   const texts = item.inputs.map((_, index) => query.get(`a${index}`) ?? "");
   try {
@@ -119,7 +114,7 @@ async function readPage(context: PageContext, request: PageRequest): Promise<Pag
         ? [chosen.item]
         : [];
   const datas = called.map((item) =>
-    typeof chosen === "object" ? chosen.data : parseHex(selectorOf(item)),
+    typeof chosen === "object" ? chosen.data : parseHex(selectorOf(item.hash)),
   );
   const head = await context.chain.head({ signal });
   const answers =
@@ -141,7 +136,7 @@ async function readPage(context: PageContext, request: PageRequest): Promise<Pag
       items.length === 0 ? el("p", { class: "empty" }, t("noFunctions")) : undefined,
       items.map((item) => {
         const answer = answerOf(item);
-        const isChosen = selectorOf(item) === selected;
+        const isChosen = selectorOf(item.hash) === selected;
         return functionSection(item, t, [
           answer?.ok === true && !isChosen
             ? undefined
@@ -216,7 +211,7 @@ function callForm(
   about: { readonly query: URLSearchParams; readonly isChosen: boolean; readonly button: string },
   t: Texts,
 ): Content {
-  const selector = selectorOf(item);
+  const selector = selectorOf(item.hash);
   const input = (name: string, label: Content) => {
     const id = `${selector}-${name}`;
     const value = about.isChosen ? (about.query.get(name) ?? "") : "";
@@ -254,7 +249,7 @@ async function writePage(context: PageContext, request: PageRequest): Promise<Pa
       note("warning", t("writeText")),
       items.length === 0 ? el("p", { class: "empty" }, t("noFunctions")) : undefined,
       items.map((item) => {
-        const isChosen = selectorOf(item) === selected;
+        const isChosen = selectorOf(item.hash) === selected;
         const isMade = isChosen && typeof chosen === "object" && valueAtoken !== undefined;
         return functionSection(item, t, [
           callForm("write", contract.address, item, { query, isChosen, button: t("makeCall") }, t),

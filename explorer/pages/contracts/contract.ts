@@ -1,7 +1,7 @@
 /** A contract's sources: the form with which anybody proves them, what became of it, and they themselves. */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
 import { decodeParameters } from "../../decode/abi-codec.js";
-import { readAbi } from "../../decode/abi-types.js";
+import { readAbi } from "../../decode/abi-items.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { readAddress } from "../../decode/identifiers.js";
 import { badRequest, PageError, notFound } from "../../../web/errors.js";

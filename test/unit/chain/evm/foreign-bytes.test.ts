@@ -15,7 +15,7 @@ import { revertReason, revertText } from "../../../../chain/evm/revert-reason.js
 import { bytesToHex, type Hash32, type Hex, hexToBytes } from "../../../../chain/hex.js";
 import { decodeStakingCall, STAKING_CONTRACTS } from "../../../../chain/staking/calls.js";
 import { decodeCall, decodeError, decodeLog, decodeText } from "../../../../explorer/decode/abi.js";
-import { readAbi } from "../../../../explorer/decode/abi-types.js";
+import { readAbi } from "../../../../explorer/decode/abi-items.js";
 import { dexEventOf } from "../../../../indexer/ingest/dex-logs.js";
 import { tokensMoved } from "../../../../rpc-client/indexing/token-moves.js";
 import type { JournaledBlock, JournaledLog } from "../../../../rpc-client/journal-codec.js";

@@ -3,6 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, id, Interface, ParamType } from "ethers";
 import * as fc from "fast-check";
 import { parseAddress, toBech32 } from "../../../../chain/address.js";
+import { type AbiType, selectorOf } from "../../../../chain/evm/abi/abi-types.js";
 import { parseHash32, parseHex } from "../../../../chain/hex.js";
 import { decodeCall, decodeError, decodeLog } from "../../../../explorer/decode/abi.js";
 import {
@@ -10,7 +11,7 @@ import {
   decodeParameters,
   encodeTexts,
 } from "../../../../explorer/decode/abi-codec.js";
-import { type AbiType, readAbi, selectorOf } from "../../../../explorer/decode/abi-types.js";
+import { readAbi } from "../../../../explorer/decode/abi-items.js";
 
 const coder = AbiCoder.defaultAbiCoder();
 
@@ -110,7 +111,7 @@ describe("the codec", () => {
         const encoded = coder.encode(types, values);
         expect(encodeTexts(item.inputs, values.map(textOf))).toBe(encoded);
         const signature = Interface.from([`function f(${types.join(",")})`]).getFunction("f");
-        expect(selectorOf(item)).toBe(signature?.selector);
+        expect(selectorOf(item.hash)).toBe(signature?.selector);
         const decoded = decodeParameters(item.inputs, Buffer.from(encoded.slice(2), "hex"));
         expect(decoded?.map(({ value }) => plainOf(value))).toEqual(values.map(shown));
       }),
@@ -264,7 +265,10 @@ describe("the codec", () => {
     ]);
     // Of solc 0.8.37, methodIdentifiers.
     expect(abi.map(({ signature }) => signature)).toEqual(["fn(function)", "E(function)"]);
-    expect(abi.map(selectorOf)).toEqual(["0xb7a4e9a1", id("E(function)").slice(0, 10)]);
+    expect(abi.map(({ hash }) => selectorOf(hash))).toEqual([
+      "0xb7a4e9a1",
+      id("E(function)").slice(0, 10),
+    ]);
     const value = `0x${"ab".repeat(20)}12345678`;
     const encoded = coder.encode(["bytes24"], [value]);
     expect(encodeTexts(abi[0]?.inputs ?? [], [value])).toBe(encoded);
