@@ -1,9 +1,9 @@
 /** Solidity's revert data in words, as geth prints it (abi.UnpackRevert). */
 import { bytesToBigint, bytesToHex } from "../hex.js";
+import { readSize, WORD_BYTES } from "./abi/abi-words.js";
 
 const ERROR_SELECTOR = "0x08c379a0";
 const PANIC_SELECTOR = "0x4e487b71";
-const WORD_BYTES = 32;
 const SELECTOR_BYTES = 4;
 
 /**
@@ -44,16 +44,14 @@ export function revertReason(data: Uint8Array): string | undefined {
 }
 
 function errorString(body: Uint8Array): string | undefined {
-  const offset = safeWord(body, 0);
-  const length = offset === undefined ? undefined : safeWord(body, offset);
+  const offset = sizeAt(body, 0);
+  const length = offset === undefined ? undefined : sizeAt(body, offset);
   if (offset === undefined || length === undefined) return undefined;
   const start = offset + WORD_BYTES;
   if (start + length > body.length || length > MAX_REASON_BYTES) return undefined;
   return Buffer.from(body.subarray(start, start + length)).toString("utf8");
 }
 
-function safeWord(body: Uint8Array, at: number): number | undefined {
-  if (at + WORD_BYTES > body.length) return undefined;
-  const value = bytesToBigint(body.subarray(at, at + WORD_BYTES));
-  return value <= BigInt(body.length) ? Number(value) : undefined;
+function sizeAt(body: Uint8Array, at: number): number | undefined {
+  return readSize(body.subarray(at, at + WORD_BYTES), body.length);
 }
