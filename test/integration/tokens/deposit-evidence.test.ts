@@ -45,12 +45,15 @@ describe("a deposit of a token", () => {
     const {
       ids: [first = ""],
     } = await depositIdsOfTransaction(bench.database, hash);
-    const { id = first, source = bench.source } = told;
-    const { tokenBalances = bench.node.tokenBalances, tokenCodes = bench.node.tokenCodes } = told;
+    const { id = first, source = bench.source, tokenBalances, tokenCodes } = told;
     const deposit = await findDeposit(bench.database, id);
     if (deposit === undefined) throw new Error("no deposit");
     const { database } = bench;
-    const node = { ...bench.node, tokenBalances, tokenCodes };
+    const node = {
+      ...bench.node,
+      ...(tokenBalances === undefined ? {} : { tokenBalances }),
+      ...(tokenCodes === undefined ? {} : { tokenCodes }),
+    };
     const contractOf = (asset: string) =>
       TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress;
     const { signal } = new AbortController();
@@ -114,7 +117,7 @@ describe("a deposit of a token", () => {
     expect(changed.differences).toMatchObject([
       {
         code: "CODE_NOT_ACCEPTED",
-        nextStep: expect.stringContaining("causeway tokens accept-code"),
+        nextStep: expect.stringContaining("causeway tokens state"),
       },
     ]);
   });
