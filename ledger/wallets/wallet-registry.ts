@@ -144,6 +144,8 @@ export interface WalletRest {
   readonly balanceAtoken: Atoken;
   /** Of the ledger's tokens what it has, greater than zero each. */
   readonly tokens: readonly TokenBalance[];
+  /** Symbols of those whose contracts do not tell what it has: it may be anything. */
+  readonly untold: readonly string[];
 }
 
 /**
@@ -157,14 +159,15 @@ export function retireWallet(
   wallet: Address,
   allowed: WalletWord &
     /** On the chain, read before. */
-    Pick<WalletRest, "balanceAtoken" | "tokens"> & {
+    Pick<WalletRest, "balanceAtoken" | "tokens"> &
+    Partial<Pick<WalletRest, "untold">> & {
       /** The block that they were read after. */
       readonly height: Height;
       readonly dustAtoken: Atoken;
       readonly force: boolean;
     },
 ): Promise<HotWallet> {
-  const { balanceAtoken, tokens, height, dustAtoken, force, ...word } = allowed;
+  const { balanceAtoken, tokens, untold = [], height, dustAtoken, force, ...word } = allowed;
   return setStatus(database, wallet, {
     ...word,
     from: ["draining"],
@@ -183,8 +186,9 @@ export function retireWallet(
       const openSlots = storedInteger(row?.slots);
       const openSweeps = storedInteger(row?.sweeps);
       const isIdle = openSlots === 0 && openSweeps === 0;
-      const isEmpty = isIdle && balanceAtoken <= dustAtoken && tokens.length === 0;
-      const rest = { openSlots, openSweeps, balanceAtoken, tokens };
+      const hasTokens = tokens.length > 0 || untold.length > 0;
+      const isEmpty = isIdle && balanceAtoken <= dustAtoken && !hasTokens;
+      const rest = { openSlots, openSweeps, balanceAtoken, tokens, untold };
       if (force) return;
       if (!isEmpty) throw notEmpty(wallet, rest);
       // A sweep that was booked since is open no more, and its coins are not in what was read.
@@ -211,15 +215,16 @@ function filledSince(wallet: Address, height: Height): LedgerError {
 }
 
 function notEmpty(wallet: Address, rest: WalletRest): LedgerError {
-  const { openSlots, openSweeps, balanceAtoken } = rest;
+  const { openSlots, openSweeps, balanceAtoken, untold } = rest;
   const sweeps = openSweeps === 0 ? "" : `, ${openSweeps} sweeps towards it`;
   const tokens = rest.tokens.map(({ asset, amountUnits }) => `${amountUnits} units of ${asset}`);
-  const held = [`${balanceAtoken} atoken`, ...tokens].join(", ");
+  const unread = untold.map((asset) => `as much of ${asset} as its contract does not tell`);
+  const held = [`${balanceAtoken} atoken`, ...tokens, ...unread].join(", ");
   return new LedgerError(
     "WALLET_NOT_EMPTY",
     `${wallet} has ${openSlots} open nonces${sweeps} and ${held}: wait, move its coins and tokens, ` +
       "or say --leave-behind with a reason",
-    { details: { wallet, openSlots, openSweeps, balanceAtoken: `${balanceAtoken}`, tokens } },
+    { details: { ...rest, wallet, balanceAtoken: `${balanceAtoken}` } },
   );
 }
 

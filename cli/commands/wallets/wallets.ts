@@ -248,9 +248,9 @@ export async function runRetireWallet(
     await refuseLate(command, { database, node }, "The wallet stays as it is.");
     const height = await node.blockNumber({ signal });
     const balanceAtoken = await node.getBalance(wallet, height, { signal });
-    const tokens = await readTokensOf({ database, node }, { account: wallet, at: height, signal });
+    const held = await readTokensOf({ database, node }, { account: wallet, at: height, signal });
     const force = options.leaveBehind === true;
-    const allowed = { ...wordOf(options), balanceAtoken, tokens, height, dustAtoken, force };
+    const allowed = { ...wordOf(options), balanceAtoken, ...held, height, dustAtoken, force };
     return printChange(command, await retireWallet(database, wallet, allowed));
   });
 }
@@ -268,7 +268,10 @@ async function refuseForgotten(
   await refuseInRecovery(database);
 }
 
-/** What a wallet has of the ledger's tokens after a block, but for contracts that do not tell. */
+/**
+ * What a wallet has of the ledger's tokens after a block, and of which a contract does not tell it. One that
+ * is not made yet has nothing of anybody's.
+ */
 async function readTokensOf(
   { database, node }: Pick<OpenedLedger, "database" | "node">,
   asked: {
@@ -276,15 +279,20 @@ async function readTokensOf(
     readonly at: HotWallet["fromHeight"];
     readonly signal: AbortSignal;
   },
-): Promise<readonly TokenBalance[]> {
+): Promise<{ readonly tokens: readonly TokenBalance[]; readonly untold: readonly string[] }> {
   const { account, at, signal } = asked;
   const assets = await readTokenAssets(database);
   const queries = assets.map(({ contract: token }) => ({ token, account, at }));
   const balances = await node.tokenBalances(queries, { signal });
-  return assets.flatMap(({ symbol: asset }, index) => {
-    const amountUnits = balances[index] ?? 0n;
-    return amountUnits > 0n ? [{ asset, amountUnits }] : [];
-  });
+  const tokens: TokenBalance[] = [];
+  const untold: string[] = [];
+  for (const [index, { symbol: asset, contract }] of assets.entries()) {
+    const amountUnits = balances[index];
+    if (amountUnits !== undefined) {
+      if (amountUnits > 0n) tokens.push({ asset, amountUnits });
+    } else if ((await node.getCode(contract, at, { signal })) !== "0x") untold.push(asset);
+  }
+  return { tokens, untold };
 }
 
 function readDust(text: string | undefined): bigint {

@@ -6,7 +6,7 @@ import { createProgram } from "../../../cli/program/program.js";
 import { drainWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { walletStatus } from "../../../ledger/wallets/wallet.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
-import { callOf, THIEF, TokenBench } from "../tokens/token-bench.js";
+import { callOf, contractAt, THIEF, TokenBench } from "../tokens/token-bench.js";
 import { freshAddress, WALLET } from "../../helpers/exchange/house.js";
 
 const REASON = ["--reason", "rotated", "--operator", "ann"];
@@ -57,6 +57,19 @@ it("is refused by their names until they are moved", async () => {
   });
   expect(await walletStatus(bench.database, WALLET)).toBe("draining");
   await bench.mine([{ from: THIEF, ...callOf("PlainToken", "transfer", [freshAddress(), 50n]) }]);
+  // Its contract answers nothing about balances any more: what it has of it may be anything.
+  await bench.mine([callOf("UpgradableProxy", "upgradeTo", [freshAddress()])]);
+  await expect(retire()).rejects.toMatchObject({
+    code: "WALLET_NOT_EMPTY",
+    message: expect.stringContaining("as much of PROXY as its contract does not tell"),
+  });
+  expect(await walletStatus(bench.database, WALLET)).toBe("draining");
+  await bench.mine([callOf("UpgradableProxy", "upgradeTo", [contractAt("PlainToken")])]);
+  // One that is listed before it is made.
+  await bench.ledger.owner.query(
+    `INSERT INTO asset (symbol, contract, decimals, from_height) VALUES ('LATER', $1, 6, 0)`,
+    [freshAddress()],
+  );
   expect(await retire()).toBe(0);
   expect(await walletStatus(bench.database, WALLET)).toBe("retired");
 });
