@@ -16,8 +16,8 @@ import { askIdentity, type LedgerCommand, withNode } from "./ledger-tools.js";
 const UNDONE = "Nothing was taken back.";
 
 /**
- * Freezes wallets whose nonces show such payments, as the API does: what is to end freezes with them, since it
- * may be paid. One that has a nonce ends by no word, and the node is not asked.
+ * Freezes wallets whose nonces show such payments, as the API does: what is to end freezes with them, since
+ * it may be paid. One that has a nonce ends by no word, and the node is not asked.
  * @throws NODE_UNFIT where the node does not answer, or shows too little; NODE_FOREIGN
  */
 export async function lookBeforeEnding(

@@ -1,7 +1,8 @@
 /**
- * Sweeps that were mined and that the watcher, who ends all others, did not end with their blocks. Of some no
- * block shows anything: on a chain that asks nothing for gas a token that moves nothing costs nothing, either.
- * Of others the ledger had lost the bytes when it booked what they moved, and did not know whose that was.
+ * Sweeps that were mined and that the watcher, who ends all others, did not end with their blocks. Of some
+ * no block shows anything: on a chain that asks nothing for gas a token that moves nothing costs nothing,
+ * either. Of others the ledger had lost the bytes when it booked what they moved, and did not know whose that
+ * was.
  */
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
@@ -76,7 +77,7 @@ async function broughtBy(tx: Sql, mined: readonly MinedSweep[]): Promise<Readonl
 
 /**
  * Stores bytes that the ledger has lost, of intents without any: signed again, they are those that the chain
- * has. From then on they are a sweep's as any other's, whichever wallet they went to.
+ * has. From then on they are a sweep's like those of all others, whichever wallet they went to.
  * @param mined by their receipts
  * @returns the sweeps that have them now
  */

@@ -1,7 +1,8 @@
 /**
  * Wallets of which more nonces are used than their ledger gave: by the chain, its pool, or what was shown;
- * and a node that shows too little of the chain to say so. Looked at before anything gets a nonce, and before
- * anything without one ends: what the ledger has lost may have paid it. The ledger asks no node: who calls does.
+ * and a node that shows too little of the chain to say so. Looked at before anything gets a nonce, and
+ * before anything without one ends: what the ledger has lost may have paid it. The ledger asks no node: who
+ * calls does.
  */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
@@ -80,9 +81,9 @@ export async function freezeIfBehind(
 }
 
 /**
- * Looks at all wallets that may have paid, of which no lane of this process may have had a round yet. The rows
- * are read behind the chain. Not by a node that shows less than is known: what a wallet has paid may be in the
- * blocks that it lacks.
+ * Looks at all wallets that may have paid, of which no lane of this process may have had a round yet. The
+ * rows are read behind the chain. Not by a node that shows less than is known: what a wallet has paid may be
+ * in the blocks that it lacks.
  * @param asked.besides a wallet that was looked at already
  * @param asked.knownHeight a height that the chain has had
  * @throws NODE_BEHIND

@@ -1,17 +1,17 @@
 /**
- * Sweeps whose signed bytes a database has lost, as a standby that takes over without the last commits: it has
- * the intent, and the chain the transaction. The same intent gives the same bytes (RFC 6979): where the chain
- * has a receipt of one of these the nonce was used by the sweep itself.
+ * Sweeps whose signed bytes a database has lost, as a standby that takes over without the last commits:
+ * it has the intent, and the chain the transaction. The same intent gives the same bytes (RFC 6979): where
+ * the chain has a receipt of one of these the nonce was used by the sweep itself.
  */
 import { regainAttempts } from "../../ledger/treasury/mined-sweeps.js";
 import { intendedAttempts, type SeenSweep, type SigningRound } from "./sweep-attempts.js";
 import type { TreasuryContext } from "./treasury-context.js";
 
 /**
- * Looks for them, and stores what is found; it ends as any other sweep then.
+ * Looks for them, and stores what is found; it ends like all sweeps then.
  * @param used sweeps whose nonce the chain has used
- * @returns those of which nothing was found. What was never signed here is not among them while nothing may be
- *   signed: nobody can tell whose it is
+ * @returns those of which nothing was found. What was never signed here is not among them while nothing may
+ *   be signed: nobody can tell whose it is
  */
 export async function withoutRegained(
   context: TreasuryContext,

@@ -38,8 +38,8 @@ export function gasPlaces(sweepsAtOnce: number): number {
 
 /**
  * Of each sweep that needs it asks for gas once, waits for it, and goes on when there is enough. One whose
- * tokens are gone is given up: behind a ledger that was put back its transfer may have been mined before. Of a
- * token whose balances fall by themselves it would be begun and given up in every round: it waits, too.
+ * tokens are gone is given up: behind a ledger that was put back its transfer may have been mined before.
+ * Of a token whose balances fall by themselves it would be begun and given up in every round: it waits, too.
  */
 export async function attendGas(
   context: TreasuryContext,
