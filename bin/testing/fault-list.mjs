@@ -139,7 +139,7 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 52,
     name: "a row of the ledger that was tampered with is named",
-    files: ["test/integration/ledger/reconcile", "test/integration/ledger/journal"],
+    files: ["test/integration/ledger/reconcile/reconcile", "test/integration/ledger/journal"],
     tests: [
       "sees a balance row that does not follow its postings",
       "names a withdrawal whose booked amount is not what the chain paid",

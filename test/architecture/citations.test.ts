@@ -4,7 +4,7 @@ import path from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import type { Command } from "commander";
 import { createProgram } from "../../cli/program/program.js";
-import { productSources } from "../helpers/source-tree.js";
+import { productSources } from "../helpers/sources/source-tree.js";
 
 const PAGES = ["README.md", ...markdownBelow("docs")];
 const OWN_FOLDERS = fs

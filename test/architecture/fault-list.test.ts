@@ -1,6 +1,6 @@
 /** The faults that tests elsewhere show: each is where the list of `npm run test:faults` looks for it. */
 import { describe, expect, it } from "@jest/globals";
-import { testSources } from "../helpers/source-tree.js";
+import { testSources } from "../helpers/sources/source-tree.js";
 
 interface ShownElsewhere {
   readonly number: number;

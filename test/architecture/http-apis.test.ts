@@ -19,7 +19,7 @@ import { createWithdrawalRoutes } from "../../withdrawal-worker/api/routes.js";
 import { createTreasuryRoutes } from "../../withdrawal-worker/api/treasury-routes.js";
 import { createWalletRoutes } from "../../withdrawal-worker/api/wallet-routes.js";
 import { compiledFolder } from "../helpers/services/services.js";
-import { productSources } from "../helpers/source-tree.js";
+import { productSources } from "../helpers/sources/source-tree.js";
 
 const METHODS = new Set(["get", "post", "put", "delete", "patch"]);
 

@@ -1,6 +1,6 @@
 /** Holds the sources against docs/architecture.md: who may import whom, no cycles, one owner per library. */
 import { describe, expect, it } from "@jest/globals";
-import { productSources, readSource, type SourceFile } from "../helpers/source-tree.js";
+import { productSources, readSource, type SourceFile } from "../helpers/sources/source-tree.js";
 
 const sources = productSources();
 

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { z } from "zod";
 import { homePaths } from "../../cli/home/home.js";
-import { productSources } from "../helpers/source-tree.js";
+import { productSources } from "../helpers/sources/source-tree.js";
 
 const names = z.record(z.string(), z.string());
 const manifest = z

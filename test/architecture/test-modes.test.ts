@@ -1,6 +1,6 @@
 /** What each `npm run test:…` runs, held against what the tests themselves need. */
 import { describe, expect, it } from "@jest/globals";
-import { type SourceFile, testSources } from "../helpers/source-tree.js";
+import { type SourceFile, testSources } from "../helpers/sources/source-tree.js";
 
 interface TestModes {
   readonly MODES: { readonly services: { readonly paths: readonly string[] } };

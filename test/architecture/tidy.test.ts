@@ -1,7 +1,7 @@
 /** The form of the sources: limits that only ever go down (see docs/style.md). */
 import { describe, expect, it } from "@jest/globals";
-import { functionLines } from "../helpers/function-lines.js";
-import { productSources, testSources } from "../helpers/source-tree.js";
+import { functionLines } from "../helpers/sources/function-lines.js";
+import { productSources, testSources } from "../helpers/sources/source-tree.js";
 
 const MAX_FILE_LINES = 500;
 /** Goes down only; the aim is 70. */

@@ -17,12 +17,12 @@ import {
   runCommand,
   temporaryFolders,
   withoutNetwork,
-} from "../helpers/guide.js";
+} from "../helpers/processes/guide.js";
 import { callApi, kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
 import { compiledFolder } from "../helpers/services/services.js";
 import { type CompiledContract, compileFixture } from "../helpers/contracts/solidity.js";
 import { until } from "../helpers/until.js";
-import { Web3SignerStub } from "../helpers/web3signer-stub.js";
+import { Web3SignerStub } from "../helpers/keys/web3signer-stub.js";
 import { type FaultProxy, type ProxyOperation, startFaultProxy } from "../mesh/fault-proxy.js";
 import {
   callRequest,

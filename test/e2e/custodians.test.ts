@@ -27,7 +27,7 @@ import {
   outputOf,
   temporaryFolders,
   withoutNetwork,
-} from "../helpers/guide.js";
+} from "../helpers/processes/guide.js";
 import { compiledFolder } from "../helpers/services/services.js";
 import { freePort } from "../helpers/ports.js";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";

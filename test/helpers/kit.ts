@@ -5,7 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { findBlockedPorts } from "../../cli/home/ports.js";
-import { PATIENT_CALLS } from "./node-process.js";
+import { PATIENT_CALLS } from "./processes/node-process.js";
 import { MOST_WORKERS, RUNS } from "./ports.js";
 import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";

@@ -11,7 +11,7 @@ import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { hexToBytes } from "../../chain/hex.js";
 import { homePaths } from "../../cli/home/home.js";
-import { runCommand, runTx } from "../helpers/command-line.js";
+import { runCommand, runTx } from "../helpers/processes/command-line.js";
 import { until } from "../helpers/until.js";
 import { comet } from "./calls.js";
 import { auditChain, readHeader } from "./chain-audit.js";

@@ -14,7 +14,7 @@ import type { WalletNode } from "../../withdrawal-worker/lane/wallet-node.js";
 import { chance, createRandom, type Random } from "../helpers/random.js";
 import { BrokenPromise, type BrokenRule, ModelLedger } from "./payout-ledger.js";
 import { createModelSigner, ModelChain, NATURES } from "./payout-pool.js";
-import { PERMISSIVE } from "../helpers/signing.js";
+import { PERMISSIVE } from "../helpers/keys/signing.js";
 import { SWITCH_UNTOUCHED } from "../../ledger/kill-switch/kill-switch-level.js";
 
 const WALLET = bytesToAddress(Buffer.alloc(20, 0xaa));

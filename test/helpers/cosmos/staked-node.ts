@@ -9,9 +9,9 @@ import { DEFAULT_PORTS, type PortName } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { type MinedResponse, type Printed, runCommand, runTx } from "../command-line.js";
+import { type MinedResponse, type Printed, runCommand, runTx } from "../processes/command-line.js";
 import { kitOffset } from "../kit.js";
-import { type NodeProcess, nodeReport, startNodeProcess } from "../node-process.js";
+import { type NodeProcess, nodeReport, startNodeProcess } from "../processes/node-process.js";
 import { until } from "../until.js";
 
 const TOKEN = 10n ** 18n;

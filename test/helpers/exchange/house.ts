@@ -31,7 +31,7 @@ import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane/
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../chains/fake-chain.js";
-import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../signing.js";
+import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../keys/signing.js";
 import { openTestLedger, registerTestWallets, type TestLedger } from "../services/ledger.js";
 import { PATIENCE_MS } from "../until.js";
 import { createPatientNode } from "./patient-node.js";

@@ -33,8 +33,8 @@ import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js
 import { createWalletRoutes } from "../../../withdrawal-worker/api/wallet-routes.js";
 import { FAKE_CHAIN_ID } from "../chains/fake-chain.js";
 import { all, elements, type HtmlElement, parseHtml, textOf } from "./html.js";
-import { rawRequest } from "../raw-request.js";
-import { PERMISSIVE } from "../signing.js";
+import { rawRequest } from "../http/raw-request.js";
+import { PERMISSIVE } from "../keys/signing.js";
 import { roleUrl, silentLog } from "../services/ledger.js";
 import { derivation, HOT, WatcherBench } from "../services/watcher.js";
 

@@ -1,5 +1,5 @@
 /** What several tests of audits set up alike. */
-import { ANY_REQUEST } from "../../helpers/signing.js";
+import { ANY_REQUEST } from "../../helpers/keys/signing.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";

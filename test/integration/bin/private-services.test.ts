@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { firstWords } from "../../helpers/endings.js";
+import { firstWords } from "../../helpers/processes/endings.js";
 import { until } from "../../helpers/until.js";
 
 const { href } = pathToFileURL(resolve("bin", "testing", "private-services.mjs"));

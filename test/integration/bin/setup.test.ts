@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { firstWords } from "../../helpers/endings.js";
+import { firstWords } from "../../helpers/processes/endings.js";
 import { until } from "../../helpers/until.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));

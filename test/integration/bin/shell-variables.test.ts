@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { type BinClone, createBinClone } from "../../helpers/bin-clone.js";
+import { type BinClone, createBinClone } from "../../helpers/processes/bin-clone.js";
 
 /** Prints the variables whose values are of an exchange, each once. */
 const SAY = `

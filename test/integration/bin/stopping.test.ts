@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { type BinClone, createBinClone } from "../../helpers/bin-clone.js";
+import { type BinClone, createBinClone } from "../../helpers/processes/bin-clone.js";
 import { until } from "../../helpers/until.js";
 
 /** A jest that ends some time behind the signal, as one does that waits for its tests' processes; another ends at once. */

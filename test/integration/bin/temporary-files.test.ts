@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { type BinClone, createBinClone } from "../../helpers/bin-clone.js";
+import { type BinClone, createBinClone } from "../../helpers/processes/bin-clone.js";
 
 const SAY = `console.error("TMPDIR " + process.env.TMPDIR);`;
 

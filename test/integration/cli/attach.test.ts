@@ -16,7 +16,7 @@ import {
   runCauseway,
   startKit,
 } from "../../helpers/kit.js";
-import { nodeReport } from "../../helpers/node-process.js";
+import { nodeReport } from "../../helpers/processes/node-process.js";
 import { until } from "../../helpers/until.js";
 
 const TIMEOUT_MS = 600_000;

@@ -32,10 +32,10 @@ import {
   isRunning,
   type ProcessIdentity,
 } from "../../../runtime/process/process-identity.js";
-import { firstWords } from "../../helpers/endings.js";
+import { firstWords } from "../../helpers/processes/endings.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
-import { itForRoot } from "../../helpers/for-root.js";
+import { itForRoot } from "../../helpers/processes/for-root.js";
 import { until } from "../../helpers/until.js";
 
 const log = createLogger({ component: "test", level: "silent" });

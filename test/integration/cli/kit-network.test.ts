@@ -4,7 +4,7 @@ import path from "node:path";
 import { PORT_STEP } from "../../../cli/home/ports.js";
 import { parseGenesis } from "../../../node/settings/genesis.js";
 import { kitOffset, LEAN, readyStatus, type RunningKit, startKit } from "../../helpers/kit.js";
-import { nodeReport } from "../../helpers/node-process.js";
+import { nodeReport } from "../../helpers/processes/node-process.js";
 import { until } from "../../helpers/until.js";
 
 /** Kits lie 20 apart: 13 beside them the further nodes' ports meet no other kit. */

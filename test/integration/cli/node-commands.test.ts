@@ -8,9 +8,13 @@ import { DEFAULT_PORTS } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { KEY_SPACE } from "../../../node/store/database.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { endedBy, endOf } from "../../helpers/endings.js";
+import { endedBy, endOf } from "../../helpers/processes/endings.js";
 import { kitOffset, readyStatus, runCauseway } from "../../helpers/kit.js";
-import { type NodeProcess, nodeReport, startNodeProcess } from "../../helpers/node-process.js";
+import {
+  type NodeProcess,
+  nodeReport,
+  startNodeProcess,
+} from "../../helpers/processes/node-process.js";
 import { putRaw, rawRecords, withFlippedBit } from "../../helpers/raw-level.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";

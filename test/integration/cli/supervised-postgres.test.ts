@@ -30,7 +30,7 @@ import {
   identifyProcess,
   isRunning,
 } from "../../../runtime/process/process-identity.js";
-import { itForRoot } from "../../helpers/for-root.js";
+import { itForRoot } from "../../helpers/processes/for-root.js";
 import { freePort } from "../../helpers/ports.js";
 import { until } from "../../helpers/until.js";
 

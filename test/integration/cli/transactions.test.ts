@@ -8,7 +8,7 @@ import { MsgEditValidator } from "cosmjs-types/cosmos/staking/v1beta1/tx";
 import { encryptKeystoreJson, JsonRpcProvider, Wallet } from "ethers";
 import { WebSocket } from "ws";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import type { MinedResponse } from "../../helpers/command-line.js";
+import type { MinedResponse } from "../../helpers/processes/command-line.js";
 import { StakedNode } from "../../helpers/cosmos/staked-node.js";
 import { until } from "../../helpers/until.js";
 

@@ -18,11 +18,15 @@ import {
   isRunning,
   type ProcessIdentity,
 } from "../../../runtime/process/process-identity.js";
-import { runCommand, runTx } from "../../helpers/command-line.js";
-import { endedBy, endOf } from "../../helpers/endings.js";
+import { runCommand, runTx } from "../../helpers/processes/command-line.js";
+import { endedBy, endOf } from "../../helpers/processes/endings.js";
 import { kitOffset } from "../../helpers/kit.js";
-import { type NodeProcess, nodeReport, startNodeProcess } from "../../helpers/node-process.js";
-import { copyReleaseKnowing } from "../../helpers/release-folder.js";
+import {
+  type NodeProcess,
+  nodeReport,
+  startNodeProcess,
+} from "../../helpers/processes/node-process.js";
+import { copyReleaseKnowing } from "../../helpers/processes/release-folder.js";
 import { until } from "../../helpers/until.js";
 
 const OFFSET = kitOffset(0);

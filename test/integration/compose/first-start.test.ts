@@ -12,7 +12,7 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { ExecutionChain } from "../../helpers/chains/execution-chain.js";
 import { kitOffset } from "../../helpers/kit.js";
-import { SMALL_ORDER } from "../../helpers/small-order.js";
+import { SMALL_ORDER } from "../../helpers/keys/small-order.js";
 
 const PORT_OFFSET = kitOffset(0);
 

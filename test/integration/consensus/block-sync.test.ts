@@ -15,7 +15,7 @@ import { decodeTransaction, recoverSender } from "../../../chain/transaction.js"
 import type { DecidedBlock, ReceivedBlock } from "../../../node/consensus/consensus-ports.js";
 import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
-import { countedBytes } from "../../helpers/counted-bytes.js";
+import { countedBytes } from "../../helpers/effort/counted-bytes.js";
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);
 const { genesis, seeds } = validatorGenesis(4, { faucet: faucet.address });

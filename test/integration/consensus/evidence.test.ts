@@ -13,7 +13,7 @@ import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { SignedChain } from "../../helpers/chains/signed-chain.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
-import { turnsOf } from "../../helpers/turns.js";
+import { turnsOf } from "../../helpers/effort/turns.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const params = consensusParamsOf(genesis.params);

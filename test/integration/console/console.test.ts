@@ -22,7 +22,7 @@ import {
 import { all, elements, textOf } from "../../helpers/pages/html.js";
 import { silentLog, recordIncident } from "../../helpers/services/ledger.js";
 import { HOT, STRANGER } from "../../helpers/services/watcher.js";
-import { PERMISSIVE } from "../../helpers/signing.js";
+import { PERMISSIVE } from "../../helpers/keys/signing.js";
 import { until } from "../../helpers/until.js";
 import { policyOf } from "../policy/terms.js";
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { Browser, ConsoleStage, FILE_KEY, hiddenField } from "../../helpers/pages/console.js";
 import { all, textOf } from "../../helpers/pages/html.js";
-import { rawRequest } from "../../helpers/raw-request.js";
+import { rawRequest } from "../../helpers/http/raw-request.js";
 import { until } from "../../helpers/until.js";
 
 let stage: ConsoleStage;

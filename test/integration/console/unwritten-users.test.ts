@@ -12,7 +12,7 @@ import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import { readUser } from "../../../console/users/user-files.js";
 import { listApiKeys } from "../../../ledger/access/api-keys.js";
 import { House, WALLET } from "../../helpers/exchange/house.js";
-import { freshFile } from "../../helpers/signing.js";
+import { freshFile } from "../../helpers/keys/signing.js";
 
 const CHEAP = { n: 16, r: 1, p: 1 };
 

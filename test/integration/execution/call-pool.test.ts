@@ -22,7 +22,7 @@ import { StoreError } from "../../../node/store/database.js";
 import { createLogger, type Logger } from "../../../runtime/process/logger.js";
 import { SLICE_MS } from "../../../runtime/process/main-thread.js";
 import { endlessSignal, OWN_WORK } from "../../../runtime/process/work-owner.js";
-import { EndlessWork, spin } from "../../helpers/endless-work.js";
+import { EndlessWork, spin } from "../../helpers/effort/endless-work.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";

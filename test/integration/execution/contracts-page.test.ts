@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { hexlify, Interface, Transaction, Wallet } from "ethers";
-import { guideFiles, outputOf, temporaryFolders } from "../../helpers/guide.js";
+import { guideFiles, outputOf, temporaryFolders } from "../../helpers/processes/guide.js";
 import { createTestNode } from "../../unit/rpc/evm/fixture.js";
 import { compileSolidity } from "../../helpers/contracts/solidity.js";
 

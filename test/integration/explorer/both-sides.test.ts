@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { formatEther, getAddress } from "ethers";
 import { CUSTOMER, ExplorerStage, type Scene } from "../../helpers/pages/explorer.js";
 import { all, type HtmlElement, parseHtml, textOf } from "../../helpers/pages/html.js";
-import type { RawReply } from "../../helpers/raw-request.js";
+import type { RawReply } from "../../helpers/http/raw-request.js";
 
 /** What the consensus RPC says of a transaction, as far as it is looked at. */
 interface MinedTx {

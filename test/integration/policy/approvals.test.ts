@@ -21,7 +21,7 @@ import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js"
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
 import { acceptWithdrawals, type Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { ANY_REQUEST, PERMISSIVE } from "../../helpers/signing.js";
+import { ANY_REQUEST, PERMISSIVE } from "../../helpers/keys/signing.js";
 import { freshAddress, House, requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 

@@ -11,7 +11,7 @@ import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
 import { openTestLedger, TEST_IDENTITY, type TestLedger } from "../../helpers/services/ledger.js";
 import { compiledFolder } from "../../helpers/services/services.js";
-import { freshFile } from "../../helpers/signing.js";
+import { freshFile } from "../../helpers/keys/signing.js";
 
 let ledger: TestLedger;
 let home: string;

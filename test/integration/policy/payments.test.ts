@@ -14,8 +14,8 @@ import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.j
 import { createWeb3Signer } from "../../../withdrawal-worker/signers/web3signer.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { bytesToHex } from "../../../chain/hex.js";
-import { laneRules, PERMISSIVE } from "../../helpers/signing.js";
-import { Web3SignerStub } from "../../helpers/web3signer-stub.js";
+import { laneRules, PERMISSIVE } from "../../helpers/keys/signing.js";
+import { Web3SignerStub } from "../../helpers/keys/web3signer-stub.js";
 import {
   freshAddress,
   House,

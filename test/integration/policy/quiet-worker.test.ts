@@ -10,7 +10,7 @@ import { policyPath } from "../../../ledger/policy/policy-paths.js";
 import { policyFileText } from "../../../ledger/policy/policy.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
-import { freshFile } from "../../helpers/signing.js";
+import { freshFile } from "../../helpers/keys/signing.js";
 import { until } from "../../helpers/until.js";
 import { freshAddress, House, TOKEN, WALLET_KEY } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";

@@ -6,7 +6,7 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
 import { PolicyReader } from "../../../withdrawal-worker/policy-keeper.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { freshFile, PERMISSIVE } from "../../helpers/signing.js";
+import { freshFile, PERMISSIVE } from "../../helpers/keys/signing.js";
 import { House, requestOf, TOKEN } from "../../helpers/exchange/house.js";
 
 let house: House;

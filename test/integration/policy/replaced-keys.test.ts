@@ -15,7 +15,7 @@ import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { House, WALLET } from "../../helpers/exchange/house.js";
-import { freshFile } from "../../helpers/signing.js";
+import { freshFile } from "../../helpers/keys/signing.js";
 import { policyOf } from "./terms.js";
 
 const CHEAP = { n: 16, r: 1, p: 1 };

@@ -10,7 +10,7 @@ import {
   acceptWithdrawals,
   type WithdrawalRequest,
 } from "../../../ledger/withdrawals/withdrawals.js";
-import { ANY_REQUEST, PERMISSIVE } from "../../helpers/signing.js";
+import { ANY_REQUEST, PERMISSIVE } from "../../helpers/keys/signing.js";
 import { until } from "../../helpers/until.js";
 import { freshAddress, House, requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { standing } from "../../helpers/services/ledger.js";

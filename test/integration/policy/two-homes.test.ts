@@ -17,7 +17,7 @@ import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { compiledFolder } from "../../helpers/services/services.js";
-import { freshFile } from "../../helpers/signing.js";
+import { freshFile } from "../../helpers/keys/signing.js";
 import { until } from "../../helpers/until.js";
 import { freshAddress, House, WALLET } from "../../helpers/exchange/house.js";
 import { policyOf } from "./terms.js";

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
 import { WALLET } from "../../helpers/exchange/house.js";
-import { freshFile } from "../../helpers/signing.js";
+import { freshFile } from "../../helpers/keys/signing.js";
 
 /** A ledger that nobody reaches. */
 export const DOWN = "postgres://nobody:x@127.0.0.1:1/none";

@@ -11,7 +11,7 @@ import {
   WALLET_KEY,
 } from "../../helpers/exchange/house.js";
 import { operatorBeside } from "../../helpers/exchange/operator.js";
-import { laneRules } from "../../helpers/signing.js";
+import { laneRules } from "../../helpers/keys/signing.js";
 import { askSigned, SIGNED, signedWith } from "./signed-requests.js";
 import { signatureOf } from "./terms.js";
 

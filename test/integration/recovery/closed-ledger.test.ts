@@ -12,7 +12,7 @@ import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { encryptKeystore } from "../../../chain/signing/keystore.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "./desk.js";
-import { ANY_REQUEST } from "../../helpers/signing.js";
+import { ANY_REQUEST } from "../../helpers/keys/signing.js";
 
 let desk: Desk;
 

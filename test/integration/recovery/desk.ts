@@ -46,7 +46,7 @@ import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import type { LaneKey } from "../../../withdrawal-worker/lanes.js";
 import { signerWithoutKey } from "../../../withdrawal-worker/wallet-keys.js";
-import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../../helpers/signing.js";
+import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../../helpers/keys/signing.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
 import {
   createLedgerDatabase,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { LimitSubject } from "../../../ledger/policy/policy.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
-import { ANY_REQUEST } from "../../helpers/signing.js";
+import { ANY_REQUEST } from "../../helpers/keys/signing.js";
 import { policyOf } from "../policy/terms.js";
 import { Desk, destination, TOKEN, WALLET } from "./desk.js";
 

@@ -24,7 +24,7 @@ import { searchTransactions } from "../../../node/rpc/comet/search/event-search.
 import { parseQuery } from "../../../node/rpc/comet/search/query.js";
 import { EventStore } from "../../../node/store/blocks/event-store.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
-import { turnsOf } from "../../helpers/turns.js";
+import { turnsOf } from "../../helpers/effort/turns.js";
 
 const GET_TXS = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
 const LOGS = 24_000;

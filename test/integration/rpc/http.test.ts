@@ -22,7 +22,7 @@ import type { RpcServer } from "../../../node/rpc/http-listener.js";
 import { startMetricsServer } from "../../../node/rpc/metrics-server.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { connectTo } from "../../helpers/sending-client.js";
+import { connectTo } from "../../helpers/http/sending-client.js";
 import { InProcessCalls, MemoryState } from "../../unit/execution/call-fixture.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
 

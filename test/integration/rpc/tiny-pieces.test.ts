@@ -16,7 +16,7 @@ import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
 import { createHttpPoster } from "../../../rpc-client/http-post.js";
 import { readBody } from "../../../runtime/http/http-body.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { KeptPieces } from "../../helpers/kept-pieces.js";
+import { KeptPieces } from "../../helpers/effort/kept-pieces.js";
 import { until } from "../../helpers/until.js";
 import { createTestNode } from "../../unit/rpc/evm/fixture.js";
 

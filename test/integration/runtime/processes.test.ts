@@ -19,7 +19,7 @@ import {
   type ProcessIdentity,
   signalProcess,
 } from "../../../runtime/process/process-identity.js";
-import { endedBy, endOf } from "../../helpers/endings.js";
+import { endedBy, endOf } from "../../helpers/processes/endings.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 

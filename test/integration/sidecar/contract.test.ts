@@ -15,7 +15,7 @@ import {
   exampleRequest,
   ownApi,
   publishedApi,
-} from "../../helpers/published-api.js";
+} from "../../helpers/http/published-api.js";
 
 const own = ownApi();
 const published = publishedApi() ?? own;

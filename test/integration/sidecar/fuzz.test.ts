@@ -7,7 +7,7 @@ import { Agent, type OutgoingHttpHeaders, request as httpRequest } from "node:ht
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { listedErrors } from "../../../sidecar/rosetta/errors.js";
-import { brokenBytes, mutate } from "../../helpers/json-mutations.js";
+import { brokenBytes, mutate } from "../../helpers/http/json-mutations.js";
 import {
   createVolume,
   freeOffset,
@@ -16,7 +16,7 @@ import {
   startMeshContainer,
 } from "../../helpers/mesh/mesh-container.js";
 import { recordConversation, type Sample } from "../../helpers/mesh/mesh-conversation.js";
-import { createApiValidator, ownApi, publishedApi } from "../../helpers/published-api.js";
+import { createApiValidator, ownApi, publishedApi } from "../../helpers/http/published-api.js";
 import { createRandom } from "../../helpers/random.js";
 
 const REQUESTS = Number(process.env["CAUSEWAY_FUZZ_REQUESTS"] ?? 5_000);

@@ -12,7 +12,7 @@ import { tokenMovesOf } from "../../../sidecar/rosetta/token-operations.js";
 import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { ALICE, BOB, change, hashOf, transaction } from "../../helpers/chains/journal-chain.js";
 import { CURRENCY, GOLD, SILVER, tokenEntry } from "../../helpers/chains/known-tokens.js";
-import { guideFiles, layOut, outputOf, temporaryFolders } from "../../helpers/guide.js";
+import { guideFiles, layOut, outputOf, temporaryFolders } from "../../helpers/processes/guide.js";
 import {
   KEY,
   RECIPIENT,

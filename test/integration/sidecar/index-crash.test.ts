@@ -8,7 +8,7 @@ import { toQuantity } from "../../../chain/hex.js";
 import { IndexStore } from "../../../sidecar/index/index-store.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
-import { itForRoot } from "../../helpers/for-root.js";
+import { itForRoot } from "../../helpers/processes/for-root.js";
 import { until } from "../../helpers/until.js";
 import {
   change,

@@ -9,9 +9,9 @@ import { DEFAULT_PORTS } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { storeKey } from "../../../node/store/database.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { endedBy, endOf } from "../../helpers/endings.js";
+import { endedBy, endOf } from "../../helpers/processes/endings.js";
 import { kitOffset } from "../../helpers/kit.js";
-import { nodeReport, startNodeProcess } from "../../helpers/node-process.js";
+import { nodeReport, startNodeProcess } from "../../helpers/processes/node-process.js";
 import { putRaw, rawRecords, withFlippedBit } from "../../helpers/raw-level.js";
 import { until } from "../../helpers/until.js";
 

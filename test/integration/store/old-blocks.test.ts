@@ -18,7 +18,7 @@ import { EventBus } from "../../../node/view/event-bus.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { turnsOf } from "../../helpers/turns.js";
+import { turnsOf } from "../../helpers/effort/turns.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { FakeCalls, FakePool } from "../../unit/rpc/evm/fixture.js";
 

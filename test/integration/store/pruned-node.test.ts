@@ -11,9 +11,9 @@ import { Wallet } from "ethers";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
 import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { endedBy, endOf } from "../../helpers/endings.js";
+import { endedBy, endOf } from "../../helpers/processes/endings.js";
 import { kitOffset, readyDoctor } from "../../helpers/kit.js";
-import { type NodeProcess, startNodeProcess } from "../../helpers/node-process.js";
+import { type NodeProcess, startNodeProcess } from "../../helpers/processes/node-process.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 

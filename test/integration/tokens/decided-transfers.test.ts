@@ -8,7 +8,7 @@ import { releaseWithdrawal } from "../../../ledger/withdrawals/release/release.j
 import type { WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
 import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import { ANY_REQUEST } from "../../helpers/signing.js";
+import { ANY_REQUEST } from "../../helpers/keys/signing.js";
 import { TreasuryBench } from "../treasury/treasury-bench.js";
 import { freshAddress, requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { until } from "../../helpers/until.js";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import { acceptWithdrawals, findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import { ANY_REQUEST } from "../../helpers/signing.js";
+import { ANY_REQUEST } from "../../helpers/keys/signing.js";
 import { TreasuryBench } from "../treasury/treasury-bench.js";
 import { requestOf, WALLET } from "../../helpers/exchange/house.js";
 import { callOf, depositKey } from "./token-bench.js";

@@ -26,7 +26,7 @@ import {
 } from "../../helpers/exchange/house.js";
 import { createPatientNode } from "../../helpers/exchange/patient-node.js";
 import { registerTestWallets, roleUrl, silentLog } from "../../helpers/services/ledger.js";
-import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/keys/signing.js";
 import { PATIENCE_MS, until } from "../../helpers/until.js";
 import { callOf, TokenBench, TOKENS } from "./token-bench.js";
 

@@ -28,7 +28,7 @@ import { freezeRecovered } from "../../../ledger/requests/recovered-payments.js"
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
-import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/keys/signing.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";

@@ -28,7 +28,7 @@ import type {
   TreasuryContext,
   TreasurySettings,
 } from "../../../withdrawal-worker/treasury/treasury-context.js";
-import { laneRules, type RuleFiles } from "../../helpers/signing.js";
+import { laneRules, type RuleFiles } from "../../helpers/keys/signing.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { TokenBench, TOKENS } from "../tokens/token-bench.js";

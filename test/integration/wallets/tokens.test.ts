@@ -21,7 +21,7 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { registerTestWallets, roleUrl, silentLog } from "../../helpers/services/ledger.js";
-import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/keys/signing.js";
 import { until } from "../../helpers/until.js";
 import { callOf, TokenBench, TOKENS } from "../tokens/token-bench.js";
 import {

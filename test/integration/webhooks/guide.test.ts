@@ -12,7 +12,7 @@ import { afterAll, describe, expect, it } from "@jest/globals";
 import { transformSync } from "@swc/core";
 import { createMessage, type WebhookMessage } from "../../../deposit-watcher/webhooks/delivery.js";
 import { guardedPost } from "../../../runtime/http/outgoing/guarded-post.js";
-import { guideFiles, outputOf, temporaryFolders } from "../../helpers/guide.js";
+import { guideFiles, outputOf, temporaryFolders } from "../../helpers/processes/guide.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";

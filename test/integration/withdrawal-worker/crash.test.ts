@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { encryptKeystoreJsonSync, Wallet } from "ethers";
 import { bytesToHex } from "../../../chain/hex.js";
 import { WORKER_FAILPOINTS } from "../../../withdrawal-worker/failpoints.js";
-import { endedBy, endOf } from "../../helpers/endings.js";
+import { endedBy, endOf } from "../../helpers/processes/endings.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";

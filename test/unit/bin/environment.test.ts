@@ -5,7 +5,7 @@ import { describe, expect, it } from "@jest/globals";
 import { KIT_CONFIG_NAMES } from "../../../cli/home/kit-config.js";
 import { strangeVariables } from "../../../cli/home/strange-variables.js";
 import { environmentName } from "../../../runtime/config/config.js";
-import { testSources } from "../../helpers/source-tree.js";
+import { testSources } from "../../helpers/sources/source-tree.js";
 
 type Variables = Record<string, string>;
 

@@ -30,7 +30,7 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { toSqlError } from "../../../runtime/sql/sql-errors.js";
 import { journals } from "../../helpers/chains/journal-chain.js";
 import { RpcFault, startFakeNode } from "../../helpers/chains/fake-node.js";
-import { runCommand } from "../../helpers/command-line.js";
+import { runCommand } from "../../helpers/processes/command-line.js";
 
 const closers: (() => Promise<void> | void)[] = [];
 

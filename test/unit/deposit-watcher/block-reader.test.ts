@@ -3,7 +3,7 @@ import { readRuns } from "../../../deposit-watcher/reading/block-reader.js";
 import type { BlockSource } from "../../../deposit-watcher/reading/block-source.js";
 import type { DataBlock } from "../../../rpc-client/data-api/data-block.js";
 import { createGate } from "../../helpers/gate.js";
-import { leftBehind } from "../../helpers/signals.js";
+import { leftBehind } from "../../helpers/effort/signals.js";
 import { blockAt, hashAt } from "./blocks.js";
 
 const { signal } = new AbortController();

@@ -8,7 +8,7 @@ import type { HttpRequest, HttpRoute } from "../../../runtime/http/http-route.js
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { createGate } from "../../helpers/gate.js";
 import { contextWithoutNode } from "../../helpers/indexer/read-context.js";
-import { leftBehind } from "../../helpers/signals.js";
+import { leftBehind } from "../../helpers/effort/signals.js";
 
 function requestWith(
   headers: HttpRequest["headers"],

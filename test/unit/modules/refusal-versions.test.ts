@@ -17,7 +17,7 @@ import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { appVersion, completePlan } from "../../../node/modules/upgrade/plan.js";
 import { assertUpgraded, UPGRADE_HANDLERS } from "../../../node/modules/upgrade/upgrades.js";
 import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/cosmos/module-state.js";
-import { SMALL_ORDER } from "../../helpers/small-order.js";
+import { SMALL_ORDER } from "../../helpers/keys/small-order.js";
 
 const ALICE = accountAt(20);
 const account = toBech32(ALICE);

@@ -10,7 +10,7 @@ import type { NodeId } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { leftBehind } from "../../helpers/signals.js";
+import { leftBehind } from "../../helpers/effort/signals.js";
 import { until } from "../../helpers/until.js";
 import { inVirtualTime } from "../../helpers/virtual-time.js";
 import { FakeChain, hashOf, trueBlock } from "../../integration/p2p/fakes.js";

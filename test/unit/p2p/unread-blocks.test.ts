@@ -9,7 +9,7 @@ import { LagWatch } from "../../../node/p2p/blocks/lag-watch.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { countedBytes } from "../../helpers/counted-bytes.js";
+import { countedBytes } from "../../helpers/effort/counted-bytes.js";
 import { trueBlock } from "../../integration/p2p/fakes.js";
 import { TestClock } from "./clock.js";
 

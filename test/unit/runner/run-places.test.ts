@@ -4,7 +4,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { firstWords } from "../../helpers/endings.js";
+import { firstWords } from "../../helpers/processes/endings.js";
 import { kitOffset } from "../../helpers/kit.js";
 import { freePort, MOST_WORKERS, RUNS } from "../../helpers/ports.js";
 

@@ -25,7 +25,7 @@ import { withTrieAt } from "../../../node/store/tries/trie-past.js";
 import type { TrieNodeReader, TrieWrite } from "../../../node/store/tries/trie-port.js";
 import { createTrieReader } from "../../../node/store/tries/trie-store.js";
 import { endlessSignal } from "../../../runtime/process/work-owner.js";
-import { EndlessWork } from "../../helpers/endless-work.js";
+import { EndlessWork } from "../../helpers/effort/endless-work.js";
 import { MemoryStore, Random, seedOf, toHex } from "../state/trie-fixtures.js";
 
 const OWNERS = ["", "m", `0x${"aa".repeat(20)}`];

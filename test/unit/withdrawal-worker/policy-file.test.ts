@@ -18,7 +18,7 @@ import { PolicyFile } from "../../../ledger/policy/policy-file.js";
 import { parsePolicy } from "../../../ledger/policy/policy-parser.js";
 import { createHttpPoster } from "../../../rpc-client/http-post.js";
 import { ConfigError } from "../../../runtime/config/config.js";
-import { freshFile } from "../../helpers/signing.js";
+import { freshFile } from "../../helpers/keys/signing.js";
 
 const plain = () => JSON.parse(policyFileText(PERMISSIVE_POLICY));
 

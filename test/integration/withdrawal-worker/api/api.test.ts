@@ -9,7 +9,7 @@ import { parseCustomerId } from "../../../../ledger/journal/accounts.js";
 import { acceptWithdrawals } from "../../../../ledger/withdrawals/withdrawals.js";
 import { type HttpServer } from "../../../../runtime/http/http-server.js";
 import { freshAddress, House, requestOf, TOKEN, WALLET } from "../../../helpers/exchange/house.js";
-import { ANY_REQUEST } from "../../../helpers/signing.js";
+import { ANY_REQUEST } from "../../../helpers/keys/signing.js";
 import { bearer, bodyOf, createApi, GOLD } from "./api-stage.js";
 
 let house: House;

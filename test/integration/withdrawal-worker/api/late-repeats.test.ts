@@ -11,7 +11,7 @@ import {
   TOKEN,
   WALLET,
 } from "../../../helpers/exchange/house.js";
-import { ANY_REQUEST } from "../../../helpers/signing.js";
+import { ANY_REQUEST } from "../../../helpers/keys/signing.js";
 
 let house: House;
 

@@ -23,7 +23,7 @@ import {
   WALLET,
   WALLET_KEY,
 } from "../../../helpers/exchange/house.js";
-import { laneRules } from "../../../helpers/signing.js";
+import { laneRules } from "../../../helpers/keys/signing.js";
 
 let house: House;
 

@@ -10,7 +10,7 @@ import { createLaneGuard } from "../../../../withdrawal-worker/lane/lane-guard.j
 import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
 import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
 import { registerTestWallets, silentLog } from "../../../helpers/services/ledger.js";
-import { laneRules } from "../../../helpers/signing.js";
+import { laneRules } from "../../../helpers/keys/signing.js";
 import { policyOf } from "../../policy/terms.js";
 import { freshAddress, House, TOKEN } from "../../../helpers/exchange/house.js";
 import { until } from "../../../helpers/until.js";

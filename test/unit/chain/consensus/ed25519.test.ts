@@ -11,7 +11,7 @@ import {
   signingKeyOf,
   verifySignature,
 } from "../../../../chain/consensus/ed25519.js";
-import { littleEndian, ORDER_EIGHT, SMALL_ORDER } from "../../../helpers/small-order.js";
+import { littleEndian, ORDER_EIGHT, SMALL_ORDER } from "../../../helpers/keys/small-order.js";
 
 /** Order of the prime subgroup (RFC 8032). */
 const L = 2n ** 252n + 27742317777372353535851937790883648493n;

@@ -4,7 +4,7 @@ import { decodeConsensusBlock } from "../../../../chain/consensus/consensus-bloc
 import { encodeConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
 import { ProtoReader, ProtoWriter } from "../../../../chain/protobuf/wire.js";
 import { lightChain } from "../../../helpers/chains/light-blocks.js";
-import { countedBytes } from "../../../helpers/counted-bytes.js";
+import { countedBytes } from "../../../helpers/effort/counted-bytes.js";
 
 /** Two bytes on the wire for each element of field 1. */
 const empties = (count: number) => Buffer.alloc(count * 2, Buffer.from("0a00", "hex"));

@@ -3,7 +3,7 @@ import { userInfo } from "node:os";
 import { expect } from "@jest/globals";
 import { operatorName } from "../../../../cli/commands/ledger-decisions.js";
 import { runAcceptCode } from "../../../../cli/commands/tokens/state.js";
-import { itForRoot } from "../../../helpers/for-root.js";
+import { itForRoot } from "../../../helpers/processes/for-root.js";
 
 const NOBODYS_UID = 1_234_567;
 

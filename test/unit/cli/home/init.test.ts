@@ -21,7 +21,7 @@ import { planChain } from "../../../../cli/home/network/attach.js";
 import { kitNodes } from "../../../../cli/home/network/kit-nodes.js";
 import { writeNodeHome } from "../../../../cli/home/node-home.js";
 import { writeRoleHomes } from "../../../../cli/home/role-homes.js";
-import { itForRoot } from "../../../helpers/for-root.js";
+import { itForRoot } from "../../../helpers/processes/for-root.js";
 import { loadNodeId } from "../../../../node/consensus/signing/validator-key.js";
 import { parseGenesis } from "../../../../node/settings/genesis.js";
 import { firstModuleParams, parseModuleParams } from "../../../../node/settings/module-params.js";

@@ -10,7 +10,7 @@ import { createTestnet } from "../../../../cli/home/network/testnet.js";
 import { loadGenesis } from "../../../../node/settings/genesis.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
-import { servePages } from "../../../helpers/page-server.js";
+import { servePages } from "../../../helpers/http/page-server.js";
 import { freePort } from "../../../helpers/ports.js";
 
 const VALIDATORS = 4;

@@ -12,7 +12,7 @@ import { loadGenesis } from "../../../../node/settings/genesis.js";
 import type { EvmClient } from "../../../../rpc-client/evm-client.js";
 import { systemClock } from "../../../../runtime/process/clock.js";
 import { type Environment, loadConfig } from "../../../../runtime/config/config.js";
-import { servePages } from "../../../helpers/page-server.js";
+import { servePages } from "../../../helpers/http/page-server.js";
 import { freePort } from "../../../helpers/ports.js";
 
 const folders: string[] = [];

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
 import { formatNodeStatus } from "../../../../cli/probe/node-status.js";
 import { startFakeNode } from "../../../helpers/chains/fake-node.js";
-import { runCommand } from "../../../helpers/command-line.js";
+import { runCommand } from "../../../helpers/processes/command-line.js";
 
 /** When the chain of the node that answers began. */
 const BEGAN_SECONDS = 1_790_000_000;

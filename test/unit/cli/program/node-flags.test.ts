@@ -8,7 +8,7 @@ import { parseAddress, toBech32, toChecksumAddress } from "../../../../chain/add
 import { ConfigError } from "../../../../runtime/config/config.js";
 import { homePaths } from "../../../../cli/home/home.js";
 import { planChain } from "../../../../cli/home/network/attach.js";
-import { runCommand } from "../../../helpers/command-line.js";
+import { runCommand } from "../../../helpers/processes/command-line.js";
 
 it("tells of a node's URL that is wrong, or of what answers there, no password and no key", async () => {
   const server = createServer((_request, response) => response.end("{}"));

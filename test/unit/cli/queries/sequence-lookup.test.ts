@@ -7,7 +7,7 @@ import { parseAddress, toBech32 } from "../../../../chain/address.js";
 import { encodeMessage } from "../../../../chain/protobuf/codec.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { loadDescriptors } from "../../../../runtime/files/descriptor-set.js";
-import { runCommand } from "../../../helpers/command-line.js";
+import { runCommand } from "../../../helpers/processes/command-line.js";
 
 const account = toBech32(parseAddress(`0x${"ab".repeat(20)}`));
 const NONE = "found no txs matching given address and sequence combination";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { parseAddress, toBech32 } from "../../../../chain/address.js";
-import { runCommand } from "../../../helpers/command-line.js";
+import { runCommand } from "../../../helpers/processes/command-line.js";
 
 const home = mkdtempSync(join(tmpdir(), "causeway-tx-files-"));
 const key = join(home, "some.key");

@@ -11,7 +11,7 @@ import { encodeMessage } from "../../../../chain/protobuf/codec.js";
 import { isConfirmed } from "../../../../cli/transactions/question.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { loadDescriptors } from "../../../../runtime/files/descriptor-set.js";
-import { runCommand } from "../../../helpers/command-line.js";
+import { runCommand } from "../../../helpers/processes/command-line.js";
 
 const home = mkdtempSync(join(tmpdir(), "causeway-tx-fee-"));
 const key = join(home, "some.key");

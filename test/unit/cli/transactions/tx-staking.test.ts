@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from "@jest/globals";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCommand } from "../../../helpers/command-line.js";
+import { runCommand } from "../../../helpers/processes/command-line.js";
 
 const home = mkdtempSync(join(tmpdir(), "causeway-tx-staking-"));
 const key = join(home, "operator.key");

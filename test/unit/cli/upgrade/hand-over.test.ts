@@ -12,7 +12,7 @@ import { environmentAt } from "../../../../cli/upgrade/next-environment.js";
 import { digestOf } from "../../../../cli/upgrade/release.js";
 import { KNOWN_UPGRADES } from "../../../../node/settings/app-version.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
-import { writeManifest, writeSmallRelease } from "../../../helpers/release-folder.js";
+import { writeManifest, writeSmallRelease } from "../../../helpers/processes/release-folder.js";
 
 const NEXT = [...KNOWN_UPGRADES, { name: "next", appVersion: 9 }];
 const PLAN = { name: "next", height: 12, hasSignedHere: true };

@@ -9,9 +9,9 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { ownRelease, prospectFault } from "../../../../cli/upgrade/fitness.js";
 import type { StagedUpgrade } from "../../../../cli/upgrade/records.js";
 import { KNOWN_UPGRADES } from "../../../../node/settings/app-version.js";
-import { runCommand } from "../../../helpers/command-line.js";
-import { itForRoot } from "../../../helpers/for-root.js";
-import { writeManifest, writeSmallRelease } from "../../../helpers/release-folder.js";
+import { runCommand } from "../../../helpers/processes/command-line.js";
+import { itForRoot } from "../../../helpers/processes/for-root.js";
+import { writeManifest, writeSmallRelease } from "../../../helpers/processes/release-folder.js";
 
 const NEXT = [...KNOWN_UPGRADES, { name: "next", appVersion: 9 }];
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { RunResult } from "../../../../node/execution/transaction-engine.js";
 import type { WorstLimits } from "../../../bench/weights.js";
 import { type WorstCase, worstCases } from "../../../bench/worst-cases.js";
-import { type BlockCounter, countExecutedBlocks } from "../../../helpers/executed-blocks.js";
+import { type BlockCounter, countExecutedBlocks } from "../../../helpers/effort/executed-blocks.js";
 
 const LIMITS: WorstLimits = { gas: 30_000_000n, limitNs: 2_000_000 };
 

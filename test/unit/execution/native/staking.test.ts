@@ -17,7 +17,7 @@ import {
   type Sent,
 } from "../../../helpers/chains/native-chain.js";
 import { compileFixture } from "../../../helpers/contracts/solidity.js";
-import { SMALL_ORDER } from "../../../helpers/small-order.js";
+import { SMALL_ORDER } from "../../../helpers/keys/small-order.js";
 
 const TOKEN = 10n ** 18n;
 const staking = published("IStaking");

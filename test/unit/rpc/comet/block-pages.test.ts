@@ -10,7 +10,7 @@ import { BlockJson } from "../../../../node/rpc/evm/json/block-json.js";
 import { blockRangeJson } from "../../../../node/rpc/evm/json/block-range.js";
 import { ExecutionChain, testGenesis } from "../../../helpers/chains/execution-chain.js";
 import { signWithCosmJs } from "../../../helpers/cosmos/cosmjs.js";
-import { turnsOf } from "../../../helpers/turns.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 
 const MNEMONIC = "test test test test test test test test test test test junk";
 const faucet = Wallet.fromPhrase(MNEMONIC);

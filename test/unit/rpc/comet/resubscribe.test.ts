@@ -11,7 +11,7 @@ import { broadcastRoutes } from "../../../../node/rpc/comet/routes/broadcast-rou
 import { abciAnswer } from "../../../../node/rpc/cosmos/abci-answer.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
-import { leftBehind } from "../../../helpers/signals.js";
+import { leftBehind } from "../../../helpers/effort/signals.js";
 import { until } from "../../../helpers/until.js";
 import { ALICE } from "../evm/fixture.js";
 

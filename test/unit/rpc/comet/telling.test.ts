@@ -11,7 +11,7 @@ import { SubscriptionHub } from "../../../../node/rpc/comet/subscriptions.js";
 import { type CommittedBlock, EventBus } from "../../../../node/view/event-bus.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
-import { turnsOf } from "../../../helpers/turns.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 import { ALICE, signLegacy } from "../evm/fixture.js";
 
 const COUNT = 12;

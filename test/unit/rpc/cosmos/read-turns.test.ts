@@ -17,7 +17,7 @@ import { createSdkTransactions } from "../../../../node/rpc/comet/sdk-transactio
 import { txQueries } from "../../../../node/rpc/cosmos/modules/tx.js";
 import type { QuerySources } from "../../../../node/rpc/cosmos/sources.js";
 import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
-import { turnsOf } from "../../../helpers/turns.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 import { ALICE, signLegacy } from "../evm/fixture.js";
 import { allAtOnce } from "../../../../chain/steps/steps.js";
 

@@ -7,7 +7,7 @@ import { txQueries } from "../../../../node/rpc/cosmos/modules/tx.js";
 import type { QuerySources } from "../../../../node/rpc/cosmos/sources.js";
 import { endlessSignal, setOwner } from "../../../../runtime/process/work-owner.js";
 import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
-import { EndlessWork } from "../../../helpers/endless-work.js";
+import { EndlessWork } from "../../../helpers/effort/endless-work.js";
 import { ALICE, signLegacy } from "../evm/fixture.js";
 
 const LOGS = 64;

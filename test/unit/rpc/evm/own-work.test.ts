@@ -8,7 +8,7 @@ import { BlockJson } from "../../../../node/rpc/evm/json/block-json.js";
 import type { Subscriber } from "../../../../node/rpc/evm/method.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { endlessSignal, OWN_WORK, ownerOf } from "../../../../runtime/process/work-owner.js";
-import { EndlessWork, spin } from "../../../helpers/endless-work.js";
+import { EndlessWork, spin } from "../../../helpers/effort/endless-work.js";
 import { until } from "../../../helpers/until.js";
 import { ALICE, createTestNode, signLegacy } from "./fixture.js";
 

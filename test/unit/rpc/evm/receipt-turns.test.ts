@@ -7,7 +7,7 @@ import type { EvmApi } from "../../../../node/rpc/evm/api.js";
 import type { Subscriber } from "../../../../node/rpc/evm/method.js";
 import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
 import { Turns } from "../../../../runtime/turns/turns.js";
-import { turnsOf } from "../../../helpers/turns.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 import { ALICE, BOB, createTestNode, signLegacy, type TestTransaction } from "./fixture.js";
 
 const CLIENT = "192.0.2.1";

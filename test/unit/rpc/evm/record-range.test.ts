@@ -4,7 +4,7 @@ import type { BlockRecordBytes } from "../../../../chain/records/block-records.j
 import { RECORDS_VERSION } from "../../../../chain/records/records-version.js";
 import { blockRangeJson } from "../../../../node/rpc/evm/json/block-range.js";
 import type { ChainView } from "../../../../node/view/chain-view.js";
-import { turnsOf } from "../../../helpers/turns.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 import { createTestNode } from "./fixture.js";
 
 const context = { signal: new AbortController().signal, becameLarge: async () => undefined };

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../../chain/address.js";
 import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, parseHash32, ZERO_HASH } from "../../../../chain/hex.js";
-import { turnsOf } from "../../../helpers/turns.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 import { ALICE, BOB, createTestNode } from "./fixture.js";
 
 const node = createTestNode();

@@ -11,7 +11,7 @@ import { packBloom, receiptFields } from "../../../../chain/records/block-items.
 import { encodeHashPage, encodeReceiptPage } from "../../../../chain/records/pages.js";
 import type { Steps } from "../../../../chain/steps/steps.js";
 import { StoredPage } from "../../../../node/store/blocks/stored-page.js";
-import { turnsOf } from "../../../helpers/turns.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
 
 const MOST = 5;

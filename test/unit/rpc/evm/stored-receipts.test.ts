@@ -10,7 +10,7 @@ import type { Receipt } from "../../../../chain/receipt.js";
 import { packBloom, receiptFields } from "../../../../chain/records/block-items.js";
 import { encodeReceiptPage } from "../../../../chain/records/pages.js";
 import { StoredPage } from "../../../../node/store/blocks/stored-page.js";
-import { turnsOf } from "../../../helpers/turns.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 import { ALICE, BOB, createTestNode } from "./fixture.js";
 
 const COUNT = 90;

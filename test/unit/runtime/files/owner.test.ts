@@ -22,7 +22,7 @@ import {
   SECRET_MODE,
 } from "../../../../runtime/files/durable-file.js";
 import { ensureFolder } from "../../../../runtime/files/folder.js";
-import { itForRoot } from "../../../helpers/for-root.js";
+import { itForRoot } from "../../../helpers/processes/for-root.js";
 import { compiledFolder } from "../../../helpers/services/services.js";
 
 const forRoot = itForRoot();

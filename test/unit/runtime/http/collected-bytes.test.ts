@@ -1,7 +1,7 @@
 /** Bytes in pieces of any size come out as they went in; small pieces are not kept as they are. */
 import { describe, expect, it } from "@jest/globals";
 import { CollectedBytes } from "../../../../runtime/http/collected-bytes.js";
-import { KeptPieces } from "../../../helpers/kept-pieces.js";
+import { KeptPieces } from "../../../helpers/effort/kept-pieces.js";
 import { createRandom } from "../../../helpers/random.js";
 
 const SEED = 20_251_126;

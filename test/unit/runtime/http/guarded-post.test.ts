@@ -14,7 +14,7 @@ import {
   isLoopbackAddress,
   isPublicAddress,
 } from "../../../../runtime/http/outgoing/public-address.js";
-import { firstWords } from "../../../helpers/endings.js";
+import { firstWords } from "../../../helpers/processes/endings.js";
 
 describe("a URL", () => {
   it("is as long as it is when it is written out", () => {

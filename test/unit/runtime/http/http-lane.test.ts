@@ -18,7 +18,7 @@ import {
   mutate,
   sampleOf,
   schemaOf,
-} from "../../../helpers/json-mutations.js";
+} from "../../../helpers/http/json-mutations.js";
 import { createRandom } from "../../../helpers/random.js";
 import { until } from "../../../helpers/until.js";
 

@@ -14,7 +14,7 @@ import { isAllowedOrigin } from "../../../../runtime/http/readers.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
 import { createGate } from "../../../helpers/gate.js";
-import { rawRequest } from "../../../helpers/raw-request.js";
+import { rawRequest } from "../../../helpers/http/raw-request.js";
 import { until } from "../../../helpers/until.js";
 
 const apiSpecPath = fileURLToPath(new URL("../../../fixtures/runtime/api.yaml", import.meta.url));

@@ -8,7 +8,7 @@ import { HttpError } from "../../../../runtime/http/http-errors.js";
 import { type HttpServer, createHttpServer } from "../../../../runtime/http/http-server.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
-import { connectTo } from "../../../helpers/sending-client.js";
+import { connectTo } from "../../../helpers/http/sending-client.js";
 import { singleKeyAccess } from "../../../helpers/services/single-key.js";
 
 const KEY = "k".repeat(64);

@@ -9,8 +9,8 @@ import { systemClock } from "../../../../runtime/process/clock.js";
 import { createLogger } from "../../../../runtime/process/logger.js";
 import { createMetrics } from "../../../../runtime/process/metrics.js";
 import { createGate } from "../../../helpers/gate.js";
-import { rawRequest } from "../../../helpers/raw-request.js";
-import { connectTo } from "../../../helpers/sending-client.js";
+import { rawRequest } from "../../../helpers/http/raw-request.js";
+import { connectTo } from "../../../helpers/http/sending-client.js";
 import { until } from "../../../helpers/until.js";
 
 const BODY_BYTES = 1024 * 1024;

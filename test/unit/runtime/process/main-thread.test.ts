@@ -1,6 +1,6 @@
 /** Long work in slices: many jobs together take no more of a turn of the event loop than one. */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { EndlessWork, spin } from "../../../helpers/endless-work.js";
+import { EndlessWork, spin } from "../../../helpers/effort/endless-work.js";
 import { openFileLimit } from "../../../../runtime/files/open-file-limit.js";
 import { breathe, SLICE_MS } from "../../../../runtime/process/main-thread.js";
 import { withLimit } from "../../../../runtime/process/task.js";

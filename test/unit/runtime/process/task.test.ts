@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, it, jest } from "@jest/globals";
 import { AppError } from "../../../../chain/errors.js";
-import { leftBehind } from "../../../helpers/signals.js";
+import { leftBehind } from "../../../helpers/effort/signals.js";
 import {
   TaskGroup,
   createWakeup,

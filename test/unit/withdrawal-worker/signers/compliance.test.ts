@@ -19,9 +19,9 @@ import type {
   SigningOutcome,
 } from "../../../../withdrawal-worker/signers/signer-port.js";
 import { createWeb3Signer } from "../../../../withdrawal-worker/signers/web3signer.js";
-import { PERMISSIVE, signerOver } from "../../../helpers/signing.js";
+import { PERMISSIVE, signerOver } from "../../../helpers/keys/signing.js";
 import { until } from "../../../helpers/until.js";
-import { type Lie, Web3SignerStub } from "../../../helpers/web3signer-stub.js";
+import { type Lie, Web3SignerStub } from "../../../helpers/keys/web3signer-stub.js";
 import { ADDRESS, cancelOn, KEY, LIMITS, paymentOn, signedByEthers, WALLET } from "./intents.js";
 
 const { signal } = new AbortController();

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../../chain/address.js";
 import { createCommandSigner } from "../../../../withdrawal-worker/signers/command-signer.js";
 import type { KeyHolder } from "../../../../withdrawal-worker/signers/signer-port.js";
-import { signerOver } from "../../../helpers/signing.js";
+import { signerOver } from "../../../helpers/keys/signing.js";
 import { ADDRESS, LIMITS, paymentOn, WALLET } from "./intents.js";
 
 const { signal } = new AbortController();

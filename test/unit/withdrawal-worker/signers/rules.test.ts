@@ -19,7 +19,12 @@ import type {
 } from "../../../../withdrawal-worker/signers/signer-port.js";
 import { SignerTotals } from "../../../../withdrawal-worker/signers/signer-totals.js";
 import { takeLockFile } from "../../../../runtime/files/lock-file.js";
-import { freshFile, PERMISSIVE, type RuleFiles, signerOver } from "../../../helpers/signing.js";
+import {
+  freshFile,
+  PERMISSIVE,
+  type RuleFiles,
+  signerOver,
+} from "../../../helpers/keys/signing.js";
 import { APPROVERS, policyOf, signatureOf } from "../../../integration/policy/terms.js";
 import { toWithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { ADDRESS, cancelOn, KEY, LIMITS, PAYEE, paymentOn } from "./intents.js";

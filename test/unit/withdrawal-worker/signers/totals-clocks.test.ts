@@ -1,7 +1,7 @@
 /** What was signed within a day, by clocks that are set: never less than a day, and not for as long as one ran ahead. */
 import { beforeEach, expect, it } from "@jest/globals";
 import { SignerTotals } from "../../../../withdrawal-worker/signers/signer-totals.js";
-import { freshFile } from "../../../helpers/signing.js";
+import { freshFile } from "../../../helpers/keys/signing.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

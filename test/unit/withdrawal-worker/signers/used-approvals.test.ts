@@ -8,7 +8,12 @@ import { takeLockFile } from "../../../../runtime/files/lock-file.js";
 import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
 import type { SigningIntent } from "../../../../withdrawal-worker/signers/signer-port.js";
 import { SignerTotals } from "../../../../withdrawal-worker/signers/signer-totals.js";
-import { freshFile, PERMISSIVE, type RuleFiles, signerOver } from "../../../helpers/signing.js";
+import {
+  freshFile,
+  PERMISSIVE,
+  type RuleFiles,
+  signerOver,
+} from "../../../helpers/keys/signing.js";
 import { APPROVERS, policyOf, signatureOf } from "../../../integration/policy/terms.js";
 import { cancelOn, KEY, LIMITS, paymentOn } from "./intents.js";
 

@@ -15,7 +15,7 @@ import {
   WALLET,
   decodeRaw,
 } from "../../../../helpers/exchange/house.js";
-import { PERMISSIVE } from "../../../../helpers/signing.js";
+import { PERMISSIVE } from "../../../../helpers/keys/signing.js";
 
 let house: House;
 

@@ -13,7 +13,7 @@ import {
   decodeRaw,
 } from "../../../../helpers/exchange/house.js";
 
-import { PERMISSIVE } from "../../../../helpers/signing.js";
+import { PERMISSIVE } from "../../../../helpers/keys/signing.js";
 let house: House;
 
 houseForEachTest((opened) => {

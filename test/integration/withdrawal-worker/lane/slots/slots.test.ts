@@ -22,7 +22,7 @@ import type { SqlDatabase } from "../../../../../runtime/sql/sql.js";
 import { freshAddress, House, TOKEN, WALLET } from "../../../../helpers/exchange/house.js";
 import { InterruptedSql } from "../../../../helpers/faults/interrupted-sql.js";
 import { registerTestWallets } from "../../../../helpers/services/ledger.js";
-import { PERMISSIVE } from "../../../../helpers/signing.js";
+import { PERMISSIVE } from "../../../../helpers/keys/signing.js";
 
 /** More than any test spends. */
 const RULES = { feePerDayAtoken: TOKEN, policyHash: PERMISSIVE.hash };
