@@ -102,8 +102,10 @@ function assertRegistrableFirst(state: JournaledState, registration: Registratio
   const { commission, minSelfDelegation, description } = registration;
   assertNew(state, registration);
   assertRoom(state);
+  // Read before anything is refused for it: what a refused call of a contract has read is in its gas.
+  const least = leastCommission(state);
   assertCommission(commission);
-  if (commission.rate < leastCommission(state)) throw stakingFailure("commissionLeast");
+  if (commission.rate < least) throw stakingFailure("commissionLeast");
   if (minSelfDelegation === 0n) throw stakingFailure("selfDelegation");
   assertSelfDelegation(registration);
   assertNamedFirst(description);
@@ -193,8 +195,9 @@ export function editValidator(
   assertLengths(next);
   if (rate !== undefined) {
     const { commission } = validator;
+    const least = isFirst ? leastCommission(state) : 0n;
     assertNewRate(commission, rate, timeMs);
-    if (isFirst && rate < leastCommission(state)) throw stakingFailure("commissionLeast");
+    if (rate < least) throw stakingFailure("commissionLeast");
     bookRewards(state, validator);
     validator.commission = { ...commission, rate, updateTimeMs: timeMs };
   }

@@ -424,3 +424,38 @@ describe("stake at a second validator that owes the slash of the first one", () 
     expect(await leave(1)).toEqual({ shown: 10n * TOKEN, status: 0, amount: undefined });
   });
 });
+
+describe("gas of refused calls, by the first rules", () => {
+  it("is what the release before had: what they read before they were refused is in it", async () => {
+    const own = await NativeChain.open({}, 1);
+    const key = Buffer.alloc(32, 0x77).toString("base64");
+    const words = ["me", "", "", "", ""];
+    const register = (rates: readonly bigint[]) =>
+      call("createValidator", words, rates, 1n, accountOf(3), key, 20n * TOKEN);
+    const edit = (rate: bigint) => call("editValidator", words, accountOf(3), rate, -1n);
+    const [tenth, fifth] = [TOKEN / 10n, TOKEN / 5n];
+    const gasOf = async (sent: Sent) => {
+      const { receipt, library, own: ours } = await own.send({ ...sent, from: 3 });
+      expect(library).toEqual(ours);
+      return [receipt.status, receipt.gasUsed];
+    };
+    try {
+      expect([
+        await gasOf(register([tenth, TOKEN + 1n, tenth])),
+        await gasOf(register([fifth, tenth, tenth])),
+        await gasOf(register([tenth, fifth, TOKEN])),
+        await gasOf(register([0n, fifth, tenth])),
+        await gasOf(edit(fifth)),
+        // As the release before the order was changed made them.
+      ]).toEqual([
+        [0, 40_378n],
+        [0, 40_366n],
+        [0, 40_366n],
+        [1, 590_481n],
+        [0, 51_608n],
+      ]);
+    } finally {
+      await own.close();
+    }
+  });
+});
