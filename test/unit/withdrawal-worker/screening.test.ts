@@ -236,6 +236,44 @@ it("keeps a place from one customer's questions, however long each is left open"
   }
 });
 
+it("keeps a place for who had no answer once, beside another customer's open questions", async () => {
+  const [other, ...own] = requests(41);
+  if (other === undefined) throw new Error("no request");
+  const many = own.map((request) => ({ ...request, customerId: "many" }));
+  isLeftOpen = (customerId) => customerId === "many";
+  answerTo = () => `{"decision":"what?"}`;
+  const screener = createScreener(silentLog, clock);
+  const patient = { ...screening, timeoutMs: 60_000 };
+  try {
+    await askRounds(screener, patient, { waiting: [other], rounds: 1 });
+    answerTo = () => `{"decision":"allow"}`;
+    const known = await askRounds(screener, patient, { waiting: [...many, other], rounds: 2 });
+    expect([...known]).toEqual([other.id]);
+  } finally {
+    screener.close();
+  }
+});
+
+it("has turns of the customers also among those who had no answer before", async () => {
+  const [other, ...own] = requests(41);
+  if (other === undefined) throw new Error("no request");
+  const waiting = [...own.map((request) => ({ ...request, customerId: "many" })), other];
+  isLeftOpen = () => false;
+  answerTo = () => `{"decision":"what?"}`;
+  const screener = createScreener(silentLog, clock);
+  const patient = { ...screening, timeoutMs: 60_000 };
+  try {
+    await askRounds(screener, patient, { waiting, rounds: 1 });
+    expect(new Set(asked).size).toBe(2);
+    isLeftOpen = (customerId) => customerId === "many";
+    answerTo = () => `{"decision":"allow"}`;
+    const known = await askRounds(screener, patient, { waiting, rounds: 2 });
+    expect([...known]).toEqual([other.id]);
+  } finally {
+    screener.close();
+  }
+});
+
 it("does not wait again for what was left open before", async () => {
   const screener = createScreener(silentLog, clock);
   try {

@@ -113,8 +113,8 @@ export class AskOrder {
 
 /** What one round may ask about. */
 export class AskLine {
-  readonly #lines = new ClientLines<Waiting>();
-  readonly #again: QueuedWithdrawal[];
+  readonly #unasked: ClientLines<Waiting>;
+  readonly #again: ClientLines<Waiting>;
 
   /**
    * @param unasked never asked, those before that have waited longer
@@ -123,21 +123,19 @@ export class AskLine {
    */
   constructor(
     unasked: readonly QueuedWithdrawal[],
-    again: QueuedWithdrawal[],
+    again: readonly QueuedWithdrawal[],
     private readonly isOpen: (customerId: string) => boolean,
   ) {
-    for (const withdrawal of unasked) {
-      this.#lines.add({ client: withdrawal.customerId, withdrawal });
-    }
-    this.#again = again;
+    this.#unasked = linesOf(unasked);
+    this.#again = linesOf(again);
   }
 
   /** Takes out who is next. @param hasPlace whether there is a place for such a question */
   next(hasPlace: (rank: Rank) => boolean): Ranked | undefined {
     const ways: Record<Rank, () => QueuedWithdrawal | undefined> = {
-      first: () => this.#lines.next((customer) => !this.isOpen(customer))?.withdrawal,
-      further: () => this.#lines.next()?.withdrawal,
-      again: () => this.#again.shift(),
+      first: () => this.#unasked.next((customer) => !this.isOpen(customer))?.withdrawal,
+      further: () => this.#unasked.next()?.withdrawal,
+      again: () => this.#again.next()?.withdrawal,
     };
     for (const rank of ["first", "further", "again"] as const) {
       const withdrawal = hasPlace(rank) ? ways[rank]() : undefined;
@@ -145,4 +143,11 @@ export class AskLine {
     }
     return undefined;
   }
+}
+
+/** Customers' lines, in the order in which the first of each comes. */
+function linesOf(withdrawals: readonly QueuedWithdrawal[]): ClientLines<Waiting> {
+  const lines = new ClientLines<Waiting>();
+  for (const withdrawal of withdrawals) lines.add({ client: withdrawal.customerId, withdrawal });
+  return lines;
 }

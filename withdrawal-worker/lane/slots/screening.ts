@@ -31,6 +31,9 @@ const PARALLEL = 8;
 /** Of these places so many are kept from questions beside others of the same customer. */
 const KEPT_FOR_FIRST = 1;
 
+/** And so many from all that was never asked, for what had no answer before. */
+const KEPT_FOR_AGAIN = 1;
+
 /** Questions at once, of all wallets, that had no answer before. */
 const PARALLEL_AGAIN = 5;
 
@@ -193,9 +196,13 @@ class Service {
       .filter((open) => open.turn === turn || open.turn.isOver)
       .map((open) => open.rank);
     if (rank === "first") return ranks.length < PARALLEL || !ranks.includes("first");
-    if (ranks.length >= PARALLEL - KEPT_FOR_FIRST) return false;
+    const shared = PARALLEL - KEPT_FOR_FIRST;
+    if (ranks.length >= shared) return false;
+    if (rank === "further") {
+      return ranks.filter((own) => own !== "again").length < shared - KEPT_FOR_AGAIN;
+    }
     const again = [...this.#open.values()].filter((open) => open.rank === "again");
-    return rank === "further" || again.length < PARALLEL_AGAIN;
+    return again.length < PARALLEL_AGAIN;
   }
 
   async #waitBriefly(asked: Promise<void>): Promise<void> {
