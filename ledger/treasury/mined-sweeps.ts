@@ -10,6 +10,7 @@ import { SWEEP_OUT_KEY } from "../assets/lost-sweeps.js";
 import { openIncident } from "../incidents.js";
 import { LOSS_SUFFIXES } from "../journal/entry-keys.js";
 import { IS_NOT_REVERSED } from "../journal/reversals.js";
+import { STANDS } from "../requests/unexplained-outflows.js";
 import { storedInteger } from "../stored-values.js";
 import { lockCursor } from "../watch/watch-cursor.js";
 import type { MinedReceipt } from "../withdrawals/slot-outcomes.js";
@@ -36,7 +37,8 @@ export function minedOf(
 
 /**
  * Ends those that are open behind the booking of their blocks: what the ledger knew, and what moved anything,
- * was ended with it. What is booked as a sweep of nobody's brought all that left.
+ * was ended with it. Of what it did not know, what is booked as a sweep of nobody's brought all that left; an
+ * outflow waits for a person's word, and the sweep for nothing any more.
  * @param mined in blocks that are booked, on the chain that the watcher has gone along
  * @param rewinds losses of blocks that the watcher had gone back for before the chain was asked
  */
@@ -50,16 +52,21 @@ export async function endBooked(
     const cursor = await lockCursor(tx);
     if (cursor.rewinds !== rewinds) return;
     const brought = await broughtBy(tx, mined);
+    const short = await outflowsOf(tx, mined);
+    const endOf = ({ id, height }: MinedSweep) => {
+      if (brought.has(id)) return { state: "settled", reason: undefined, height };
+      return short.has(id) ? { state: "failed", reason: OUTFLOW, height } : unmovedAt(height);
+    };
     await endMined(
       tx,
-      mined.map(({ id, hash, height }) => {
-        const isBrought = brought.has(id);
-        const settled = { state: "settled", reason: undefined, height };
-        return { id, hash, ...(isBrought ? settled : unmovedAt(height)) };
-      }),
+      mined.map((sweep) => ({ ...endOf(sweep), id: sweep.id, hash: sweep.hash })),
     );
   });
 }
+
+/** Why one ends whose coins or tokens left, and did not all come. */
+const OUTFLOW =
+  "its own transaction, whose bytes were lost, is booked as an outflow: see causeway ledger open";
 
 /** Those whose transaction is booked as a sweep. */
 async function broughtBy(tx: Sql, mined: readonly MinedSweep[]): Promise<ReadonlySet<number>> {
@@ -70,6 +77,18 @@ async function broughtBy(tx: Sql, mined: readonly MinedSweep[]): Promise<Readonl
        JOIN journal_entry e
          ON e.idem_key = '${SWEEP_OUT_KEY}' || input.hash || ':' || s.address || loss.suffix
       WHERE ${IS_NOT_REVERSED}`,
+    [mined.map(({ id }) => id), mined.map(({ hash }) => hash)],
+  );
+  return new Set(rows.map(({ id }) => storedInteger(id)));
+}
+
+/** Those whose transaction is booked as an outflow that nobody asked for. */
+async function outflowsOf(tx: Sql, mined: readonly MinedSweep[]): Promise<ReadonlySet<number>> {
+  const rows = await tx.query<{ id: string }>(
+    `SELECT s.id::text FROM unnest($1::bigint[], $2::text[]) AS input (id, hash)
+       JOIN sweep s ON s.id = input.id
+       JOIN foreign_outflow f ON f.tx_hash = input.hash AND f.wallet = s.address
+      WHERE ${STANDS}`,
     [mined.map(({ id }) => id), mined.map(({ hash }) => hash)],
   );
   return new Set(rows.map(({ id }) => storedInteger(id)));

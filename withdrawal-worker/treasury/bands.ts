@@ -29,7 +29,7 @@ import { isAnyMissed } from "../../ledger/wallets/payable-wallets.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import { cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import { checkNonces, createNonceLedger } from "../../ledger/withdrawals/chain-nonces.js";
-import type { AcceptRefusal } from "../../ledger/withdrawals/withdrawals.js";
+import { type AcceptRefusal, findWithdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import { isReserving } from "../../ledger/withdrawals/slot-rows.js";
 import { readWalletOverview, type WalletLane } from "../../ledger/withdrawals/wallet-overview.js";
 import type { Sql } from "../../runtime/sql/sql.js";
@@ -201,7 +201,7 @@ async function readBandBooks(
 /**
  * What was decided for a wallet that has given some of it away since is decided anew, by what there is. Where
  * the chain has payments that the ledger has lost, the move may be among them: it freezes instead.
- * @throws NODE_BEHIND
+ * @throws NODE_BEHIND, and the node's own faults
  */
 async function giveUpUncovered(
   { database, node, log }: TreasuryContext,
@@ -222,7 +222,10 @@ async function giveUpUncovered(
   const look = { ledger: createNonceLedger(database), node, log };
   await checkNonces(look, { knownHeight: view.height, signal });
   await cancelWithdrawal(database, withdrawalId, reason);
-  log.warn({ asset, withdrawal: withdrawalId, reason }, "a move to cold storage is given up");
+  const ended = await findWithdrawal(database, withdrawalId);
+  const fields = { asset, withdrawal: withdrawalId, status: ended?.status, reason };
+  if (ended?.status === "frozen") log.error(fields, "a move to cold storage is frozen");
+  else log.warn(fields, "a move to cold storage is given up");
 }
 
 /** Each wallet's, at the block whose balances count. */

@@ -24,6 +24,7 @@ export async function withoutRegained(
   if (!used.some(isUnsigned)) return used;
   if (!maySign) return used.filter((each) => !isUnsigned(each));
   const wanted = used.filter(isUnsigned).flatMap((seen) => intendedAttempts(context, seen, round));
+  if (wanted.length === 0) return used;
   const hashes = wanted.map(({ hash }) => hash);
   const { byHash } = await node.receipts(hashes, { signal });
   const mined = wanted.filter(({ hash }) => byHash.has(hash));

@@ -69,7 +69,7 @@ export function firstAttempt(
 
 /**
  * What may have been signed for an intent before anything else was, with each wallet of this home: the same
- * bytes, whenever they are signed. Not to be sent: whether the chain has one of them says whose its nonce is.
+ * bytes, whenever they are signed. Whether the chain has one of them says whose its nonce is.
  */
 export function intendedAttempts(
   context: TreasuryContext,

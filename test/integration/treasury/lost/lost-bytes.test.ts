@@ -5,10 +5,11 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import type { Address } from "../../../../chain/address.js";
+import { readOpenMatters } from "../../../../ledger/decisions/open-matters.js";
 import type { Sweep } from "../../../../ledger/treasury/sweeps.js";
 import { callOf } from "../../tokens/token-bench.js";
 import { WALLET } from "../../../helpers/exchange/house.js";
-import { TreasuryBench } from "../treasury-bench.js";
+import { ANY_SWEEP, TreasuryBench } from "../treasury-bench.js";
 
 const ONE = 10n ** 18n;
 
@@ -78,6 +79,24 @@ it("are found again of tokens", async () => {
   await goOn();
   expect(await sweepOf(address)).toMatchObject({ state: "settled", minedHash: hash });
   expect(await bench.units(WALLET, "PLAIN")).toBe(9n);
+});
+
+it("say where a token kept a part of them, which is booked as an outflow", async () => {
+  bench.files.policy = bench.policyOf({ assets: { TOKEN: ANY_SWEEP, FEE: ANY_SWEEP } });
+  const address = await bench.bench.register("fred");
+  await bench.bench.mine([callOf("FeeToken", "mint", [address, 1_000n])]);
+  await bench.mine();
+  const hash = await loseBytes(address);
+  await bench.mine();
+  const sweeper = bench.sweeper();
+  for (let round = 0; round < 4; round += 1) await bench.step(sweeper);
+  expect(await sweepOf(address)).toMatchObject({
+    state: "failed",
+    minedHash: hash,
+    reason: expect.stringContaining("booked as an outflow"),
+  });
+  const { outflows } = await readOpenMatters(bench.bench.database, 10);
+  expect(outflows.map((outflow) => outflow.hash)).toContain(hash);
 });
 
 it("are found again where they went to another wallet of the home than was meant", async () => {
