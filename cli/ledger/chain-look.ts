@@ -2,7 +2,9 @@
 import type { Address } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
 import type { WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
+import { LedgerError } from "../../ledger/errors.js";
 import { phaseOf } from "../../ledger/requests/withdrawal-status.js";
+import { readSeenHeight } from "../../ledger/wallets/seen-height.js";
 import { checkNonces, createNonceLedger } from "../../ledger/withdrawals/chain-nonces.js";
 import { findWithdrawal } from "../../ledger/withdrawals/withdrawals.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -30,7 +32,7 @@ export async function lookBeforeEnding(
   try {
     await withNode(command, (node) => look(command, opened, node));
   } catch (cause) {
-    if (!(cause instanceof NodeFault) && !(cause instanceof RpcError)) throw cause;
+    if (!isOfNode(cause)) throw cause;
     throw new CliError(
       "NODE_UNFIT",
       `The node cannot be asked (${errorMessage(cause)}), and the chain may have payments that the ledger ` +
@@ -38,6 +40,12 @@ export async function lookBeforeEnding(
       { cause, retriable: true },
     );
   }
+}
+
+/** Also that it shows less than the ledger has seen: behind a balancer each answer may be another node's. */
+function isOfNode(cause: unknown): boolean {
+  if (cause instanceof LedgerError) return cause.code === "NODE_BEHIND";
+  return cause instanceof NodeFault || cause instanceof RpcError;
 }
 
 async function look(
@@ -63,5 +71,5 @@ async function look(
   };
   const log = createLogger({ component: "cli", level: "silent" });
   const parts = { ledger: createNonceLedger(database), node: { view }, log };
-  await checkNonces(parts, { knownHeight: 0, signal });
+  await checkNonces(parts, { knownHeight: await readSeenHeight(database), signal });
 }

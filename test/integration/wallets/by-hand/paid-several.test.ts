@@ -7,6 +7,7 @@ import type { Hash32 } from "../../../../chain/hex.js";
 import { readStatement } from "../../../../ledger/books/statement.js";
 import { parseCustomerId } from "../../../../ledger/journal/accounts.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
+import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
 import { Desk, destination, TOKEN, WALLET } from "../../recovery/desk.js";
 
 const REASON = ["--reason", "paid by hand"];
@@ -178,10 +179,9 @@ it("gives no hold back while nobody has looked at what may have paid it among ot
   const [first, second, third] = await askAll();
   payByHand();
   await desk.watch();
-  for (const id of [first, second, third]) {
-    await desk.causeway("withdrawals", "cancel", String(id), ...REASON);
-  }
   const ids = [first, second, third].flatMap((id) => id ?? []);
+  // By what the ledger itself has: who is asked looks at the chain before, and ends nothing at all.
+  for (const id of ids) await cancelWithdrawal(desk.database, id, "paid by hand");
   expect(await statuses(ids)).toEqual(["frozen", "frozen", "cancelled"]);
   expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
 });
