@@ -12,6 +12,9 @@ const FIRST_DELAY_MS = 500;
 /** The longest: a node that was exchanged for one that tells is asked again by then. */
 const MAX_DELAY_MS = 300_000;
 
+/** The longest where a node is only behind: it has come to the block before, or syncs for hours. */
+const MAX_BEHIND_DELAY_MS = 4_000;
+
 /** Things remembered, some tens of MB; what is put off beyond them is asked again in each round. */
 const MAX_REMEMBERED = 200_000;
 
@@ -35,11 +38,11 @@ export class PutOffMemory {
     return (this.#waiting.get(what)?.untilMs ?? 0) > this.clock.monotonicMs();
   }
 
-  /** Notes that asking for it failed once more, and doubles its wait. */
-  wait(what: string): void {
+  /** Notes that asking for it failed once more, and doubles its wait. @param maxDelayMs the longest */
+  wait(what: string, maxDelayMs = MAX_DELAY_MS): void {
     const former = this.#waiting.get(what);
     if (former === undefined && this.#waiting.size >= MAX_REMEMBERED) return;
-    const delayMs = Math.min(MAX_DELAY_MS, 2 * (former?.delayMs ?? FIRST_DELAY_MS / 2));
+    const delayMs = Math.min(maxDelayMs, 2 * (former?.delayMs ?? FIRST_DELAY_MS / 2));
     this.#waiting.set(what, { delayMs, untilMs: this.clock.monotonicMs() + delayMs });
   }
 
@@ -60,7 +63,7 @@ export class PutOff {
 
   /**
    * Does one thing, which is put off where a node answers and does not tell; nothing while it waits. It waits
-   * for the next round alone where the node is only behind.
+   * for seconds at most where the node is only behind.
    * @param what its name
    * @throws all other faults: a node that cannot be asked tells of nothing else either
    */
@@ -73,8 +76,8 @@ export class PutOff {
       this.memory.done(what);
     } catch (error) {
       if (!isUntold(error)) throw error;
-      // A node that lacks the newest blocks has them a moment later: the next round asks it again.
-      if (!isBehind(nodesOwn(error))) this.memory.wait(what);
+      // A node that lacks the newest blocks has them a moment later.
+      this.memory.wait(what, isBehind(nodesOwn(error)) ? MAX_BEHIND_DELAY_MS : MAX_DELAY_MS);
       this.#note(place, error);
     }
   }

@@ -101,10 +101,10 @@ export class TokenBook {
    * Books what our addresses held before the tokens that are not opened yet. One whose first block the
    * node does not reach waits for a later call: the chain may have lost blocks, and what is waited for
    * here would keep the watcher from finding it out. One that the node does not tell of keeps no other
-   * waiting, and is asked for again after a delay (`PutOffMemory`), or in the next round where the node
-   * is only behind; neither does one whose contract does not tell: nothing is booked of it, and the log says
-   * so. Nor does one whose contract runs other code than was accepted: it is opened once that is, and where
-   * it ran such code before and goes on without, with nothing.
+   * waiting, and is asked for again after a delay (`PutOffMemory`); neither does one whose contract does
+   * not tell: nothing is booked of it, and the log says so. Nor does one whose contract runs other code than
+   * was accepted: it is opened once that is, and where it ran such code before and goes on without, with
+   * nothing.
    * @throws IncidentFound where a second node shows another balance; the faults of nodes and database, behind
    *   all that could be opened
    */
