@@ -7,6 +7,8 @@ import { AppError } from "../../chain/errors.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { readTokenAssets, type TokenAsset } from "../../ledger/assets/asset-registry.js";
 import { listSightings } from "../../ledger/assets/token-sightings.js";
+import { depositIdsByAsset } from "../../ledger/deposits/deposit-evidence.js";
+import { findDeposit } from "../../ledger/deposits/deposit-queries.js";
 import { NATIVE_ASSET } from "../../ledger/journal/accounts.js";
 import { readCursor } from "../../ledger/watch/watch-cursor.js";
 import { arrivalsIn, claimsIn } from "./arrivals.js";
@@ -78,15 +80,20 @@ export async function explainAssets(
   const found = new Found(listed);
   const contracts = new Map([...listed.values()].map((one) => [one.symbol, one.contract]));
   const isReversed = code === "REVERSED";
-  for (const asset of new Set(deposits.map((deposit) => deposit.asset))) {
-    const own = deposits.filter((one) => one.asset === asset);
+  const txHash = deposits[0]?.txHash ?? explained.ownHash ?? hash;
+  const byAsset = await depositIdsByAsset(database, txHash);
+  for (const asset of new Set([...deposits.map((one) => one.asset), ...byAsset.keys()])) {
+    const listedOwn = deposits.filter((one) => one.asset === asset);
+    // More were made than are listed: none of this asset is.
+    const isListed = listedOwn.length > 0;
+    const unlisted = isListed ? undefined : await findDeposit(database, byAsset.get(asset) ?? "");
+    const own = unlisted === undefined ? listedOwn : [unlisted];
     const standing = isReversed ? own : own.filter(({ status }) => status !== "reversed");
     const [first] = standing;
     if (first === undefined) continue;
     const told = isReversed ? { code, message } : await ofDeposits(parts, standing, first);
     found.add(contracts.get(asset), [told.code, told.message]);
   }
-  const txHash = deposits[0]?.txHash ?? explained.ownHash ?? hash;
   const sightings = await listSightings(database, { txHash, afterId: 0, limit: MAX_ASSETS });
   for (const sighting of sightings) {
     found.add(sighting.contract, await ofSighting(parts, sighting));

@@ -24,6 +24,9 @@ export interface PostedEntry {
 /** Entries of one deposit at most: it is booked once, and corrected by persons. */
 const MAX_ENTRIES = 100;
 
+/** SQL: the order of deposits by what they wait for. */
+const WAITING_FIRST = `array_position(ARRAY['detected', 'held', 'suspense', 'credited'], status)`;
+
 /** Deposits of one transaction that are told at most. */
 const MAX_DEPOSITS = 100;
 
@@ -117,9 +120,7 @@ export async function depositIdsOfTransaction(
 ): Promise<{ readonly ids: readonly string[]; readonly hasMore: boolean }> {
   const rows = await sql.query<{ id: string; is_told: boolean }>(
     `SELECT id, place <= ${MAX_DEPOSITS} AS is_told FROM (
-       SELECT id, seq, row_number() OVER (ORDER BY
-                array_position(ARRAY['detected', 'held', 'suspense', 'credited'], status), seq)
-              AS place
+       SELECT id, seq, row_number() OVER (ORDER BY ${WAITING_FIRST}, seq) AS place
          FROM deposit WHERE tx_hash = $1
         ORDER BY place LIMIT ${MAX_DEPOSITS + 1}) AS found
       ORDER BY seq`,
@@ -127,4 +128,20 @@ export async function depositIdsOfTransaction(
   );
   const told = rows.filter((row) => row.is_told);
   return { ids: told.map(({ id }) => id), hasMore: told.length < rows.length };
+}
+
+/**
+ * The identifier of one deposit of each asset that a transaction made deposits of: the one that waits most.
+ * Of a transaction with more deposits than are told no asset is left out.
+ */
+export async function depositIdsByAsset(
+  sql: Sql,
+  hash: Hash32,
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await sql.query<{ asset: string; id: string }>(
+    `SELECT DISTINCT ON (asset) asset, id FROM deposit WHERE tx_hash = $1
+      ORDER BY asset, ${WAITING_FIRST}, seq`,
+    [hash],
+  );
+  return new Map(rows.map(({ asset, id }) => [asset, id]));
 }

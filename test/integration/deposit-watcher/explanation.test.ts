@@ -224,6 +224,19 @@ describe("a transaction that brings several assets", () => {
     ]);
   });
 
+  it("has an asset of which no deposit is listed, where it made more than are", async () => {
+    await readTo(9);
+    await listGold(0);
+    const many = Array.from({ length: 100 }, (): DepositStatus => "detected");
+    await book([...many, "credited"], { lastAsset: "GOLD" });
+    const node = { getTransactionReceipt: async () => receipt };
+    expect(await assetsOf({ node, source: { block: away } })).toEqual([
+      "TOKEN CONFIRMING",
+      "GOLD CREDITED",
+      `${STRAY} TOKEN_NOT_CREDITED`,
+    ]);
+  });
+
   it("has none of them while its block is not read", async () => {
     await readTo(4);
     await book(["detected"]);
