@@ -169,11 +169,11 @@ export function loadKitConfig(
   if (!without.has("indexer")) read(sources, indexerConfigFile);
   if (!without.has("explorer")) read(sources, explorerConfig);
   if (!without.has("console")) read(sources, consoleConfig);
+  const unfindable = listeners.filter((listener) => !isFindable(listener, nodes.length));
+  faults.push(...unfindable.map(({ fault }) => fault));
   if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
-  const unfindable = listeners.filter((listener) => !isFindable(listener, nodes.length));
-  if (unfindable.length > 0) throw new ConfigError(unfindable.map(({ fault }) => fault));
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
   const ours = endpointsOf(listeners, nodes);
