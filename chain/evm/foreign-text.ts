@@ -58,11 +58,11 @@ export function shorten(text: string, maxCharacters: number): string {
 /**
  * A text for a terminal, whoever wrote what is in it: a character that a terminal would obey is shown
  * as JSON escapes it (`\u001b`). A JSON document stays the document that it was.
- * @param lines "one": line feeds are escaped, too; "many": they end lines, as in a document
+ * @param lines "one": line feeds and tabs are escaped, too; "many": they stand as in a document
  */
 export function escapeUnshowable(text: string, lines: "one" | "many"): string {
   return text.replace(UNSHOWABLE, (character) =>
-    character === "\n" && lines === "many"
+    lines === "many" && (character === "\n" || character === "\t")
       ? character
       : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

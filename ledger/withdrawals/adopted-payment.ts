@@ -2,8 +2,8 @@
  * Takes a mined transaction over as the payment of a frozen withdrawal, which gets the transaction's nonce
  * for its own: what the database refuses about that, and what is written, in one commit.
  */
-import assert from "node:assert/strict";
 import type { Address } from "../../chain/address.js";
+import { present } from "../../chain/errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents } from "../events.js";
@@ -44,12 +44,10 @@ export function adoptPayment(database: SqlDatabase, options: Adoption): Promise<
     if (place === "free") await refuseNonce(tx, options, level);
     if (former !== undefined && !(await closeForeignSlot(tx, former))) return false;
     await ensureSlot(tx, options);
-    const isAdopted = await insertAdopted(tx, options);
+    const slotId = await insertAdopted(tx, options);
     // Thrown, so that its own slot is not closed without it.
-    if (former !== undefined) {
-      assert.ok(isAdopted, "a slot of its own for the payment that is named");
-    }
-    if (!isAdopted) return false;
+    if (former !== undefined) present(slotId, "a slot of its own for the payment that is named");
+    if (slotId === undefined) return false;
     const step = { id, data: { txHash: payment.hash, adopted: true } };
     const { moved, events } = await stepWithdrawals(tx, "broadcast", [step], ["frozen"]);
     await appendEvents(tx, events);
@@ -88,9 +86,12 @@ async function ensureSlot(tx: Sql, { wallet, id, payment }: Adoption): Promise<v
   );
 }
 
-/** Writes the transaction as an attempt of the withdrawal's open slot. @returns false where it has none */
-async function insertAdopted(tx: Sql, { wallet, id, payment }: Adoption): Promise<boolean> {
-  const rows = await tx.query(
+/** Writes the transaction as an attempt of the withdrawal's open slot. @returns the slot, if it has one */
+async function insertAdopted(
+  tx: Sql,
+  { wallet, id, payment }: Adoption,
+): Promise<string | undefined> {
+  const rows = await tx.query<{ slot_id: string }>(
     `INSERT INTO withdrawal_attempt (slot_id, n, adopted, hash, gas_limit, gas_price_atoken)
      SELECT s.id, (SELECT count(*) FROM withdrawal_attempt a WHERE a.slot_id = s.id), true,
             $4, $5::numeric, $6::numeric
@@ -98,7 +99,7 @@ async function insertAdopted(tx: Sql, { wallet, id, payment }: Adoption): Promis
       WHERE s.wallet = $1 AND s.nonce = $2::numeric AND s.withdrawal_id = $3
         AND s.outcome IS NULL
      ON CONFLICT (hash) DO NOTHING
-     RETURNING slot_id`,
+     RETURNING slot_id::text`,
     [
       wallet,
       payment.nonce.toString(),
@@ -108,7 +109,7 @@ async function insertAdopted(tx: Sql, { wallet, id, payment }: Adoption): Promis
       payment.gasPriceAtoken.toString(),
     ],
   );
-  return rows.length > 0;
+  return rows[0]?.slot_id;
 }
 
 /**

@@ -2,14 +2,18 @@
 import { METHOD_NAMESPACES } from "../../chain/evm/method-namespaces.js";
 import { field } from "../../runtime/config/config.js";
 
-/** Of methods that geth and EVM chains of the SDK have, and this node has not: a file may name them. */
+/** Of methods that other clients and EVM chains have, and this node has not: a file may name them. */
 const FOREIGN_NAMESPACES: readonly string[] = [
   "admin",
   "clique",
   "engine",
+  "erigon",
   "les",
   "miner",
+  "ots",
+  "parity",
   "personal",
+  "trace",
 ];
 
 const TAKEN: ReadonlySet<string> = new Set([...METHOD_NAMESPACES, ...FOREIGN_NAMESPACES]);
@@ -20,7 +24,7 @@ export const NAMESPACES_FIELD = field.list({
   style: "comma",
   pattern: { test: (name) => TAKEN.has(name) },
   allowed:
-    "names of methods' first parts (eth, net, web3, txpool, debug) with commas between; of geth's others " +
+    "names of methods' first parts (eth, net, web3, txpool, debug) with commas between; of other clients' " +
     `${FOREIGN_NAMESPACES.join(", ")} are taken, without effect`,
   help:
     "Which methods are served, by what stands before the _ of their names: eth, net, web3, txpool, " +

@@ -63,10 +63,10 @@ describe("wholeLine", () => {
 
 describe("escapeUnshowable", () => {
   it("shows what a terminal would obey, line feeds where they end lines no more", () => {
-    const text = "a\u001b[2K\r\nb\u009b8m\u202e\u{1F600}";
+    const text = "a\u001b[2K\r\n\tb\u009b8m\u202e\u{1F600}";
     const [before, behind] = ["a\\u001b[2K\\u000d", "b\\u009b8m\\u202e\u{1F600}"];
-    expect(escapeUnshowable(text, "one")).toBe(`${before}\\u000a${behind}`);
-    expect(escapeUnshowable(text, "many")).toBe(`${before}\n${behind}`);
+    expect(escapeUnshowable(text, "one")).toBe(`${before}\\u000a\\u0009${behind}`);
+    expect(escapeUnshowable(text, "many")).toBe(`${before}\n\t${behind}`);
   });
 
   it("leaves a document of JSON the same", () => {

@@ -97,7 +97,7 @@ describe("an operator's settings file", () => {
       `${target(APP_FILE)}: miner of json-rpc.api has no effect here`,
       `${target(APP_FILE)}: personal of json-rpc.api has no effect here`,
     ]);
-    for (const names of ["eht,net", "eth,web-3", "eth,trace", "ETH"]) {
+    for (const names of ["eht,net", "eth,web-3", "eth,tracer", "ETH"]) {
       const fault = { file: target(APP_FILE), key: "json-rpc.api", value: `"${names}"` };
       expect(() => loadWith(names)).toThrow(
         expect.objectContaining({ faults: [expect.objectContaining(fault)] }),
