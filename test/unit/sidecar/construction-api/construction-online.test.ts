@@ -180,7 +180,9 @@ describe("/construction/metadata", () => {
     const codeWith = async (bytes: number) =>
       (await metadata({ data: `0x${"00".repeat(bytes)}` })).body.code;
     expect(await codeWith(limit + 1)).toBe(409);
-    expect(node.calls).toEqual([]);
+    // The sidecar itself looks at the head now and then.
+    const isAsked = ({ method }: { readonly method: string }) => method !== "eth_getBlockByNumber";
+    expect(node.calls.filter(isAsked)).toEqual([]);
     // Beside its calldata it has some 110: some ten of them are nonce, gas and price.
     expect(await codeWith(limit - 105)).toBe(409);
     expect(node.calls.map(({ method }) => method)).toContain("eth_estimateGas");
