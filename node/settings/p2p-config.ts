@@ -1,10 +1,7 @@
 /** The section `p2p` of config.toml, with the key names of CometBFT. */
-import {
-  type ListenAddress,
-  readDialAddress,
-  type TextRule,
-} from "../../runtime/config/config-values.js";
+import type { ListenAddress, TextRule } from "../../runtime/config/config-values.js";
 import { field } from "../../runtime/config/config.js";
+import { readDialAddress } from "../../runtime/config/dial-address.js";
 
 /** A host and a port behind what may stand before them. */
 function addressBehind(prefix: RegExp): TextRule {

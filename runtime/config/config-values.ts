@@ -1,5 +1,4 @@
 /** Reading of single setting values: listen addresses, URLs, numbers; no files, no environment. */
-import { isIP } from "node:net";
 
 /** Which texts a setting takes. */
 export type TextRule = Pick<RegExp, "test">;
@@ -30,22 +29,6 @@ export function parseListenAddress(text: string): ListenAddress {
   }
   const host = match[1] ?? match[2] ?? "";
   return Object.freeze({ host: host === "" ? "0.0.0.0" : host, port });
-}
-
-/** Longest name that DNS has. */
-const MAX_HOST_LENGTH = 253;
-
-/**
- * Reads where somebody can be dialled: "example.org:26656", "10.0.0.1:26656", "[::1]:26656"; the port is 1 to
- * 65535. Undefined for anything else.
- */
-export function readDialAddress(text: string): ListenAddress | undefined {
-  const [, ip6, name = "", digits] =
-    /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/.exec(text) ?? [];
-  const host = ip6 ?? name;
-  const port = Number(digits ?? "NaN");
-  const isHost = ip6 === undefined ? name.length <= MAX_HOST_LENGTH : isIP(ip6) === 6;
-  return isHost && port >= 1 && port <= MAX_PORT ? { host, port } : undefined;
 }
 
 /** Writes a listen address as `parseListenAddress` reads it. */

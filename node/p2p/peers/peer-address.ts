@@ -1,6 +1,6 @@
 /** Addresses of peers as operators write them: `<node_id>@<host>:<port>`, seeds without the id. */
 import { isIP } from "node:net";
-import { readDialAddress } from "../../../runtime/config/config-values.js";
+import { readDialAddress } from "../../../runtime/config/dial-address.js";
 import { type NodeId, parseNodeId } from "../node-key.js";
 import { P2pError } from "../p2p-error.js";
 
