@@ -73,7 +73,12 @@ export const SHOWN_ELSEWHERE = [
   {
     number: 46,
     name: "an approval is repeated, the policy changes before the signature, everything is switched off",
-    files: [`${POLICY}/approvals`, `${POLICY}/payments`, `${RECOVERY}/kill-switch`],
+    files: [
+      `${POLICY}/approvals`,
+      `${POLICY}/kill-switch`,
+      `${POLICY}/payments`,
+      `${RECOVERY}/kill-switch`,
+    ],
     tests: [
       "moves once when approvals race",
       "is not approved by the key that asked, twice by one key, or after it ended",

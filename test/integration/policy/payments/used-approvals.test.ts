@@ -1,25 +1,28 @@
 /** Payments that persons have signed for, and that are to be signed more than once. */
-import { expect, it } from "@jest/globals";
-import { activatePolicy } from "../../../ledger/policy/policy-store.js";
-import { createKeyHolder } from "../../../withdrawal-worker/signers/keystore-holder.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { describe, expect, it } from "@jest/globals";
+import { activatePolicy } from "../../../../ledger/policy/policy-store.js";
+import type { Withdrawal } from "../../../../ledger/withdrawals/withdrawals.js";
+import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
 import {
   freshAddress,
   type House,
   houseForEachTest,
   TOKEN,
   WALLET_KEY,
-} from "../../helpers/exchange/house.js";
-import { operatorBeside } from "../../helpers/exchange/operator.js";
-import { laneRules } from "../../helpers/keys/signing.js";
-import { askSigned, SIGNED, signedWith } from "./signed-requests.js";
-import { signatureOf } from "./terms.js";
+} from "../../../helpers/exchange/house.js";
+import { operatorBeside } from "../../../helpers/exchange/operator.js";
+import { laneRules } from "../../../helpers/keys/signing.js";
+import { askSigned, SIGNED, signedWith } from "../signed-requests.js";
+import { signatureOf } from "../terms.js";
 
 let house: House;
 
 houseForEachTest((opened) => {
   house = opened;
 });
+
+const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;
 
 const { release, sendForeign } = operatorBeside(() => house);
 
@@ -115,4 +118,47 @@ it("are paid and counted once where the pool refuses the price that was signed f
     expect.stringContaining("within 24 hours"),
   ]);
   expect(house.chain.balances.get(to)).toBe(3n * TOKEN);
+});
+
+describe("a signer", () => {
+  it("makes nothing dearer that was approved under a former policy, and pays it as it was signed", async () => {
+    house.files.policy = SIGNED;
+    const to = freshAddress();
+    house.chain.unmined.add(to);
+    const asked = await askSigned(house, { destination: to, destinationText: to });
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    house.files.policy = signedWith({ maximumUnits: 50n * TOKEN });
+    await house.pass(lane, { rounds: 4, stepMs: 40_000 });
+    const waiting = await house.read(asked.id);
+    expect([waiting.status, waiting.hashes.length]).toEqual(["broadcast", 1]);
+    house.chain.unmined.clear();
+    await house.pass(lane, { rounds: 3 });
+    expect(await statusOf(asked)).toBe("settled");
+  });
+
+  it("gives up together what was approved under a former policy and is too cheap by now", async () => {
+    const approvals = [{ aboveUnits: TOKEN, needed: 1, signed: true }];
+    house.files.policy = signedWith({ approvals });
+    const lane = house.lane();
+    const stuck: Withdrawal[] = [];
+    for (let count = 0; count < 2; count += 1) {
+      const to = freshAddress();
+      house.chain.unmined.add(to);
+      const terms = { destination: to, destinationText: to, amountUnits: 2n * TOKEN };
+      stuck.push(await askSigned(house, terms));
+    }
+    const behind = await house.accept();
+    await lane.runRound(house.signal);
+    house.files.policy = signedWith({ approvals, maximumUnits: 50n * TOKEN });
+    house.chain.gasPriceAtoken *= 2n;
+    await house.pass(lane, { rounds: 4, stepMs: 300_000 });
+    for (const { id } of stuck) {
+      const ended = await house.read(id);
+      // One payment, never a dearer one, and the transfer of nothing.
+      expect([ended.status, ended.hashes.length]).toEqual(["failed", 2]);
+    }
+    expect(await statusOf(behind)).toBe("settled");
+    expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
+  });
 });

@@ -3,11 +3,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
-import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { House } from "../../helpers/exchange/house.js";
-import { silentLog } from "../../helpers/services/ledger.js";
+import {
+  createKillSwitch,
+  ensureKillSwitchFile,
+} from "../../../../withdrawal-worker/kill-switch.js";
+import { createPolicyRoutes } from "../../../../withdrawal-worker/api/policy-routes.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { House } from "../../../helpers/exchange/house.js";
+import { silentLog } from "../../../helpers/services/ledger.js";
 
 let house: House;
 let home: string;

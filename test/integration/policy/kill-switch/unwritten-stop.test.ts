@@ -5,24 +5,28 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import request from "supertest";
-import { listCalls } from "../../../ledger/access/api-calls.js";
-import { createApiKey, newSigningSecret, revokeApiKey } from "../../../ledger/access/api-keys.js";
-import { KEY_LIFE_MS, KeyRing, RECALL_MS } from "../../../ledger/access/key-ring.js";
-import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
-import { readKillSwitchFile } from "../../../ledger/kill-switch/kill-switch-file.js";
-import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
-import type { RequestVerifier } from "../../../runtime/http/signed-request.js";
-import { createMetrics } from "../../../runtime/process/metrics.js";
-import type { SqlDatabase } from "../../../runtime/sql/sql.js";
-import { SqlError } from "../../../runtime/sql/sql-errors.js";
-import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
-import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
-import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
-import { ensureKillSwitchFile, fileSwitch } from "../../../withdrawal-worker/kill-switch.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { House } from "../../helpers/exchange/house.js";
-import { silentLog, standing } from "../../helpers/services/ledger.js";
-import { until } from "../../helpers/until.js";
+import { listCalls } from "../../../../ledger/access/api-calls.js";
+import {
+  createApiKey,
+  newSigningSecret,
+  revokeApiKey,
+} from "../../../../ledger/access/api-keys.js";
+import { KEY_LIFE_MS, KeyRing, RECALL_MS } from "../../../../ledger/access/key-ring.js";
+import { readKillSwitch, setKillSwitch } from "../../../../ledger/kill-switch/kill-switch.js";
+import { readKillSwitchFile } from "../../../../ledger/kill-switch/kill-switch-file.js";
+import { createHttpServer, type HttpServer } from "../../../../runtime/http/http-server.js";
+import type { RequestVerifier } from "../../../../runtime/http/signed-request.js";
+import { createMetrics } from "../../../../runtime/process/metrics.js";
+import type { SqlDatabase } from "../../../../runtime/sql/sql.js";
+import { SqlError } from "../../../../runtime/sql/sql-errors.js";
+import { mapWithdrawalError } from "../../../../withdrawal-worker/api/api-errors.js";
+import { createPolicyRoutes } from "../../../../withdrawal-worker/api/policy-routes.js";
+import { createWithdrawalRoutes } from "../../../../withdrawal-worker/api/routes.js";
+import { ensureKillSwitchFile, fileSwitch } from "../../../../withdrawal-worker/kill-switch.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { House } from "../../../helpers/exchange/house.js";
+import { silentLog, standing } from "../../../helpers/services/ledger.js";
+import { until } from "../../../helpers/until.js";
 
 const FILE_KEY = "the-key-of-the-home";
 const STOP = { level: "stop-sign", reason: "a key has leaked" };

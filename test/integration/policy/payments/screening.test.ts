@@ -2,14 +2,14 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
-import { recordVerdicts } from "../../../ledger/policy/screening-verdicts.js";
-import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
-import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { freshAddress, House, houseForEachTest, TOKEN } from "../../helpers/exchange/house.js";
-import { until } from "../../helpers/until.js";
-import { policyOf } from "./terms.js";
+import { decideWithdrawal } from "../../../../ledger/policy/approvals.js";
+import { recordVerdicts } from "../../../../ledger/policy/screening-verdicts.js";
+import { rejudgePending } from "../../../../ledger/policy/stored-judgement.js";
+import type { Withdrawal } from "../../../../ledger/withdrawals/withdrawals.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { freshAddress, House, houseForEachTest, TOKEN } from "../../../helpers/exchange/house.js";
+import { until } from "../../../helpers/until.js";
+import { policyOf } from "../terms.js";
 
 let house: House;
 

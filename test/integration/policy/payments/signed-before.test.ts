@@ -1,11 +1,11 @@
 /** Payments that the signer of a home has signed, or another one, and that its own memory does not tell it of. */
 import { beforeEach, expect, it } from "@jest/globals";
-import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
-import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { freshAddress, House, houseForEachTest, TOKEN } from "../../helpers/exchange/house.js";
-import { policyOf } from "./terms.js";
+import type { Withdrawal } from "../../../../ledger/withdrawals/withdrawals.js";
+import type { LaneSettings } from "../../../../withdrawal-worker/lane/lane-context.js";
+import type { Lane } from "../../../../withdrawal-worker/lane/lane.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { freshAddress, House, houseForEachTest, TOKEN } from "../../../helpers/exchange/house.js";
+import { policyOf } from "../terms.js";
 
 let house: House;
 let signed: readonly Withdrawal[];

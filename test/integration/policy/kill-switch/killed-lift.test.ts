@@ -4,14 +4,21 @@ import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { runLiftSwitch, runSetSwitch } from "../../../cli/commands/policy/kill-switch.js";
-import type { LedgerCommand } from "../../../cli/ledger/ledger-tools.js";
-import { readKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
-import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
-import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
-import { openTestLedger, TEST_IDENTITY, type TestLedger } from "../../helpers/services/ledger.js";
-import { compiledFolder } from "../../helpers/services/services.js";
-import { freshFile } from "../../helpers/keys/signing.js";
+import { runLiftSwitch, runSetSwitch } from "../../../../cli/commands/policy/kill-switch.js";
+import type { LedgerCommand } from "../../../../cli/ledger/ledger-tools.js";
+import { readKillSwitch } from "../../../../ledger/kill-switch/kill-switch.js";
+import { killSwitchPath } from "../../../../ledger/policy/policy-paths.js";
+import {
+  createKillSwitch,
+  ensureKillSwitchFile,
+} from "../../../../withdrawal-worker/kill-switch.js";
+import {
+  openTestLedger,
+  TEST_IDENTITY,
+  type TestLedger,
+} from "../../../helpers/services/ledger.js";
+import { compiledFolder } from "../../../helpers/services/services.js";
+import { freshFile } from "../../../helpers/keys/signing.js";
 
 let ledger: TestLedger;
 let home: string;

@@ -3,29 +3,29 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { runLiftSwitch } from "../../../cli/commands/policy/kill-switch.js";
-import { keccak256 } from "../../../chain/hashes.js";
-import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { readKillSwitch, setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
+import { runLiftSwitch } from "../../../../cli/commands/policy/kill-switch.js";
+import { keccak256 } from "../../../../chain/hashes.js";
+import { privateKeyToAddress } from "../../../../chain/signing/account-key.js";
+import { readKillSwitch, setKillSwitch } from "../../../../ledger/kill-switch/kill-switch.js";
 import {
   encodeKillSwitch,
   readKillSwitchFile,
-} from "../../../ledger/kill-switch/kill-switch-file.js";
-import { SWITCH_UNTOUCHED } from "../../../ledger/kill-switch/kill-switch-level.js";
-import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
-import { lockFreeze } from "../../../ledger/requests/signing-freeze.js";
-import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
-import type { SqlDatabase } from "../../../runtime/sql/sql.js";
-import { SqlError } from "../../../runtime/sql/sql-errors.js";
-import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
-import { createPolicyRoutes } from "../../../withdrawal-worker/api/policy-routes.js";
-import { ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
-import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { House } from "../../helpers/exchange/house.js";
-import { createGate } from "../../helpers/gate.js";
-import { registerTestWallets, silentLog, standing } from "../../helpers/services/ledger.js";
-import { PATIENCE_MS, until } from "../../helpers/until.js";
-import { makeHome, typedIn } from "./typed-home.js";
+} from "../../../../ledger/kill-switch/kill-switch-file.js";
+import { SWITCH_UNTOUCHED } from "../../../../ledger/kill-switch/kill-switch-level.js";
+import { killSwitchPath } from "../../../../ledger/policy/policy-paths.js";
+import { lockFreeze } from "../../../../ledger/requests/signing-freeze.js";
+import { createHotWallet } from "../../../../ledger/wallets/wallet-lease.js";
+import type { SqlDatabase } from "../../../../runtime/sql/sql.js";
+import { SqlError } from "../../../../runtime/sql/sql-errors.js";
+import { mapWithdrawalError } from "../../../../withdrawal-worker/api/api-errors.js";
+import { createPolicyRoutes } from "../../../../withdrawal-worker/api/policy-routes.js";
+import { ensureKillSwitchFile } from "../../../../withdrawal-worker/kill-switch.js";
+import { FAKE_CHAIN_ID } from "../../../helpers/chains/fake-chain.js";
+import { House } from "../../../helpers/exchange/house.js";
+import { createGate } from "../../../helpers/gate.js";
+import { registerTestWallets, silentLog, standing } from "../../../helpers/services/ledger.js";
+import { PATIENCE_MS, until } from "../../../helpers/until.js";
+import { makeHome, typedIn } from "../typed-home.js";
 
 const SECOND = privateKeyToAddress(keccak256(Buffer.from("a wallet that is opened meanwhile")));
 
