@@ -1,19 +1,19 @@
 /** Snapshots between real hosts: what is asked for comes, and bounds hold on both sides. */
 import fs from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import { ProtoWriter } from "../../../chain/protobuf/wire.js";
-import { hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
-import type { ProtocolHandler } from "../../../node/p2p/host.js";
-import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
+import { ProtoWriter } from "../../../../chain/protobuf/wire.js";
+import { hexToBytes, ZERO_HASH } from "../../../../chain/hex.js";
+import type { ProtocolHandler } from "../../../../node/p2p/host.js";
+import type { PeerLink } from "../../../../node/p2p/peers/peer-link.js";
 import {
   SnapshotFolder,
   type SnapshotLibrary,
-} from "../../../node/statesync/snapshot/snapshot-folder.js";
+} from "../../../../node/statesync/snapshot/snapshot-folder.js";
 import {
   snapshotHandler,
   snapshotSource,
-} from "../../../node/statesync/snapshot/snapshot-protocol.js";
-import type { SnapshotOffer } from "../../../node/statesync/statesync-ports.js";
+} from "../../../../node/statesync/snapshot/snapshot-protocol.js";
+import type { SnapshotOffer } from "../../../../node/statesync/statesync-ports.js";
 import {
   quietLog,
   readFiles,
@@ -21,9 +21,9 @@ import {
   SnapshotChain,
   type SnapshotFiles,
   temporaryFolder,
-} from "../../helpers/chains/snapshot-chain.js";
-import { until } from "../../helpers/until.js";
-import { startHost, stopHosts, type TestHost } from "../p2p/support.js";
+} from "../../../helpers/chains/snapshot-chain.js";
+import { until } from "../../../helpers/until.js";
+import { startHost, stopHosts, type TestHost } from "../../p2p/support.js";
 
 const PROTOCOL = "/causeway/snapshots/1";
 const signal = () => AbortSignal.timeout(240_000);

@@ -1,25 +1,25 @@
 /** A snapshot that lies is found out while it is fetched, long before all of it is here. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { bytesToHash32 } from "../../../chain/hex.js";
-import { encodedRlpItems } from "../../../chain/encoding/rlp.js";
-import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/encoding/rlp-writer.js";
-import { proveBlock } from "../../../node/statesync/snapshot/snapshot-block.js";
-import { SnapshotError } from "../../../node/statesync/snapshot/snapshot-error.js";
-import { SnapshotGuard } from "../../../node/statesync/snapshot/snapshot-guard.js";
-import type { SnapshotManifest } from "../../../node/statesync/snapshot/snapshot-manifest.js";
+import { bytesToHash32 } from "../../../../chain/hex.js";
+import { encodedRlpItems } from "../../../../chain/encoding/rlp.js";
+import { encodeRlp, encodeRlpListOfEncoded } from "../../../../chain/encoding/rlp-writer.js";
+import { proveBlock } from "../../../../node/statesync/snapshot/snapshot-block.js";
+import { SnapshotError } from "../../../../node/statesync/snapshot/snapshot-error.js";
+import { SnapshotGuard } from "../../../../node/statesync/snapshot/snapshot-guard.js";
+import type { SnapshotManifest } from "../../../../node/statesync/snapshot/snapshot-manifest.js";
 import {
   ChunkReader,
   RECORD_KIND,
   type SnapshotRecord,
-} from "../../../node/statesync/snapshot/snapshot-records.js";
-import type { TrustedState } from "../../../node/statesync/statesync-ports.js";
-import { decodeAccount, encodeAccount } from "../../../node/store/account-record.js";
+} from "../../../../node/statesync/snapshot/snapshot-records.js";
+import type { TrustedState } from "../../../../node/statesync/statesync-ports.js";
+import { decodeAccount, encodeAccount } from "../../../../node/store/account-record.js";
 import {
   makeHistory,
   SnapshotChain,
   type SnapshotFiles,
-} from "../../helpers/chains/snapshot-chain.js";
+} from "../../../helpers/chains/snapshot-chain.js";
 
 let chain: SnapshotChain;
 let files: SnapshotFiles;
