@@ -47,7 +47,7 @@ export const MODES = {
   network: { paths: ["^test/network/"], ignored: ignoring(), flags: ["--runInBand"] },
   browser: { paths: ["^test/browser/"], ignored: ignoring() },
   fuzz: {
-    paths: ["^test/integration/sidecar/fuzz", "^test/.*construction-bytes"],
+    paths: ["^test/integration/sidecar/fuzz", "^test/unit/sidecar/construction-api/bytes"],
     ignored: ignoring(),
     environment: { CAUSEWAY_FUZZ_REQUESTS: "100000", CAUSEWAY_INTENTS: "3000" },
   },

@@ -13,12 +13,7 @@ import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { ALICE, BOB, change, hashOf, transaction } from "../../helpers/chains/journal-chain.js";
 import { CURRENCY, GOLD, SILVER, tokenEntry } from "../../helpers/chains/known-tokens.js";
 import { guideFiles, layOut, outputOf, temporaryFolders } from "../../helpers/processes/guide.js";
-import {
-  KEY,
-  RECIPIENT,
-  transferData,
-  WALLET,
-} from "../../unit/sidecar/construction-api/construction-steps.js";
+import { KEY, RECIPIENT, transferData, WALLET } from "../../unit/sidecar/construction-api/steps.js";
 import { offlineServer } from "../../unit/sidecar/servers.js";
 
 const FILES = new Map([...guideFiles("custodians.md"), ...guideFiles("integrators.md")]);

@@ -19,7 +19,7 @@ import {
 } from "../../helpers/chains/native-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { runMeshCheck } from "../../mesh/run-mesh-check.js";
-import { signatureOf } from "../../unit/sidecar/construction-api/construction-steps.js";
+import { signatureOf } from "../../unit/sidecar/construction-api/steps.js";
 import { call, type Online, onlineServer } from "../../unit/sidecar/servers.js";
 
 const ONE = 10n ** 18n;

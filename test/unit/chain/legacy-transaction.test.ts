@@ -129,8 +129,8 @@ describe("a library that builds another transaction than was asked for", () => {
     const { createKeyHolder } = await import(
       "../../../withdrawal-worker/signers/keystore-holder.js"
     );
-    const { ask } = await import("../sidecar/construction-api/construction-handlers.js");
-    const { FACTS, pair } = await import("../sidecar/construction-api/construction-steps.js");
+    const { ask } = await import("../sidecar/construction-api/handlers.js");
+    const { FACTS, pair } = await import("../sidecar/construction-api/steps.js");
     expect(broken.buildAndSign).not.toBe(buildAndSign);
     const disagrees = expect.objectContaining({ code: "IMPLEMENTATIONS_DISAGREE" });
     const { to, ...rest } = PLAIN;

@@ -10,8 +10,8 @@ import { describe, expect, it } from "@jest/globals";
 import { getAddress, Interface, SigningKey, Transaction, Wallet } from "ethers";
 import { serializeTransaction } from "viem";
 import { createRandom } from "../../../helpers/random.js";
-import { ask } from "./construction-handlers.js";
-import { pair, signatureOf } from "./construction-steps.js";
+import { ask } from "./handlers.js";
+import { pair, signatureOf } from "./steps.js";
 import { CURRENCY, GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
 
 const SEED = 20_261_120;

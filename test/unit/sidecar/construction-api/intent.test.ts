@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { SigningKey, Transaction, ZeroAddress } from "ethers";
-import { stepsOn } from "./construction-client.js";
-import { FACTS, pair, RECIPIENT, transferData, WALLET } from "./construction-steps.js";
+import { stepsOn } from "./client.js";
+import { FACTS, pair, RECIPIENT, transferData, WALLET } from "./steps.js";
 import { CURRENCY, GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
 import { offlineServer } from "../servers.js";
 

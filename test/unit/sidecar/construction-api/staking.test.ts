@@ -5,8 +5,8 @@ import { type FunctionFragment, Interface, type ParamType } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../../chain/address.js";
 import { STAKING_CONTRACTS } from "../../../../chain/staking/calls.js";
 import { offlineServer } from "../servers.js";
-import { stepsOn } from "./construction-client.js";
-import { FACTS, pair, RECIPIENT, WALLET } from "./construction-steps.js";
+import { stepsOn } from "./client.js";
+import { FACTS, pair, RECIPIENT, WALLET } from "./steps.js";
 
 const server = offlineServer();
 const { post, good, codeOf } = stepsOn(() => server);

@@ -1,49 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from "@jest/globals";
-import { getAddress, Interface, SigningKey, Transaction, Wallet } from "ethers";
-import { ALICE, balanceAt, BOB, startFakeChain } from "../../../helpers/chains/journal-chain.js";
-import { type FakeNode, type Method, RpcFault } from "../../../helpers/chains/fake-node.js";
-import { transferData } from "./construction-steps.js";
+/** `/construction/metadata`: nonce, price, gas and fee of a transaction, and what would not be mined. */
+import { describe, expect, it } from "@jest/globals";
+import { Interface, SigningKey, Wallet } from "ethers";
+import { ALICE, balanceAt, BOB } from "../../../helpers/chains/journal-chain.js";
 import { CURRENCY, GOLD } from "../../../helpers/chains/known-tokens.js";
-import { call, type Online, onlineServer } from "../servers.js";
+import { call } from "../servers.js";
+import { FROM, OPTIONS, sidecarForTests } from "./asked-sidecar.js";
 
 const WALLET = new Wallet(`0x${"11".repeat(32)}`);
-const FROM = getAddress(ALICE);
-const TO = getAddress(BOB);
-
-let node: FakeNode;
-let online: Online;
-
-beforeAll(async () => {
-  node = await startFakeChain({
-    eth_sendRawTransaction: ([raw]) => Transaction.from(String(raw)).hash,
-    eth_getTransactionCount: ([, tag]) => (tag === "pending" ? "0x9" : "0x5"),
-    txpool_contentFrom: () => ({ pending: {}, queued: {} }),
-    eth_capabilities: () => ({}),
-  });
-  online = onlineServer(node.url);
-});
-
-beforeEach(() => node.reset());
-
-afterAll(async () => {
-  await online.rpc.close();
-  await node.close();
-});
-
-const replace = (method: string, answer: Method) => node.methods.set(method, answer);
-
-const refuse = (method: string, code: number, message: string, data?: unknown) =>
-  replace(method, () => {
-    throw new RpcFault(code, message, data);
-  });
-
-const OPTIONS = { from: FROM, to: TO, value: "1000", currency: CURRENCY, data: "0x" };
-
-const metadata = (options: Record<string, unknown> = {}) =>
-  call(online.server, "/construction/metadata", { options: { ...OPTIONS, ...options } });
-
-const price = async (multiplier: number) =>
-  (await metadata({ suggested_fee_multiplier: multiplier })).body.metadata.gas_price;
+const sidecar = sidecarForTests();
+const { replace, refuse, metadata, price } = sidecar;
 
 describe("/construction/metadata", () => {
   it("asks the node for the pending nonce, the price and an estimate with a margin", async () => {
@@ -59,7 +24,7 @@ describe("/construction/metadata", () => {
       },
       suggested_fee: [{ value: "630000000000", currency: { symbol: "TOKEN", decimals: 18 } }],
     });
-    const estimate = node.calls.find((made) => made.method === "eth_estimateGas");
+    const estimate = sidecar.node.calls.find((made) => made.method === "eth_estimateGas");
     expect(estimate?.params).toEqual([{ from: ALICE, to: BOB, value: "0x3e8", data: "0xabcd" }]);
   });
 
@@ -73,7 +38,7 @@ describe("/construction/metadata", () => {
     });
     expect(body.metadata).toMatchObject({ nonce: "5", gas_price: "7", gas_limit: "100000" });
     expect(body.suggested_fee[0]?.value).toBe("700000");
-    const estimate = node.calls.find((made) => made.method === "eth_estimateGas");
+    const estimate = sidecar.node.calls.find((made) => made.method === "eth_estimateGas");
     expect(estimate?.params).toEqual([{ from: ALICE, to: BOB, value: "0x3e8", gas: "0x186a0" }]);
   });
 
@@ -110,7 +75,7 @@ describe("/construction/metadata", () => {
   it("refuses a price below the floor before it is signed, and believes a chosen nonce", async () => {
     const cheap = await metadata({ gas_price: "0" });
     expect([cheap.body.code, cheap.body.details]).toEqual([404, { gas_price: "0", minimum: "1" }]);
-    expect(node.calls.map((made) => made.method)).not.toContain("eth_estimateGas");
+    expect(sidecar.node.calls.map((made) => made.method)).not.toContain("eth_estimateGas");
     for (const nonce of ["4", "5"]) {
       const { body } = await metadata({ nonce, gas_price: "1" });
       expect(body.metadata).toMatchObject({ nonce, gas_price: "1" });
@@ -143,7 +108,7 @@ describe("/construction/metadata", () => {
       const options = { ...OPTIONS, from: WALLET.address };
       const public_keys = [{ hex_bytes, curve_type: "secp256k1" }];
       const fields = { options, public_keys };
-      return (await call(online.server, "/construction/metadata", fields)).body.code;
+      return (await call(sidecar.online.server, "/construction/metadata", fields)).body.code;
     };
     const own = WALLET.signingKey.compressedPublicKey.slice(2);
     const others = new SigningKey(`0x${"22".repeat(32)}`).compressedPublicKey.slice(2);
@@ -182,10 +147,10 @@ describe("/construction/metadata", () => {
     expect(await codeWith(limit + 1)).toBe(409);
     // The sidecar itself looks at the head now and then.
     const isAsked = ({ method }: { readonly method: string }) => method !== "eth_getBlockByNumber";
-    expect(node.calls.filter(isAsked)).toEqual([]);
+    expect(sidecar.node.calls.filter(isAsked)).toEqual([]);
     // Beside its calldata it has some 110: some ten of them are nonce, gas and price.
     expect(await codeWith(limit - 105)).toBe(409);
-    expect(node.calls.map(({ method }) => method)).toContain("eth_estimateGas");
+    expect(sidecar.node.calls.map(({ method }) => method)).toContain("eth_estimateGas");
     expect(await codeWith(limit - 120)).toBeUndefined();
   });
 
@@ -261,9 +226,9 @@ describe("/construction/metadata", () => {
         currency: CURRENCY,
       },
     ]);
-    expect(node.calls.find((made) => made.method === "txpool_contentFrom")?.params).toEqual([
-      ALICE,
-    ]);
+    expect(sidecar.node.calls.find((made) => made.method === "txpool_contentFrom")?.params).toEqual(
+      [ALICE],
+    );
   });
 
   it("does not count the transaction in the pool whose place a chosen nonce takes", async () => {
@@ -294,7 +259,7 @@ describe("/construction/metadata", () => {
     const reason =
       `insufficient funds for gas * price + value: address ${FROM} ` +
       `have ${needed - 1n} want ${needed}`;
-    const asked = () => node.calls.find((made) => made.method === "eth_call");
+    const asked = () => sidecar.node.calls.find((made) => made.method === "eth_call");
     expect((await metadata()).status).toBe(200);
     const value = `0x${needed.toString(16)}`;
     expect(asked()?.params).toEqual([{ from: ALICE, to: ALICE, gas: "0x5208", value }, "latest"]);
@@ -318,7 +283,7 @@ describe("/construction/metadata", () => {
       314,
       { balance: balanceAt(2).toString(), needed: value, currency: CURRENCY },
     ]);
-    expect(node.calls.map((made) => made.method)).not.toContain("eth_estimateGas");
+    expect(sidecar.node.calls.map((made) => made.method)).not.toContain("eth_estimateGas");
   });
 
   it.each<[string, () => unknown, number, boolean]>([
@@ -389,225 +354,7 @@ describe("/construction/metadata", () => {
     ["data beside tokens", { ...OPTIONS, currency: GOLD, data: "0x01" }],
     ["tokens for the zero address", { ...OPTIONS, currency: GOLD, to: `0x${"00".repeat(20)}` }],
   ])("refuses %s", async (_name, options) => {
-    const { body } = await call(online.server, "/construction/metadata", { options });
+    const { body } = await call(sidecar.online.server, "/construction/metadata", { options });
     expect(body.code).toBe(304);
-  });
-});
-
-describe("/construction/metadata of an ERC-20 transfer", () => {
-  const word = (units: bigint) => `0x${units.toString(16).padStart(64, "0")}`;
-  const gold = (options: Record<string, unknown> = {}) => metadata({ currency: GOLD, ...options });
-
-  beforeEach(() => {
-    replace("eth_call", () => word(1_000n));
-  });
-
-  it("asks the contract for the balance, and leaves room for a receiver that is emptied", async () => {
-    replace("eth_estimateGas", () => "0xc350");
-    const { status, body } = await gold();
-    expect([status, body]).toEqual([
-      200,
-      {
-        metadata: {
-          chain_id: "6940",
-          nonce: "9",
-          gas_price: "25000000",
-          // 50,000 and a fifth, and what filling a slot costs more than changing it.
-          gas_limit: "77100",
-          data: transferData(TO, 1_000n),
-        },
-        suggested_fee: [{ value: "1927500000000", currency: CURRENCY }],
-      },
-    ]);
-    const to = GOLD.metadata.contractAddress.toLowerCase();
-    const asked = node.calls.find((made) => made.method === "eth_call");
-    const holder = ALICE.slice(2).padStart(64, "0");
-    expect(asked?.params[0]).toMatchObject({ to, data: `0x70a08231${holder}` });
-    const estimate = node.calls.find((made) => made.method === "eth_estimateGas");
-    expect(estimate?.params).toEqual([
-      { from: ALICE, to, value: "0x0", data: transferData(TO, 1_000n) },
-    ]);
-  });
-
-  it("refuses more tokens than there are before an estimate would revert", async () => {
-    refuse("eth_estimateGas", 3, "execution reverted", "0xe450d38c");
-    const { body } = await gold({ value: "1001" });
-    expect([body.code, body.details]).toEqual([
-      314,
-      { balance: "1000", needed: "1001", currency: GOLD },
-    ]);
-  });
-
-  it("refuses where the native coins do not pay the fee", async () => {
-    replace("eth_getBalance", () => "0x1");
-    expect((await gold()).body.details).toEqual({
-      balance: "1",
-      needed: "1057500000000",
-      currency: CURRENCY,
-    });
-  });
-
-  it("refuses a token whose contract is not there or tells no balance", async () => {
-    for (const answer of ["0x", "0x01", `${word(1_000n)}00`]) {
-      replace("eth_call", () => answer);
-      const { body } = await gold();
-      expect([answer, body.code, body.retriable]).toEqual([answer, 316, false]);
-    }
-    refuse("eth_call", 3, "execution reverted");
-    expect((await gold()).body.code).toBe(316);
-  });
-
-  it("refuses a quarantined token: nobody would see its transfer", async () => {
-    const quarantine = { height: 7, reason: "balances contradict its logs" };
-    const spy = jest.spyOn(online.index.blocks, "quarantineOf");
-    spy.mockImplementation((contract) =>
-      contract === GOLD.metadata.contractAddress.toLowerCase() ? quarantine : undefined,
-    );
-    const { body } = await gold();
-    spy.mockRestore();
-    expect([body.code, body.details]).toEqual([
-      316,
-      { currency: GOLD, quarantined_from_index: 7, reason: quarantine.reason },
-    ]);
-    expect((await gold()).status).toBe(200);
-  });
-
-  it("waits until the index has judged the token: before that it may be quarantined", async () => {
-    await online.indexed(2);
-    // Further ahead than a request waits for.
-    replace("eth_blockNumber", () => "0x200");
-    const { status, body } = await gold();
-    expect([status, body.code, body.retriable]).toEqual([500, 109, true]);
-    // Of what no index judges nothing is waited for.
-    expect((await metadata({ data: "0xabcd" })).status).toBe(200);
-  });
-
-  it("tells a contract that refuses the transfer apart", async () => {
-    refuse("eth_estimateGas", 3, "execution reverted: paused", "0x08c379a0");
-    const { body } = await gold();
-    expect([body.code, body.details]).toEqual([
-      315,
-      { reason: "execution reverted: paused", data: "0x08c379a0" },
-    ]);
-  });
-});
-
-describe("/construction/submit", () => {
-  let raw: string;
-  let hash: string;
-
-  beforeEach(async () => {
-    raw = await WALLET.signTransaction({
-      type: 0,
-      chainId: 6940,
-      to: TO,
-      value: 1n,
-      nonce: 5,
-      gasLimit: 21_000n,
-      gasPrice: 25_000_000n,
-    });
-    hash = Transaction.from(raw).hash ?? "";
-  });
-
-  const submit = (text = raw) =>
-    call(online.server, "/construction/submit", { signed_transaction: text });
-
-  it("sends the raw bytes and answers the hash, with or without the prefix", async () => {
-    for (const text of [raw, raw.slice(2)]) {
-      const { status, body } = await submit(text);
-      expect([status, body]).toEqual([200, { transaction_identifier: { hash } }]);
-    }
-    const sent = node.calls.filter((made) => made.method === "eth_sendRawTransaction");
-    expect(sent.map((made) => made.params)).toEqual([[raw], [raw]]);
-  });
-
-  const receipt = () => ({
-    transactionHash: hash,
-    blockHash: `0x${"ab".repeat(32)}`,
-    blockNumber: "0x2",
-    transactionIndex: "0x0",
-    from: WALLET.address,
-    to: BOB,
-    contractAddress: null,
-    status: "0x1",
-    gasUsed: "0x5208",
-    effectiveGasPrice: "0x17d7840",
-  });
-
-  it("succeeds again for mined bytes whose block the node has deleted, as the index knows them", async () => {
-    refuse("eth_sendRawTransaction", -32000, "nonce too low: next nonce 6, tx nonce 5");
-    replace("eth_getTransactionReceipt", () => null);
-    const place = { height: 2, position: 0 };
-    const placeOf = jest.spyOn(online.index.blocks, "placeOf").mockReturnValue(place);
-    const { status, body } = await submit();
-    expect([status, body]).toEqual([200, { transaction_identifier: { hash } }]);
-    expect(placeOf.mock.calls).toEqual([[hash]]);
-    placeOf.mockRestore();
-    expect((await submit()).body.code).toBe(401);
-  });
-
-  it("succeeds again for bytes that the pool or a block already has", async () => {
-    refuse("eth_sendRawTransaction", -32000, "already known");
-    expect((await submit()).status).toBe(200);
-    refuse("eth_sendRawTransaction", -32000, "nonce too low: next nonce 6, tx nonce 5");
-    expect((await submit()).body.code).toBe(401);
-    // Once mined, whatever else the node has against the bytes does not matter any more.
-    for (const message of ["nonce too low: next nonce 6", "insufficient funds", "txpool is full"]) {
-      refuse("eth_sendRawTransaction", -32000, message);
-      replace("eth_getTransactionReceipt", receipt);
-      const { status, body } = await submit();
-      expect([message, status, body]).toEqual([message, 200, { transaction_identifier: { hash } }]);
-    }
-  });
-
-  it.each([
-    ["nonce too high: next nonce 6, tx nonce 99999", 402, false],
-    ["replacement transaction underpriced", 403, false],
-    ["transaction gas price below minimum: gas tip cap 1, minimum needed 2", 404, false],
-    ["intrinsic gas too low: gas 20000, minimum needed 21000", 405, false],
-    ["exceeds block gas limit", 406, false],
-    ["txpool is full", 407, true],
-    ["account limit exceeded", 408, true],
-    ["insufficient funds for gas * price + value: balance 0, tx cost 1, overshot 1", 314, false],
-    ["invalid sender: invalid chain id for signer: have 6940 want 1", 105, false],
-    ["oversized data: transaction size 140000, limit 131072", 409, false],
-    ["the node is halted and cannot accept transactions", 108, true],
-    ["something else", 410, false],
-  ])("names the refusal %j", async (message, code, retriable) => {
-    refuse("eth_sendRawTransaction", -32000, message);
-    const { status, body } = await submit();
-    expect([status, body.code, body.retriable]).toEqual([500, code, retriable]);
-    expect(body.details).toEqual({ reason: message });
-  });
-
-  it.each<[string, () => unknown, number, boolean]>([
-    ["that is behind", () => replace("eth_syncing", () => ({ highestBlock: "0x9" })), 103, true],
-    ["of another chain", () => replace("eth_chainId", () => "0x1b1d"), 105, false],
-  ])("sends nothing to a node %s", async (_name, arrange, code, retriable) => {
-    arrange();
-    const { body } = await submit();
-    expect([body.code, body.retriable]).toEqual([code, retriable]);
-    expect(node.calls.map((made) => made.method)).not.toContain("eth_sendRawTransaction");
-  });
-
-  it("tells that the node has no time or is away", async () => {
-    refuse("eth_sendRawTransaction", -32005, "limit exceeded");
-    expect((await submit()).body).toMatchObject({ code: 104, retriable: true });
-    const away = onlineServer("http://127.0.0.1:1");
-    const fields = { signed_transaction: raw };
-    const { body } = await call(away.server, "/construction/submit", fields);
-    expect(body).toMatchObject({ code: 101, retriable: true });
-    await away.rpc.close();
-  });
-
-  it("does not believe a node that answers another hash", async () => {
-    replace("eth_sendRawTransaction", () => `0x${"ab".repeat(32)}`);
-    expect((await submit()).body.code).toBe(106);
-  });
-
-  it("does not send what it would not parse", async () => {
-    const foreign = await WALLET.signTransaction({ type: 0, chainId: 6941, to: TO });
-    expect((await submit(foreign)).body.code).toBe(307);
-    expect(node.calls.map((made) => made.method)).not.toContain("eth_sendRawTransaction");
   });
 });

@@ -2,8 +2,8 @@
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { SidecarError, type SidecarErrorCode } from "../../../../sidecar/rosetta/errors.js";
 import { createRandom } from "../../../helpers/random.js";
-import { ask } from "./construction-handlers.js";
-import { FACTS, KEY, pair, RECIPIENT, signatureOf, WALLET } from "./construction-steps.js";
+import { ask } from "./handlers.js";
+import { FACTS, KEY, pair, RECIPIENT, signatureOf, WALLET } from "./steps.js";
 import { CURRENCY, GOLD } from "../../../helpers/chains/known-tokens.js";
 import type { Reply, ReplyPayload } from "../replies.js";
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { SigningKey, Transaction, type TransactionLike, ZeroAddress } from "ethers";
-import { stepsOn } from "./construction-client.js";
-import { FACTS, KEY, pair, RECIPIENT, signatureOf } from "./construction-steps.js";
-import { transferData, WALLET } from "./construction-steps.js";
+import { stepsOn } from "./client.js";
+import { FACTS, KEY, pair, RECIPIENT, signatureOf } from "./steps.js";
+import { transferData, WALLET } from "./steps.js";
 import { CURRENCY, GOLD } from "../../../helpers/chains/known-tokens.js";
 import type { ReplyPayload } from "../replies.js";
 import { call, offlineServer } from "../servers.js";
