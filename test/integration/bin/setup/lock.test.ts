@@ -13,9 +13,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 
-const LOCK = "../../../bin/setup/lock.mjs";
-const COMPILE = "../../../bin/setup/compile.mjs";
-const ASSETS = "../../../bin/setup/assets.mjs";
+const LOCK = "../../../../bin/setup/lock.mjs";
+const COMPILE = "../../../../bin/setup/compile.mjs";
+const ASSETS = "../../../../bin/setup/assets.mjs";
 
 interface Owner {
   readonly pid: number;
