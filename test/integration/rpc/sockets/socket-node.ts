@@ -1,10 +1,10 @@
 /** A node's 8546 for tests, on live sockets; what a test opens is closed behind it. */
 import { afterEach } from "@jest/globals";
-import { createClientMemory } from "../../../node/rpc/client-memory.js";
-import type { EvmRpcLimits } from "../../../node/rpc/evm/options.js";
-import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
-import { systemClock } from "../../../runtime/process/clock.js";
-import { createTestNode } from "../../unit/rpc/evm/fixture.js";
+import { createClientMemory } from "../../../../node/rpc/client-memory.js";
+import type { EvmRpcLimits } from "../../../../node/rpc/evm/options.js";
+import { startEvmSocketServer } from "../../../../node/rpc/evm/sockets/socket-server.js";
+import { systemClock } from "../../../../runtime/process/clock.js";
+import { createTestNode } from "../../../unit/rpc/evm/fixture.js";
 
 /** What is done behind each test, the last first. */
 export const cleanups: (() => Promise<void> | void)[] = [];

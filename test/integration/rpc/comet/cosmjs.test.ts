@@ -4,19 +4,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Comet38Client, type comet38, connectComet, HttpBatchClient } from "@cosmjs/tendermint-rpc";
 import { Wallet } from "ethers";
-import { bytesToAddress, parseAddress, toBech32 } from "../../../chain/address.js";
-import { msToNs } from "../../../chain/consensus/block-id.js";
-import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
-import { verifyMerkleProof } from "../../../chain/consensus/merkle.js";
-import { ProtoReader, ProtoWriter } from "../../../chain/protobuf/wire.js";
-import { sha256 } from "../../../chain/hashes.js";
-import { bytesToHash32, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
-import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
-import { CometTestChain } from "../../helpers/chains/comet-chain.js";
-import { until } from "../../helpers/until.js";
+import { bytesToAddress, parseAddress, toBech32 } from "../../../../chain/address.js";
+import { msToNs } from "../../../../chain/consensus/block-id.js";
+import { hashConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
+import { verifyMerkleProof } from "../../../../chain/consensus/merkle.js";
+import { ProtoReader, ProtoWriter } from "../../../../chain/protobuf/wire.js";
+import { sha256 } from "../../../../chain/hashes.js";
+import { bytesToHash32, hexToBytes, parseHexBytes } from "../../../../chain/hex.js";
+import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
+import { decodeTransaction, recoverSender } from "../../../../chain/transaction.js";
+import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
+import { until } from "../../../helpers/until.js";
 // A file that the package does not export.
-import { hashTx } from "../../../node_modules/@cosmjs/tendermint-rpc/build/comet38/hasher.js";
+import { hashTx } from "../../../../node_modules/@cosmjs/tendermint-rpc/build/comet38/hasher.js";
 
 const faucet = new Wallet(`0x${"31".repeat(32)}`);
 const receiver = new Wallet(`0x${"32".repeat(32)}`);

@@ -4,12 +4,12 @@ import { once } from "node:events";
 import { connect, Server, Socket } from "node:net";
 import { Transaction } from "ethers";
 import { WebSocket } from "ws";
-import { parseAddress } from "../../../chain/address.js";
-import { parseHash32 } from "../../../chain/hex.js";
-import { RpcFault } from "../../../node/rpc/evm/errors.js";
-import { SocketConnection } from "../../../node/rpc/evm/sockets/socket-connection.js";
-import { until } from "../../helpers/until.js";
-import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/evm/fixture.js";
+import { parseAddress } from "../../../../chain/address.js";
+import { parseHash32 } from "../../../../chain/hex.js";
+import { RpcFault } from "../../../../node/rpc/evm/errors.js";
+import { SocketConnection } from "../../../../node/rpc/evm/sockets/socket-connection.js";
+import { until } from "../../../helpers/until.js";
+import { ALICE, BOB, createTestNode, signLegacy } from "../../../unit/rpc/evm/fixture.js";
 import { cleanups, startNode } from "./socket-node.js";
 
 interface Message {

@@ -4,27 +4,30 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
-import { sha256 } from "../../../chain/hashes.js";
-import { allAtOnce } from "../../../chain/steps/steps.js";
-import type { Address } from "../../../chain/address.js";
-import { Arguments } from "../../../node/rpc/comet/arguments.js";
-import { bytesOf, executedAt } from "../../../node/rpc/comet/chain-reads.js";
-import { blockPublications } from "../../../node/rpc/comet/json/event-data.js";
-import type { JsonPieces } from "../../../node/rpc/comet/json/json-pieces.js";
-import { resultTextSteps, transactionResultSteps } from "../../../node/rpc/comet/json/results.js";
-import { MessageReader } from "../../../chain/protobuf/values.js";
-import { createSdkTransactions } from "../../../node/rpc/comet/sdk-transactions.js";
-import { txQueries } from "../../../node/rpc/cosmos/modules/tx.js";
-import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
-import { transactionRoutes } from "../../../node/rpc/comet/routes/transaction-routes.js";
-import { OWN_WORK } from "../../../runtime/process/work-owner.js";
-import { ResultTexts } from "../../../node/rpc/comet/json/result-texts.js";
-import type { CometChain } from "../../../node/rpc/comet/ports.js";
-import { searchTransactions } from "../../../node/rpc/comet/search/event-search.js";
-import { parseQuery } from "../../../node/rpc/comet/search/query.js";
-import { EventStore } from "../../../node/store/blocks/event-store.js";
-import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
-import { turnsOf } from "../../helpers/effort/turns.js";
+import { sha256 } from "../../../../chain/hashes.js";
+import { allAtOnce } from "../../../../chain/steps/steps.js";
+import type { Address } from "../../../../chain/address.js";
+import { Arguments } from "../../../../node/rpc/comet/arguments.js";
+import { bytesOf, executedAt } from "../../../../node/rpc/comet/chain-reads.js";
+import { blockPublications } from "../../../../node/rpc/comet/json/event-data.js";
+import type { JsonPieces } from "../../../../node/rpc/comet/json/json-pieces.js";
+import {
+  resultTextSteps,
+  transactionResultSteps,
+} from "../../../../node/rpc/comet/json/results.js";
+import { MessageReader } from "../../../../chain/protobuf/values.js";
+import { createSdkTransactions } from "../../../../node/rpc/comet/sdk-transactions.js";
+import { txQueries } from "../../../../node/rpc/cosmos/modules/tx.js";
+import { loadDescriptors } from "../../../../runtime/files/descriptor-set.js";
+import { transactionRoutes } from "../../../../node/rpc/comet/routes/transaction-routes.js";
+import { OWN_WORK } from "../../../../runtime/process/work-owner.js";
+import { ResultTexts } from "../../../../node/rpc/comet/json/result-texts.js";
+import type { CometChain } from "../../../../node/rpc/comet/ports.js";
+import { searchTransactions } from "../../../../node/rpc/comet/search/event-search.js";
+import { parseQuery } from "../../../../node/rpc/comet/search/query.js";
+import { EventStore } from "../../../../node/store/blocks/event-store.js";
+import { ExecutionChain, testGenesis } from "../../../helpers/chains/execution-chain.js";
+import { turnsOf } from "../../../helpers/effort/turns.js";
 
 const GET_TXS = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
 const LOGS = 24_000;
