@@ -3,13 +3,24 @@
  * is signed, whoever asks.
  */
 import type { Address } from "../../chain/address.js";
-import { shorten } from "../../chain/evm/foreign-text.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type Incident, incidentText, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../kill-switch/kill-switch.js";
 import { type KillSwitchState, stops } from "../kill-switch/kill-switch-level.js";
 import { storedTime } from "../stored-values.js";
 import { SWITCH_RELEASE, type SwitchRelease, toSwitchRelease } from "../wallets/wallet-lease.js";
+import {
+  ALSO,
+  BEHIND_CAUSE,
+  behindReason,
+  causeInWords,
+  HAS_BEHIND_CAUSE,
+  MAX_CAUSE_LENGTH,
+  RELEASED,
+  seenIn,
+  seenInReleased,
+  withBehindReason,
+} from "./freeze-causes.js";
 import { STOPS_SIGNING } from "./unexplained-outflows.js";
 
 /** Whether a wallet may sign, and since when and why not. */
@@ -65,11 +76,11 @@ async function readBehindElsewhere(sql: Sql, wallet: Address): Promise<string | 
   const [row] = await sql.query<{ wallet: string; reason: string }>(
     `SELECT f.wallet, f.reason FROM signing_freeze f JOIN wallet w ON w.address = f.wallet
       WHERE f.frozen AND f.wallet <> $1 AND w.status <> 'retired'
-        AND (position($2 IN f.reason) > 0 OR EXISTS (
+        AND (f.reason ~ $2 OR EXISTS (
               SELECT 1 FROM (SELECT * FROM foreign_outflow o WHERE o.wallet = w.address) AS f
                WHERE ${STOPS_SIGNING}))
       ORDER BY w.place LIMIT 1`,
-    [wallet, BEHIND_CHAIN],
+    [wallet, HAS_BEHIND_CAUSE],
   );
   return row && `wallet ${row.wallet} is frozen: ${row.reason}`;
 }
@@ -85,9 +96,9 @@ export async function readBehind(
 ): Promise<string | undefined> {
   const [row] = await sql.query<{ wallet: string; reason: string }>(
     `SELECT f.wallet, f.reason FROM signing_freeze f JOIN wallet w ON w.address = f.wallet
-      WHERE f.frozen AND w.status <> 'retired' AND position($1 IN f.reason) > 0
+      WHERE f.frozen AND w.status <> 'retired' AND f.reason ~ $1
       ORDER BY w.place LIMIT 1`,
-    [BEHIND_CHAIN],
+    [HAS_BEHIND_CAUSE],
   );
   if (row !== undefined) return `wallet ${row.wallet} is frozen: ${row.reason}`;
   const lost = await lostNonces(sql, shown);
@@ -113,20 +124,6 @@ export async function lostNonces(
   return row?.wallet;
 }
 
-/** Begins the one cause that a recovery takes away: the chain has payments that the ledger lost. */
-const BEHIND_CHAIN = "the chain knows nonces below ";
-
-/** Pure: that cause in whole. @param seen the chain's next nonce @param known the ledger's */
-export function behindReason(seen: bigint, known: bigint): string {
-  return (
-    `${BEHIND_CHAIN}${seen}, the ledger only below ${known}: ` +
-    "the key was used elsewhere, or the ledger comes from an older backup"
-  );
-}
-
-/** As `behindReason` begins, in JavaScript and in PostgreSQL. */
-const BEHIND_PATTERN = `${BEHIND_CHAIN}([0-9]+), the ledger only below [0-9]+`;
-
 /**
  * Pure: whether a person has let a wallet go on that was frozen for these lost nonces. What was known of
  * them before counts no more then; what is known since does, also of the same nonces: they were given and
@@ -139,23 +136,22 @@ export function isLetGo(
   { seen, knownAt }: { readonly seen: bigint; readonly knownAt: bigint | undefined },
 ): boolean {
   if (released === undefined || released.at <= (knownAt ?? -1n)) return false;
-  const named = new RegExp(BEHIND_PATTERN, "u").exec(released.reason)?.[1];
-  return named !== undefined && seen <= BigInt(named);
+  const named = seenInReleased(released.reason);
+  return named !== undefined && seen <= named;
 }
-
-/** Between causes that froze a wallet one after the other. */
-const ALSO = "; also: ";
-
-/** Longest cause, in characters; those before the last stay while they come to no more, the first always. */
-const MAX_CAUSE_LENGTH = 1_000;
 
 /**
  * Freezes signing. A further cause stands behind the first, so that whoever takes one away sees the
- * others; of many the first ones and the last stay. They are left out in whole: a database of SQL_ASCII
- * would cut within a character, and nobody could read the row.
+ * others; of many the first ones and the last stay, and what says that nonces are lost. They are left out in
+ * whole: a database of SQL_ASCII would cut within a character, and nobody could read the row.
+ * @param words of persons or strangers, too: they are read as no lost nonces
  * @returns false if it was frozen for this cause already
  */
-export async function freezeSigning(sql: Sql, wallet: Address, reason: string): Promise<boolean> {
+export function freezeSigning(sql: Sql, wallet: Address, words: string): Promise<boolean> {
+  return addCause(sql, wallet, causeInWords(words));
+}
+
+async function addCause(sql: Sql, wallet: Address, cause: string): Promise<boolean> {
   const rows = await sql.query(
     `WITH changed AS (
        INSERT INTO signing_freeze AS old (wallet, frozen, reason) VALUES ($1, true, $2)
@@ -166,14 +162,12 @@ export async function freezeSigning(sql: Sql, wallet: Address, reason: string): 
                   FROM (SELECT cause, place, sum(length(cause)) OVER (ORDER BY place) AS total
                           FROM unnest(string_to_array(old.reason, $3::text)) WITH ORDINALITY
                             AS causes (cause, place)) AS causes
-                 WHERE old.frozen AND (place = 1 OR total <= $5)) || $3::text, '') || $2,
+                 WHERE old.frozen AND (place = 1 OR total <= $5 OR cause ~ $4)) || $3::text, '') || $2,
               changed_at = CASE WHEN old.frozen THEN old.changed_at ELSE now() END
-         WHERE NOT old.frozen
-            OR position($2 IN old.reason) = 0
-               AND NOT ($2 LIKE $4 || '%' AND old.reason LIKE '%' || $4 || '%')
+         WHERE NOT old.frozen OR $2 <> ALL (string_to_array(old.reason, $3::text))
        RETURNING wallet)
      SELECT wallet FROM changed`,
-    [wallet, shorten(reason, MAX_CAUSE_LENGTH), ALSO, BEHIND_CHAIN, MAX_CAUSE_LENGTH],
+    [wallet, cause, ALSO, BEHIND_CAUSE, MAX_CAUSE_LENGTH],
   );
   return rows.length > 0;
 }
@@ -184,6 +178,7 @@ export async function freezeSigning(sql: Sql, wallet: Address, reason: string): 
  * would lift this again. Where it is frozen for less of them the cause names these, so that whoever lets it
  * go on has seen all.
  * @param behind.seen the chain's next nonce
+ * @param behind.known the ledger's
  * @param behind.released as the wallet was read
  * @returns false if it was frozen for this cause already, the ledger knows the nonces, or a person does
  */
@@ -192,56 +187,50 @@ export function freezeBehindChain(
   {
     wallet,
     seen,
-    reason,
-    released: known,
+    known,
+    released: before,
   }: {
     readonly wallet: Address;
     readonly seen: bigint;
-    readonly reason: string;
+    readonly known: bigint;
     readonly released?: SwitchRelease | undefined;
   },
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
     // A recovery takes this lock before it changes nonces.
-    const [row] = await tx.query<{ released: Parameters<typeof toSwitchRelease>[0] }>(
-      `SELECT CASE WHEN NOT f.frozen THEN ${SWITCH_RELEASE} END AS released
+    const [row] = await tx.query<{
+      frozen: boolean;
+      reason: string;
+      released: Parameters<typeof toSwitchRelease>[0];
+    }>(
+      `SELECT f.frozen, f.reason, CASE WHEN NOT f.frozen THEN ${SWITCH_RELEASE} END AS released
          FROM signing_freeze f WHERE wallet = $1 FOR UPDATE`,
       [wallet],
     );
-    const released = toSwitchRelease(row?.released);
-    if (isLetGo(released, { seen, knownAt: known?.at })) return false;
+    if (isLetGo(toSwitchRelease(row?.released), { seen, knownAt: before?.at })) return false;
     const rows = await tx.query<{ is_known: boolean }>(
       `SELECT next_nonce >= $2::numeric AS is_known FROM hot_wallet WHERE wallet = $1`,
       [wallet, seen.toString()],
     );
     if (rows[0]?.is_known === true) return false;
-    return (await nameMore(tx, wallet, { seen, reason })) || freezeSigning(tx, wallet, reason);
+    const reason = behindReason(seen, known);
+    const named = row?.frozen === true ? seenIn(row.reason) : undefined;
+    if (row === undefined || named === undefined) return addCause(tx, wallet, reason);
+    if (named >= seen) return false;
+    await tx.query(`UPDATE signing_freeze SET reason = $2 WHERE wallet = $1`, [
+      wallet,
+      withBehindReason(row.reason, reason),
+    ]);
+    return true;
   });
-}
-
-/** @returns whether it was frozen for less nonces, and the cause names these now */
-async function nameMore(
-  tx: Sql,
-  wallet: Address,
-  { seen, reason }: { readonly seen: bigint; readonly reason: string },
-): Promise<boolean> {
-  const rows = await tx.query(
-    `WITH named AS (
-       UPDATE signing_freeze SET reason = regexp_replace(reason, $2, substring($3 FROM $4))
-        WHERE wallet = $1 AND frozen AND substring(reason FROM $2)::numeric < $5::numeric
-       RETURNING wallet)
-     SELECT wallet FROM named`,
-    [wallet, BEHIND_PATTERN, reason, BEHIND_PATTERN.replace(/[()]/gu, ""), seen.toString()],
-  );
-  return rows.length > 0;
 }
 
 /** At the end of a recovery: lifts a freeze whose only cause is what was recovered. */
 export async function releaseBehindChain(tx: Sql, wallet: Address): Promise<void> {
   await tx.query(
     `UPDATE signing_freeze SET frozen = false, reason = 'recovered', changed_at = now()
-      WHERE wallet = $1 AND frozen AND reason LIKE $2 || '%' AND position($3 IN reason) = 0`,
-    [wallet, BEHIND_CHAIN, ALSO],
+      WHERE wallet = $1 AND frozen AND reason ~ $2`,
+    [wallet, BEHIND_CAUSE],
   );
 }
 
@@ -271,18 +260,17 @@ export async function readSwitchCause(sql: Sql, wallet: Address): Promise<Switch
 export async function releaseSigning(
   sql: Sql,
   wallet: Address,
-  reason: string,
   looked?: SwitchCause,
 ): Promise<boolean> {
   const rows = await sql.query(
     `WITH changed AS (
        UPDATE signing_freeze old
-          SET frozen = false, reason = $2 || ': ' || old.reason, changed_at = now()
+          SET frozen = false, reason = $2 || old.reason, changed_at = now()
         WHERE wallet = $1 AND frozen AND old.reason = coalesce($3, old.reason)
           AND old.changed_at = coalesce($4::timestamptz, old.changed_at)
        RETURNING wallet)
      SELECT wallet FROM changed`,
-    [wallet, reason, looked?.reason ?? null, looked?.since ?? null],
+    [wallet, RELEASED, looked?.reason ?? null, looked?.since ?? null],
   );
   return rows.length > 0;
 }

@@ -9,7 +9,8 @@ import type { Height } from "../../chain/hex.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
-import { behindReason, freezeBehindChain } from "../requests/signing-freeze.js";
+import { behindReason } from "../requests/freeze-causes.js";
+import { freezeBehindChain } from "../requests/signing-freeze.js";
 import { type HotWalletState, readHotWallet } from "../wallets/wallet-lease.js";
 import { readOtherWallets } from "./wallet-overview.js";
 
@@ -73,10 +74,9 @@ export async function freezeIfBehind(
     left > right ? left : right,
   );
   if (seen <= row.nextNonce) return;
-  const reason = behindReason(seen, row.nextNonce);
-  const { released } = row;
-  if (await ledger.freezeBehindChain({ wallet, seen, reason, released })) {
-    log.error({ wallet, reason }, "signing is frozen");
+  const { nextNonce: known, released } = row;
+  if (await ledger.freezeBehindChain({ wallet, seen, known, released })) {
+    log.error({ wallet, reason: behindReason(seen, known) }, "signing is frozen");
   }
 }
 

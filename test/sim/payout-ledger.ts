@@ -3,6 +3,7 @@
  * slots), holding every ending against what the chain of the model really did.
  */
 import type { Address } from "../../chain/address.js";
+import { behindReason } from "../../ledger/requests/freeze-causes.js";
 import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { chooseSlots, feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import type { SlotReceipt } from "../../ledger/withdrawals/recorded-inclusions.js";
@@ -147,8 +148,8 @@ export class ModelLedger {
         changedAt: undefined,
       }),
       freezeSigning: async (_wallet, reason) => this.#freezeFor(reason),
-      freezeBehindChain: async ({ seen, reason }) =>
-        this.nextNonce < seen && this.#freezeFor(reason),
+      freezeBehindChain: async ({ seen, known }) =>
+        this.nextNonce < seen && this.#freezeFor(behindReason(seen, known)),
       sumOpenSlots: async (_wallet, nonce) => this.#sumOpen(nonce),
       sumOpenTokens: async () => new Map(),
       readSlotQueue: async ({ limit }) =>

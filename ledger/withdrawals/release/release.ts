@@ -105,7 +105,7 @@ async function liftSwitch(
   looked: SwitchCause | undefined,
 ): Promise<void> {
   if (looked !== undefined) {
-    const isLifted = await releaseSigning(database, wallet, "an operator released it", looked);
+    const isLifted = await releaseSigning(database, wallet, looked);
     if (isLifted) {
       steps.push({ step: "signing-released" });
       return;

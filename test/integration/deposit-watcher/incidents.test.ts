@@ -214,7 +214,7 @@ describe("incidents", () => {
     expect(freeze.frozen).toBe(true);
     expect(freeze.reason).toContain("NODES_DISAGREE");
     // The switch itself was never thrown: releasing it does not end the incident.
-    expect(await releaseSigning(database, HOT, "test")).toBe(false);
+    expect(await releaseSigning(database, HOT)).toBe(false);
     expect((await readFreeze(database, HOT)).frozen).toBe(true);
     bench.chain.dataApiBlocks.clear();
     await resumeCrediting(database, "test");

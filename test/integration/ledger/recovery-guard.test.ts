@@ -178,12 +178,15 @@ describe("a ledger and what its home remembers", () => {
     const wallet = testAddress(1);
     await registerTestWallets(ledger.owner, wallet);
     await createHotWallet(ledger.database, { wallet, firstNonce: 3n });
-    const reason = "the chain knows nonces below 3, the ledger only below 1";
+    const known = 1n;
     // The worker read the wallet before the recovery, which knows all of the chain's nonces.
-    expect(await freezeBehindChain(ledger.database, { wallet, seen: 3n, reason })).toBe(false);
+    expect(await freezeBehindChain(ledger.database, { wallet, seen: 3n, known })).toBe(false);
     expect(await readFreeze(ledger.database, wallet)).toMatchObject({ frozen: false });
-    expect(await freezeBehindChain(ledger.database, { wallet, seen: 4n, reason })).toBe(true);
-    expect(await readFreeze(ledger.database, wallet)).toMatchObject({ frozen: true, reason });
+    expect(await freezeBehindChain(ledger.database, { wallet, seen: 4n, known })).toBe(true);
+    expect(await readFreeze(ledger.database, wallet)).toMatchObject({
+      frozen: true,
+      reason: expect.stringContaining("knows nonces below 4"),
+    });
   });
 
   it("closes an empty database, and one of another life, also for those without the home", async () => {

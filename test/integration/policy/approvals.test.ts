@@ -11,11 +11,7 @@ import { parseCustomerId } from "../../../ledger/journal/accounts.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
 import { setKillSwitch } from "../../../ledger/kill-switch/kill-switch.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
-import {
-  behindReason,
-  freezeSigning,
-  releaseSigning,
-} from "../../../ledger/requests/signing-freeze.js";
+import { freezeBehindChain, releaseSigning } from "../../../ledger/requests/signing-freeze.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { resumeUnpaid } from "../../../ledger/withdrawals/operator-decisions.js";
 import { createHotWallet } from "../../../ledger/wallets/wallet-lease.js";
@@ -129,11 +125,11 @@ describe("a withdrawal above the threshold", () => {
     const asked = await pending(TWO);
     expect(await say(asked, "ann")).toBe("done");
     await createHotWallet(owner, { wallet: WALLET, firstNonce: 0n });
-    await freezeSigning(owner, WALLET, behindReason(1n, 0n));
+    await freezeBehindChain(owner, { wallet: WALLET, seen: 1n, known: 0n });
     expect(await say(asked, "ben", { decision: "reject", reason: "unknown payee" })).toBe("done");
     const { id, status, reason = "" } = await house.read(asked.id);
     expect(status).toBe("frozen");
-    await releaseSigning(owner, WALLET, "nothing was there");
+    await releaseSigning(owner, WALLET);
     expect(await resumeUnpaid(owner, { id, reason })).toBe(true);
     const ended = await house.read(id);
     expect([ended.status, ended.reason]).toEqual([

@@ -39,7 +39,7 @@ describe("a signer that answers wrongly", () => {
       await house.pass(lane);
       expect(stub.methods).toHaveLength(asked);
       stub.lie = undefined;
-      await releaseSigning(house.database, WALLET, "the signer was mended");
+      await releaseSigning(house.database, WALLET);
       await house.pass(lane);
       expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 0n });
     } finally {

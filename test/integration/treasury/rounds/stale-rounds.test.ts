@@ -44,7 +44,7 @@ afterAll(() => bench.close());
 afterEach(async () => {
   const { owner } = bench.bench.ledger;
   bench.files.policy = bench.policyOf({});
-  await releaseSigning(owner, WALLET, "over");
+  await releaseSigning(owner, WALLET);
   await drainWallet(owner, WALLET, word).catch(() => undefined);
   await reactivateWallet(owner, WALLET, word);
   await bench.rounds(4);

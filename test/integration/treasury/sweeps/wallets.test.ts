@@ -48,7 +48,7 @@ afterAll(() => bench.close());
 
 afterEach(async () => {
   const { owner } = bench.bench.ledger;
-  await releaseSigning(owner, WALLET, "over");
+  await releaseSigning(owner, WALLET);
   await drainWallet(owner, WALLET, word).catch(() => undefined);
   await reactivateWallet(owner, WALLET, word);
   await bench.rounds(4);
@@ -154,9 +154,9 @@ describe("a sweep", () => {
       SECOND,
     ]);
     await freezeSigning(owner, SECOND, "its key has leaked");
-    await releaseSigning(owner, WALLET, "nothing was there");
+    await releaseSigning(owner, WALLET);
     await bench.rounds(3, bench.sweeper({ settings }));
-    await releaseSigning(owner, SECOND, "over");
+    await releaseSigning(owner, SECOND);
     expect(await sweepOf(address)).toMatchObject({ state: "settled", wallet: WALLET });
     expect(await bench.units(address)).toBe(0n);
   });
@@ -169,7 +169,7 @@ describe("a sweep", () => {
     const before = await bench.units(WALLET);
     await bench.rounds(3);
     expect(await bench.nonce(address)).toBe(0n);
-    await releaseSigning(bench.bench.ledger.owner, WALLET, "nothing was there");
+    await releaseSigning(bench.bench.ledger.owner, WALLET);
     await bench.rounds(3);
     bench.wallets = [WALLET, SECOND];
     const sweep = await sweepOf(address);

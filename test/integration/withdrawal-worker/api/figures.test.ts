@@ -91,7 +91,7 @@ describe("the wallets", () => {
     expect(BigInt(wallet.freeAtoken) + BigInt(wallet.reservedAtoken)).toBe(1_000n * TOKEN);
     const paying = await request(base()).get(`/v1/withdrawals/${body.id}`).set(bearer);
     expect(paying.body.wallet).toBe(toChecksumAddress(WALLET));
-    await releaseSigning(house.database, WALLET, "a drill");
+    await releaseSigning(house.database, WALLET);
   });
 });
 

@@ -144,7 +144,7 @@ describe("a freeze", () => {
       [],
       0,
     ]);
-    await releaseSigning(house.ledger.owner, WALLET, "nothing was there");
+    await releaseSigning(house.ledger.owner, WALLET);
     isDrill = false;
     await lane.runRound(house.signal);
     house.chain.mine();

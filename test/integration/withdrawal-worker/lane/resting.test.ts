@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../../chain/signing/account-key.js";
-import { behindReason, freezeSigning } from "../../../../ledger/requests/signing-freeze.js";
+import { freezeBehindChain } from "../../../../ledger/requests/signing-freeze.js";
 import { createHotWallet } from "../../../../ledger/wallets/wallet-lease.js";
 import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../../withdrawal-worker/lane/lane-guard.js";
@@ -51,7 +51,7 @@ describe("a payout to code", () => {
   it("that no wallet may pay, as another one is behind the chain, has none either", async () => {
     await registerTestWallets(house.database, SECOND);
     await createHotWallet(house.database, { wallet: SECOND, firstNonce: 0n });
-    await freezeSigning(house.database, SECOND, behindReason(1n, 0n));
+    await freezeBehindChain(house.database, { wallet: SECOND, seen: 1n, known: 0n });
     const lane = house.lane();
     const { id } = await acceptCode();
     expect(await lane.runRound(house.signal)).toBe(false);

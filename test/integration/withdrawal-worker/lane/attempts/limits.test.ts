@@ -51,7 +51,7 @@ async function takeOnly(): Promise<void> {
     "before",
   );
   await lane.runRound(house.signal);
-  await releaseSigning(house.database, WALLET, "test");
+  await releaseSigning(house.database, WALLET);
 }
 
 async function pass(lane: Lane, options: { rounds: number; stepMs: number }): Promise<void> {

@@ -89,7 +89,7 @@ describe("the commit of a slot", () => {
     await freezeSigning(house.database, WALLET, "test");
     const result = await takeSlots(house.database, lease, [waiting], rules);
     expect(result).toMatchObject({ taken: [], limit: "frozen" });
-    await releaseSigning(house.database, WALLET, "test");
+    await releaseSigning(house.database, WALLET);
     expect(await nextNonce()).toBe(5n);
   });
 
@@ -241,7 +241,7 @@ describe("the commit of a signature", () => {
     expect(
       await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "a")], RULES),
     ).toBe(false);
-    await releaseSigning(house.database, WALLET, "test");
+    await releaseSigning(house.database, WALLET);
     expect((await house.read(slot.withdrawalId)).hashes).toEqual([]);
     await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "b")], RULES);
     await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "c")], RULES);

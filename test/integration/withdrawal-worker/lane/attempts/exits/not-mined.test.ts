@@ -219,7 +219,7 @@ describe("a payment that is not mined", () => {
     await freezeSigning(house.database, WALLET, "a person looks");
     await house.pass(lane, { rounds: 5, stepMs: 300_000 });
     expect((await house.read(id)).status).toBe("broadcast");
-    await releaseSigning(house.database, WALLET, "looked at");
+    await releaseSigning(house.database, WALLET);
     for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
     house.chain.unmined.clear();
     await house.pass(lane, { rounds: 2, stepMs: 2_000 });
