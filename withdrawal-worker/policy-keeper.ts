@@ -4,7 +4,7 @@
  * that another home's has taken the place of: what was forbidden there is not paid here.
  */
 import { existsSync } from "node:fs";
-import type { Address } from "../chain/address.js";
+import type { KnownNonces } from "../ledger/requests/signing-freeze.js";
 import { errorCode, errorMessage } from "../chain/errors.js";
 import { LedgerError } from "../ledger/errors.js";
 import { loadPolicyFile, PolicyFile } from "../ledger/policy/policy-file.js";
@@ -77,7 +77,7 @@ export interface PolicyKeeperParts {
   readonly clock: Clock;
   readonly log: Logger;
   /** Next nonces that lanes of this process were shown: behind them nothing is rejected at once. */
-  readonly shownNonces?: ReadonlyMap<Address, bigint>;
+  readonly shownNonces?: KnownNonces;
   /** Whether the chain was asked about all wallets: before that nothing is rejected. Default yes. */
   readonly wasChainAsked?: () => boolean;
 }

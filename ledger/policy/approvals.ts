@@ -2,7 +2,7 @@
  * Persons' approvals: each key once, and each person with all keys that took each other's places; signed ones
  * once for each name of the policy; never by who asked; each bound to what was approved.
  */
-import type { Address } from "../../chain/address.js";
+import type { KnownNonces } from "../requests/signing-freeze.js";
 import { bytesToHex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -205,7 +205,7 @@ function keysOfPerson({ policy }: HashedPolicy, publicKey: string | null): reado
 async function advance(
   tx: Sql,
   { id, keyId, decision, reason }: NewApproval,
-  shown: ReadonlyMap<Address, bigint> | undefined,
+  shown: KnownNonces | undefined,
 ): Promise<readonly NewEvent[]> {
   if (decision === "reject") {
     const words = `rule approvals: ${keyId} rejected it: ${reason}`;

@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { ageSecondsSql } from "../database-clock.js";
 import { appendEvents, type NewEvent } from "../events.js";
+import type { KnownNonces } from "../requests/signing-freeze.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 import { endBeforeSlotInside } from "../requests/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
@@ -185,7 +186,7 @@ async function judgesEarlier(sql: Sql, policy: HashedPolicy, last: number): Prom
 export async function rejudgePending(
   database: SqlDatabase,
   policy: HashedPolicy,
-  shown?: ReadonlyMap<Address, bigint>,
+  shown?: KnownNonces,
 ): Promise<void> {
   const lastPending = await lastOutdated(database, policy);
   const lastAccepted = await lastUnjudged(database, policy);
@@ -300,7 +301,7 @@ async function apply(
     readonly isRepeated?: (judgement: Judgement) => boolean;
   },
   judgements: readonly Judgement[],
-  shown?: ReadonlyMap<Address, bigint>,
+  shown?: KnownNonces,
 ): Promise<readonly NewEvent[]> {
   if (judgements.length === 0) return [];
   await recordDecisions(

@@ -1,5 +1,4 @@
 /** Ends of withdrawals that have no nonce: the hold goes back, unless the chain may show the payment. */
-import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { postJournals } from "../journal/journal.js";
 import { fillShort } from "../deposits/deposit-credit.js";
@@ -9,7 +8,7 @@ import { freezeUnexplained } from "./unexplained-outflows.js";
 import { voidLostGas } from "./lost-gas.js";
 import { releasePostings, returnedHold } from "./holds.js";
 import { lockWallet, type WalletLease } from "../wallets/wallet-lease.js";
-import { readBehind } from "./signing-freeze.js";
+import { type KnownNonces, readBehind } from "./signing-freeze.js";
 import { type CancelCause, endOfCancel, WAITING_STATUSES } from "./withdrawal-status.js";
 import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
@@ -29,7 +28,7 @@ export function endBeforeSlot(
   lease: WalletLease,
   to: "failed" | "rejected" | "cancelled",
   steps: readonly Step[],
-  shown?: ShownNonces,
+  shown?: KnownNonces,
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
     await lockWallet(tx, lease);
@@ -42,20 +41,17 @@ export function endBeforeSlot(
 /** What a process knows of a ledger that its database may have lost since. */
 export interface KnownLedger {
   /** See `readBehind`. */
-  readonly shown?: ReadonlyMap<Address, bigint> | undefined;
+  readonly shown?: KnownNonces | undefined;
   /** Throws RECOVERY where its home knows more than the database. */
   readonly assertStands?: ((tx: Sql) => Promise<void>) | undefined;
 }
-
-/** Next nonces of wallets, as they were shown to whoever asks. */
-type ShownNonces = ReadonlyMap<Address, bigint>;
 
 /** The same inside a transaction; `moved` are those that ended, and the caller appends the events last. */
 export async function endBeforeSlotInside(
   tx: Sql,
   to: "failed" | "rejected" | "cancelled",
   steps: readonly Step[],
-  shown?: ShownNonces,
+  shown?: KnownNonces,
 ): Promise<StepResult> {
   const unseen = await freezeUnseen(tx, steps, shown);
   const ended = await endKnown(tx, to, steps);
@@ -70,7 +66,7 @@ export async function endBeforeSlotInside(
 async function freezeUnseen(
   tx: Sql,
   steps: readonly Step[],
-  shown?: ShownNonces,
+  shown?: KnownNonces,
 ): Promise<readonly NewEvent[]> {
   const why = steps.length === 0 ? undefined : await readBehind(tx, shown);
   if (why === undefined) return [];

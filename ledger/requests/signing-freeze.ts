@@ -38,6 +38,8 @@ export interface SigningFreeze {
   readonly behindElsewhere?: string | undefined;
 }
 
+type ReleaseRow = Parameters<typeof toSwitchRelease>[0];
+
 interface FreezeRow {
   readonly frozen: boolean;
   readonly reason: string;
@@ -85,14 +87,24 @@ async function readBehindElsewhere(sql: Sql, wallet: Address): Promise<string | 
   return row && `wallet ${row.wallet} is frozen: ${row.reason}`;
 }
 
+/** The highest next nonce of a wallet that a process was shown: it never falls by itself. */
+export interface ShownNonce {
+  readonly nonce: bigint;
+  /** When the wallet was let go on last, as far as the process was shown: see `isLetGo`. */
+  readonly releasedAt?: bigint | undefined;
+}
+
+/** What a process was shown of wallets. */
+export type KnownNonces = ReadonlyMap<Address, ShownNonce>;
+
 /**
  * Why what waits may be paid without this ledger's knowing: a wallet has used nonces that the ledger gave
  * nobody, or gave and has lost since. Undefined where nothing says so.
- * @param shown next nonces of wallets that the caller was shown: they never fall
+ * @param shown what the caller was shown
  */
 export async function readBehind(
   sql: Sql,
-  shown: ReadonlyMap<Address, bigint> = new Map(),
+  shown: KnownNonces = new Map(),
 ): Promise<string | undefined> {
   const [row] = await sql.query<{ wallet: string; reason: string }>(
     `SELECT f.wallet, f.reason FROM signing_freeze f JOIN wallet w ON w.address = f.wallet
@@ -106,22 +118,24 @@ export async function readBehind(
 }
 
 /**
- * A wallet whose next nonce is below what was shown of it; undefined where none is. Not a retired one, as of
- * `readBehind`.
+ * A wallet whose next nonce is below what was shown of it, and which nobody has let go on since; undefined
+ * where none is. Not a retired one, as of `readBehind`.
  */
-export async function lostNonces(
-  sql: Sql,
-  shown: ReadonlyMap<Address, bigint>,
-): Promise<string | undefined> {
+export async function lostNonces(sql: Sql, shown: KnownNonces): Promise<Address | undefined> {
   if (shown.size === 0) return undefined;
-  const [row] = await sql.query<{ wallet: string }>(
-    `SELECT wallet FROM unnest($1::text[], $2::numeric[]) AS shown (wallet, nonce)
+  const rows = await sql.query<{ wallet: string; released: ReleaseRow }>(
+    `SELECT shown.wallet, CASE WHEN NOT f.frozen THEN ${SWITCH_RELEASE} END AS released
+       FROM unnest($1::text[], $2::numeric[]) AS shown (wallet, nonce)
        LEFT JOIN hot_wallet h USING (wallet)
+       LEFT JOIN signing_freeze f USING (wallet)
        LEFT JOIN wallet w ON w.address = shown.wallet
-      WHERE coalesce(h.next_nonce, -1) < shown.nonce AND w.status IS DISTINCT FROM 'retired' LIMIT 1`,
-    [[...shown.keys()], [...shown.values()].map((nonce) => nonce.toString())],
+      WHERE coalesce(h.next_nonce, -1) < shown.nonce AND w.status IS DISTINCT FROM 'retired'`,
+    [[...shown.keys()], [...shown.values()].map(({ nonce }) => nonce.toString())],
   );
-  return row?.wallet;
+  const released = new Map(rows.map((row) => [row.wallet, toSwitchRelease(row.released)]));
+  const isLost = ([wallet, { nonce: seen, releasedAt: knownAt }]: [Address, ShownNonce]) =>
+    released.has(wallet) && !isLetGo(released.get(wallet), { seen, knownAt });
+  return [...shown].find(isLost)?.[0];
 }
 
 /**
@@ -201,7 +215,7 @@ export function freezeBehindChain(
     const [row] = await tx.query<{
       frozen: boolean;
       reason: string;
-      released: Parameters<typeof toSwitchRelease>[0];
+      released: ReleaseRow;
     }>(
       `SELECT f.frozen, f.reason, CASE WHEN NOT f.frozen THEN ${SWITCH_RELEASE} END AS released
          FROM signing_freeze f WHERE wallet = $1 FOR UPDATE`,

@@ -2,7 +2,6 @@
  * Withdrawals that are not to be paid any more: at once while they have no nonce; afterwards by a
  * transfer of nothing on the same nonce, and whichever of the two is mined decides.
  */
-import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
 import { refuseInRecovery } from "../guard/recovery-incident.js";
@@ -13,7 +12,7 @@ import {
 } from "../requests/withdrawal-status.js";
 import { endBeforeSlotInside, keepWish, type KnownLedger } from "../requests/endings.js";
 import { type Step, stepWithdrawals } from "../requests/withdrawal-steps.js";
-import { readBehind } from "../requests/signing-freeze.js";
+import { type KnownNonces, readBehind } from "../requests/signing-freeze.js";
 import { lockWallet, type WalletLease } from "../wallets/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../requests/withdrawal-id.js";
 import { storedStatus } from "./withdrawals.js";
@@ -127,7 +126,7 @@ const EXPIRED = `expires_at <= now() AND expires_at IS NOT NULL AND phase IN ('w
  */
 export function cancelExpired(
   database: SqlDatabase,
-  options: { readonly limit: number; readonly shown?: ReadonlyMap<Address, bigint> },
+  options: { readonly limit: number; readonly shown?: KnownNonces },
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const isBehind = (await readBehind(tx, options.shown)) !== undefined;
@@ -163,11 +162,7 @@ async function isCancelMined(tx: Sql, id: WithdrawalId): Promise<boolean> {
 }
 
 /** @returns false when it froze: a payment that this ledger does not know may be its own */
-async function endUnpaid(
-  tx: Sql,
-  step: Step,
-  shown: ReadonlyMap<Address, bigint> | undefined,
-): Promise<boolean> {
+async function endUnpaid(tx: Sql, step: Step, shown: KnownNonces | undefined): Promise<boolean> {
   const { moved, events } = await endBeforeSlotInside(tx, "cancelled", [step], shown);
   await appendEvents(tx, events);
   return moved.has(step.id);

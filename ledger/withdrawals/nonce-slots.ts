@@ -14,7 +14,7 @@ import { judgeAtSlot, type SlotDecisions, writeAtSlot } from "../policy/stored-j
 import { freezeRecovered } from "../requests/recovered-payments.js";
 import { NATIVE_ASSET } from "../journal/accounts.js";
 import { valueOf } from "../requests/payment-terms.js";
-import { lockFreeze, lostNonces } from "../requests/signing-freeze.js";
+import { type KnownNonces, lockFreeze, lostNonces } from "../requests/signing-freeze.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 import {
   chooseSlots,
@@ -61,7 +61,7 @@ export interface TakenSlots extends Omit<SlotChoice, "chosen" | "feesLeftAtoken"
 interface SlotRules {
   readonly budget: SlotBudget;
   readonly policy: HashedPolicy;
-  readonly shown?: ReadonlyMap<Address, bigint>;
+  readonly shown?: KnownNonces;
   /** Throws where this is not the ledger that was told of: what was told to have ended is paid by none. */
   readonly assertStands?: (tx: Sql) => Promise<void>;
 }

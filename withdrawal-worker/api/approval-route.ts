@@ -1,5 +1,5 @@
 /** `POST /v1/withdrawals/{id}/approvals`, and approvals as withdrawals show them. */
-import type { Address } from "../../chain/address.js";
+import type { KnownNonces } from "../../ledger/requests/signing-freeze.js";
 import { errorCode, present } from "../../chain/errors.js";
 import type { LedgerGuard } from "../../ledger/guard/ledger-guard.js";
 import type { ApprovalDecision } from "../../ledger/policy/approval-digest.js";
@@ -22,7 +22,7 @@ export interface ApprovalParts {
   readonly policy: PolicySource;
   readonly chainId: bigint;
   /** Next nonces that lanes of this process were shown: behind them nothing is rejected at once. */
-  readonly shownNonces?: ReadonlyMap<Address, bigint>;
+  readonly shownNonces?: KnownNonces;
   /** Asks the chain before something is rejected; absent where no chain is known. */
   readonly look?: Pick<ChainLook, "beforeEnding">;
   readonly guard?: Pick<LedgerGuard, "assertStands">;

@@ -1,5 +1,5 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
-import { type Address, parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
+import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
 import type { ChainAccounts } from "../../chain/chain-accounts.js";
 import { timeMsOf } from "../../chain/encoding/calendar.js";
 import { parseAtoken } from "../../chain/units.js";
@@ -19,6 +19,7 @@ import {
   phaseOf,
   type WithdrawalStatus,
 } from "../../ledger/requests/withdrawal-status.js";
+import type { KnownNonces } from "../../ledger/requests/signing-freeze.js";
 import { toWithdrawalId, type WithdrawalId } from "../../ledger/requests/withdrawal-id.js";
 import {
   type AcceptRefusal,
@@ -49,7 +50,7 @@ export interface WithdrawalApiParts {
   readonly policy: PolicySource;
   readonly chainId: bigint;
   /** Next nonces that lanes of this process were shown: behind them nothing is taken back at once. */
-  readonly shownNonces?: ReadonlyMap<Address, bigint>;
+  readonly shownNonces?: KnownNonces;
   /** Asks the chain before something is taken back; absent where no chain is known. */
   readonly look?: Pick<ChainLook, "beforeEnding">;
   /** Remembers what is told here; absent where nothing is paid by what was told. */

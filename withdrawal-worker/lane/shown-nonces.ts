@@ -3,12 +3,16 @@
  * commits that it had answered: what was signed for such a nonce may be on its way, or be asked for again.
  */
 import type { Address } from "../../chain/address.js";
-import { isLetGo } from "../../ledger/requests/signing-freeze.js";
+import {
+  isLetGo,
+  type KnownNonces,
+  type ShownNonce,
+} from "../../ledger/requests/signing-freeze.js";
 import type { HotWalletState } from "../../ledger/wallets/wallet-lease.js";
 
 /** What the lanes of one process have seen, for all its wallets. */
 export class ShownNonces {
-  readonly #highest = new Map<Address, bigint>();
+  readonly #highest = new Map<Address, ShownNonce>();
   /** When each wallet was let go on last, as far as this process was shown. */
   readonly #releasedAt = new Map<Address, bigint>();
   #epoch = 0;
@@ -25,7 +29,7 @@ export class ShownNonces {
   }
 
   /** The highest of each wallet. */
-  get all(): ReadonlyMap<Address, bigint> {
+  get all(): KnownNonces {
     return this.#highest;
   }
 
@@ -43,14 +47,14 @@ export class ShownNonces {
       this.#highest.clear();
       this.#epoch = epoch;
     }
-    const seen = this.#highest.get(wallet) ?? 0n;
+    const seen = this.#highest.get(wallet)?.nonce ?? 0n;
     const knownAt = this.#releasedAt.get(wallet);
     const before = isLetGo(released, { seen, knownAt }) ? 0n : seen;
     if (released !== undefined && released.at > (knownAt ?? -1n)) {
       this.#releasedAt.set(wallet, released.at);
     }
     const highest = nextNonce > before ? nextNonce : before;
-    this.#highest.set(wallet, highest);
+    this.#highest.set(wallet, { nonce: highest, releasedAt: this.#releasedAt.get(wallet) });
     return highest;
   }
 }

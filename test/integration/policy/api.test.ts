@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import request from "supertest";
 import type { Address } from "../../../chain/address.js";
+import type { ShownNonce } from "../../../ledger/requests/signing-freeze.js";
 import { createApiKey } from "../../../ledger/access/api-keys.js";
 import { KeyRing } from "../../../ledger/access/key-ring.js";
 import type { AccessScope } from "../../../ledger/access/scopes.js";
@@ -28,7 +29,7 @@ let server: HttpServer;
 let isStopped = false;
 let policyFault: Error | undefined;
 /** What the lanes of the API's process were shown. */
-const shownNonces = new Map<Address, bigint>();
+const shownNonces = new Map<Address, ShownNonce>();
 /** Why the API's process cannot look at the chain; undefined where it can. */
 let lookFault: ApiError | undefined;
 const keys: Record<string, string> = {};
@@ -211,7 +212,7 @@ describe("POST /v1/withdrawals/{id}/approvals", () => {
     const { body: pending } = await ask("500");
     const held = await house.balance("alice");
     // A standby took over: it may lack the approvals of this one, its nonce and its payment.
-    shownNonces.set(WALLET, 5n);
+    shownNonces.set(WALLET, { nonce: 5n });
     const said = await say(pending.id, "ann", { decision: "reject", reason: "unknown payee" });
     shownNonces.clear();
     expect([said.status, said.body.status]).toEqual([200, "frozen"]);

@@ -333,7 +333,8 @@ describe("a policy that changes while persons are asked", () => {
     const asked = await pending(TWO, 200n);
     const held = await house.balance("alice");
     // A standby took over: it may lack the approvals of this one, its nonce and its payment.
-    await rejudgePending(house.database, policyOf({ maximumUnits: 150n }), new Map([[WALLET, 5n]]));
+    const shown = new Map([[WALLET, { nonce: 5n }]]);
+    await rejudgePending(house.database, policyOf({ maximumUnits: 150n }), shown);
     const frozen = await house.read(asked.id);
     expect(frozen.status).toBe("frozen");
     expect(frozen.reason).toContain(`the ledger has lost nonces of wallet ${WALLET}`);

@@ -4,17 +4,21 @@
  */
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { readFreeze } from "../../../ledger/requests/signing-freeze.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { NodeFault } from "../../../rpc-client/errors.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import { ShownNonces } from "../../../withdrawal-worker/lane/shown-nonces.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
 
 let desk: Desk;
+/** What the first worker was shown. */
+let shown: ShownNonces;
 /** No node takes what is signed. */
 let isAway: boolean;
 let first: Lane;
@@ -23,7 +27,8 @@ let second: Lane;
 beforeEach(async () => {
   desk = await Desk.openWithAlice();
   isAway = false;
-  first = worker();
+  shown = new ShownNonces();
+  first = worker(shown);
   second = worker();
 });
 afterEach(() => desk.close());
@@ -38,12 +43,12 @@ const database: SqlDatabase = {
 };
 
 /** The lane of a worker of its own, which remembers for itself what it was shown. */
-function worker(): Lane {
+function worker(remembered = new ShownNonces()): Lane {
   const { genesisHash, url } = desk.chain;
   const node = createPatientNode(createPatientClient(url), { chainId: FAKE_CHAIN_ID, genesisHash });
   const key = { signer: desk.rulesOf(KEY).signer, hasKey: () => true };
   return desk.makeLane(WALLET, key, {
-    ledger: createLaneLedger(database),
+    ledger: createLaneLedger(database, remembered),
     guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
     node: {
       ...node,
@@ -135,4 +140,33 @@ it("freezes where the freeze itself is lost before anybody has looked", async ()
   expect(await isFrozen()).toBe(false);
   await first.runRound(desk.signal);
   expect(await isFrozen()).toBe(true);
+});
+
+/** By the first worker's API, before any of its lanes has looked again. */
+async function takeBack(key: string) {
+  const { id } = await ask(key);
+  await cancelWithdrawal(desk.workerDatabase, id, "changed its mind", { shown: shown.all });
+  return (await desk.read(id)).status;
+}
+
+it("takes back what waits, directly behind the word of a person that lets the wallet go on", async () => {
+  await loseNonces(first);
+  await first.runRound(desk.signal);
+  await release();
+  expect(await takeBack("behind the release")).toBe("cancelled");
+});
+
+it("takes nothing back behind nonces that were given and lost anew", async () => {
+  await letGo();
+  await first.runRound(desk.signal);
+  await loseNonces(first);
+  expect(await takeBack("behind both")).toBe("frozen");
+});
+
+it("takes nothing back behind more nonces than a person was told of", async () => {
+  await loseNonces(second, first);
+  await second.runRound(desk.signal);
+  expect((await readFreeze(desk.database, WALLET)).reason).toContain("knows nonces below 1");
+  await release();
+  expect(await takeBack("behind the release")).toBe("frozen");
 });

@@ -198,7 +198,7 @@ it("takes nothing back in a ledger that is behind its home, before anybody has c
 });
 
 it("gives nonces again once the wallet that lost some is retired", async () => {
-  const shown = new Map([[WALLET, 7n]]);
+  const shown = new Map([[WALLET, { nonce: 7n }]]);
   expect(await lostNonces(desk.workerDatabase, shown)).toBe(WALLET);
   const reason = ["--reason", "lost commits", "--operator", "ann"];
   await desk.causeway("wallets", "drain", WALLET, ...reason);
