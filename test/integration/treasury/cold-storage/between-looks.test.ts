@@ -13,7 +13,7 @@ import { Lane } from "../../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../../withdrawal-worker/lane/lane-ledger.js";
 import type { WalletNode } from "../../../../withdrawal-worker/lane/wallet-node.js";
-import { silentLog } from "../../../helpers/services/ledger.js";
+import { errorLog, silentLog } from "../../../helpers/services/ledger.js";
 import { ANY_REQUEST } from "../../../helpers/keys/signing.js";
 import { callOf } from "../../tokens/token-bench.js";
 import { requestOf, WALLET } from "../../../helpers/exchange/house.js";
@@ -167,9 +167,23 @@ it.each([
     const seen = await bench.node.view(...asked);
     return { ...seen, pendingNonce: seen.pendingNonce + lostNonces };
   };
-  await bench.sweeper({ rpc, node: { ...bench.node, view } }).round(signal);
-  const rows = await owner.query<{ status: string }>(`SELECT status FROM withdrawal`);
+  const errors: Record<string, unknown>[] = [];
+  const parts = { rpc, node: { ...bench.node, view }, log: errorLog(errors) };
+  await bench.sweeper(parts).round(signal);
+  const rows = await owner.query<{ id: string; status: string }>(
+    `SELECT id, status FROM withdrawal`,
+  );
   expect(rows.map((row) => row.status)).toEqual([status]);
+  // A person has to look at what froze; one that is given up is decided anew.
+  const told = {
+    msg: "a move to cold storage is frozen",
+    asset: "TOKEN",
+    withdrawal: rows[0]?.id,
+    status: "frozen",
+    reason: "no wallet has what was to go to cold storage",
+  };
+  const isOfMove = ({ withdrawal }: Record<string, unknown>) => withdrawal !== undefined;
+  expect(errors.filter(isOfMove)).toEqual(status === "frozen" ? [told] : []);
 });
 
 it("leaves in the hot wallet the coins of a request that is frozen without a nonce", async () => {

@@ -150,6 +150,36 @@ it("takes nothing back at the command line by a node that does not answer, or is
   expect((await desk.read(id)).status).toBe("cancelled");
 });
 
+/** What the node says of its head, one answer after the other, and then the last. */
+function tellHeads(...heads: readonly number[]): void {
+  const left = [...heads];
+  Object.defineProperty(desk.chain, "toldHead", {
+    get: () => (left.length > 1 ? left.shift() : left[0]),
+    configurable: true,
+  });
+}
+
+it("takes nothing back at the command line where any answer is older than what the ledger has seen", async () => {
+  const { id } = await desk.request(wish);
+  for (let block = 0; block < 4; block += 1) desk.chain.mine();
+  await desk.watch();
+  const { head } = desk.chain;
+  const refused = { code: "NODE_UNFIT", message: expect.stringContaining(`${head}`) };
+  for (const [word, ...flags] of [["cancel"], ["reject", "--operator", "ben"]] as const) {
+    const typed = () =>
+      desk.causeway("withdrawals", word, id, "--reason", "changed its mind", ...flags);
+    // The node as such, and one that a balancer asks behind it.
+    tellHeads(head - 3);
+    await expect(typed()).rejects.toMatchObject(refused);
+    tellHeads(head, head - 1);
+    await expect(typed()).rejects.toMatchObject(refused);
+  }
+  expect((await desk.read(id)).status).toBe("accepted");
+  tellHeads(head);
+  expect((await desk.causeway("withdrawals", "cancel", id, ...CANCEL)).code).toBe(0);
+  expect((await desk.read(id)).status).toBe("cancelled");
+});
+
 it("takes back at the command line what has a nonce, whatever the node says", async () => {
   desk.chain.unmined.add(destination(1));
   const { id } = await desk.request(wish);
