@@ -14,7 +14,8 @@ import { STANDS } from "../requests/unexplained-outflows.js";
 import { storedInteger } from "../stored-values.js";
 import { lockCursor } from "../watch/watch-cursor.js";
 import type { MinedReceipt } from "../withdrawals/slot-outcomes.js";
-import type { NewSweepAttempt, Sweep } from "./sweeps.js";
+import { insertAttempts, type NewSweepAttempt } from "./sweep-attempt-rows.js";
+import type { Sweep } from "./sweeps.js";
 import { endMined, unmovedAt } from "./treasury-flows.js";
 
 /** A sweep with the one of its transactions that is in a block. */
@@ -106,31 +107,13 @@ export function regainAttempts(
 ): Promise<ReadonlySet<number>> {
   return database.transaction(async (tx) => {
     if ((await openIncident(tx)) !== undefined) return new Set();
-    const rows = await tx.query<{ id: string }>(
-      `WITH input AS (
-         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
-                              $6::text[]) AS input (id, n, raw, hash, price, target)
-       ), intended AS (
-         SELECT s.id FROM sweep s
-          WHERE s.id IN (SELECT id FROM input) AND s.state = 'ready'
-            AND NOT EXISTS (SELECT 1 FROM sweep_attempt t WHERE t.sweep_id = s.id)
-          ORDER BY s.id FOR UPDATE
-       ), stored AS (
-         INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
-         SELECT input.id, n, raw, hash, price, target FROM input JOIN intended USING (id)
-         ON CONFLICT DO NOTHING RETURNING sweep_id
-       ), moved AS (
-         UPDATE sweep SET state = 'signed' FROM stored WHERE sweep.id = stored.sweep_id)
-       SELECT sweep_id::text AS id FROM stored`,
-      [
-        mined.map(({ sweepId }) => sweepId),
-        mined.map(({ n }) => n),
-        mined.map(({ raw }) => raw),
-        mined.map(({ hash }) => hash),
-        mined.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
-        mined.map(({ wallet }) => wallet),
-      ],
+    return insertAttempts(
+      tx,
+      mined,
+      `SELECT s.id FROM sweep s
+        WHERE s.id IN (SELECT id FROM input) AND s.state = 'ready'
+          AND NOT EXISTS (SELECT 1 FROM sweep_attempt t WHERE t.sweep_id = s.id)
+        ORDER BY s.id FOR UPDATE`,
     );
-    return new Set(rows.map(({ id }) => storedInteger(id)));
   });
 }

@@ -25,6 +25,7 @@ import {
 } from "../stored-values.js";
 import { lockPayable } from "../wallets/payable-wallets.js";
 import { arrivalsOf } from "../requests/lost-gas.js";
+import { insertAttempts, type NewSweepAttempt } from "./sweep-attempt-rows.js";
 import {
   IS_LATE,
   MOVING_STATES,
@@ -265,11 +266,6 @@ export function voidSweep(
   });
 }
 
-/** Signed bytes of a sweep that are to be stored, before any node gets them. */
-export interface NewSweepAttempt extends Omit<SweepAttempt, "ageMs"> {
-  readonly sweepId: number;
-}
-
 /**
  * Stores signed bytes before they may be sent, of sweeps that are open, and of those whose block is lost; the
  * first attempt moves the sweep on. Those towards a wallet that may be given nothing any more are dropped:
@@ -292,32 +288,13 @@ export function storeSweepAttempts(
     // Behind the wallets' switches: it is written under them.
     if ((await openIncident(tx)) !== undefined) return new Set();
     const attempts = signed.filter(({ wallet }) => payable.has(wallet));
-    const rows = await tx.query<{ id: string }>(
-      `WITH input AS (
-         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
-                              $6::text[]) AS input (id, n, raw, hash, price, target)
-       ), open AS (
-         -- Locked above, since another treasury may be giving it up.
-         SELECT s.id FROM sweep s WHERE s.id IN (SELECT id FROM input)
-            AND (s.state IN ('ready', 'signed', 'sent') OR ${IS_LOST})
-       ), stored AS (
-         INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken, wallet)
-         SELECT input.id, n, raw, hash, price, target FROM input JOIN open ON open.id = input.id
-         ON CONFLICT DO NOTHING RETURNING sweep_id
-       ), moved AS (
-         UPDATE sweep SET state = 'signed' FROM stored
-          WHERE sweep.id = stored.sweep_id AND sweep.state = 'ready')
-       SELECT sweep_id::text AS id FROM stored`,
-      [
-        attempts.map(({ sweepId }) => sweepId),
-        attempts.map(({ n }) => n),
-        attempts.map(({ raw }) => raw),
-        attempts.map(({ hash }) => hash),
-        attempts.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
-        attempts.map(({ wallet }) => wallet),
-      ],
+    // Locked above, since another treasury may be giving one up.
+    return insertAttempts(
+      tx,
+      attempts,
+      `SELECT s.id FROM sweep s WHERE s.id IN (SELECT id FROM input)
+          AND (s.state IN ('ready', 'signed', 'sent') OR ${IS_LOST})`,
     );
-    return new Set(rows.map(({ id }) => storedInteger(id)));
   });
 }
 

@@ -9,12 +9,8 @@ import { type Height, hexToBytes } from "../../chain/hex.js";
 import { decodeTransaction } from "../../chain/transaction.js";
 import type { Atoken } from "../../chain/units.js";
 import type { TreasuryRules } from "../../ledger/policy/policy.js";
-import {
-  type NewSweepAttempt,
-  storeSweepAttempts,
-  type Sweep,
-  type SweepAttempt,
-} from "../../ledger/treasury/sweeps.js";
+import type { NewSweepAttempt } from "../../ledger/treasury/sweep-attempt-rows.js";
+import { storeSweepAttempts, type Sweep, type SweepAttempt } from "../../ledger/treasury/sweeps.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
