@@ -13,7 +13,7 @@ import { createLogger } from "../../runtime/process/logger.js";
 import { CliError } from "../errors.js";
 import { refuseLate } from "./late-node.js";
 import type { LedgerAlone } from "./ledger-alone.js";
-import { askIdentity, type LedgerCommand, withNode } from "./ledger-tools.js";
+import { askIdentity, type LedgerCommand, type OpenedLedger, withNode } from "./ledger-tools.js";
 
 const UNDONE = "Nothing was taken back.";
 
@@ -29,14 +29,31 @@ export async function lookBeforeEnding(
 ): Promise<void> {
   const found = await findWithdrawal(opened.database, id);
   if (found === undefined || phaseOf(found.status) !== "waiting") return;
+  await asking(() => withNode(command, (node) => look(command, opened, node)), UNDONE);
+}
+
+/**
+ * The same before a person's word lets something go on that is frozen, and was to end: it ends by that word,
+ * unless a wallet is frozen for such payments.
+ * @throws NODE_UNFIT
+ */
+export async function lookBeforeRelease(
+  command: Pick<LedgerCommand, "signal">,
+  opened: Pick<OpenedLedger, "database" | "node">,
+  undone: string,
+): Promise<void> {
+  await asking(() => lookAtNonces(command, opened), undone);
+}
+
+async function asking(work: () => Promise<void>, undone: string): Promise<void> {
   try {
-    await withNode(command, (node) => look(command, opened, node));
+    await work();
   } catch (cause) {
     if (!isOfNode(cause)) throw cause;
     throw new CliError(
       "NODE_UNFIT",
       `The node cannot be asked (${errorMessage(cause)}), and the chain may have payments that the ledger ` +
-        `has lost: type this again once it answers. ${UNDONE}`,
+        `has lost: type this again once it answers. ${undone}`,
       { cause, retriable: true },
     );
   }
@@ -53,7 +70,6 @@ async function look(
   { database, identity }: Pick<LedgerAlone, "database" | "identity">,
   node: EvmClient,
 ): Promise<void> {
-  const { signal } = command;
   const { chainId, genesisHash } = await askIdentity(node, command);
   if (chainId !== identity.chainId || genesisHash !== identity.genesisHash) {
     throw new CliError(
@@ -63,6 +79,13 @@ async function look(
     );
   }
   await refuseLate(command, { database, node }, UNDONE);
+  await lookAtNonces(command, { database, node });
+}
+
+async function lookAtNonces(
+  { signal }: Pick<LedgerCommand, "signal">,
+  { database, node }: Pick<OpenedLedger, "database" | "node">,
+): Promise<void> {
   const view = async (wallet: Address) => {
     const height = await node.blockNumber({ signal });
     const nonce = await node.getTransactionCount(wallet, height, { signal });

@@ -124,20 +124,38 @@ interface KeptCause {
   readonly reason: string;
 }
 
+/** Whether a person's word lets something end that is frozen. @param id this one; without it any */
+export async function hasKeptWish(sql: Sql, id?: WithdrawalId): Promise<boolean> {
+  const rows = await sql.query(
+    `SELECT 1 FROM withdrawal
+      WHERE phase = 'open' AND status = 'frozen' AND cancel_cause IS NOT NULL
+        AND id = coalesce($1, id) LIMIT 1`,
+    [id ?? null],
+  );
+  return rows.length > 0;
+}
+
 /**
  * Ends an accepted withdrawal whose cancelling was under way when it froze: nobody wants it paid, and a
- * person has said that it was not.
+ * person has said that it was not. It freezes again while the chain has payments that this ledger does not
+ * know: of these nobody can have said anything.
  * @returns events to append last; none when it is to be paid
  */
 export async function endIfCancelled(tx: Sql, id: WithdrawalId): Promise<readonly NewEvent[]> {
+  const wish = await readWish(tx, id);
+  if (wish === undefined) return [];
+  return (await endBeforeSlotInside(tx, endOfCancel(wish.cause), [{ id, reason: wish.reason }]))
+    .events;
+}
+
+/** Why an accepted withdrawal is not to be paid; undefined where it is. */
+async function readWish(tx: Sql, id: WithdrawalId): Promise<KeptCause | undefined> {
   const [row] = await tx.query<KeptCause>(
     `SELECT cancel_cause AS cause, cancel_reason AS reason FROM withdrawal
       WHERE id = $1 AND status = 'accepted' AND cancel_cause IS NOT NULL`,
     [id],
   );
-  if (row === undefined) return [];
-  const { cause, reason } = row;
-  return (await endKnown(tx, endOfCancel(cause), [{ id, reason }])).events;
+  return row;
 }
 
 /**
@@ -151,7 +169,10 @@ export async function endFrozen(
 ): Promise<readonly NewEvent[] | undefined> {
   await keepWish(tx, { id, cause: "request", reason });
   const { events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
-  const ended = await endIfCancelled(tx, id);
+  const wish = await readWish(tx, id);
+  // Whatever else the chain has: its hold does not go back, since it is paid.
+  const ended =
+    wish && (await endKnown(tx, endOfCancel(wish.cause), [{ id, reason: wish.reason }]));
   const rows = await tx.query(`SELECT 1 FROM withdrawal WHERE id = $1 AND phase = 'unpaid'`, [id]);
-  return rows.length === 0 ? undefined : [...events, ...ended];
+  return ended === undefined || rows.length === 0 ? undefined : [...events, ...ended.events];
 }

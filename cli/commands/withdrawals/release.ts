@@ -22,6 +22,7 @@ import { closeIfBehind } from "../../../ledger/guard/ledger-guard.js";
 import { refuseInRecovery } from "../../../ledger/guard/recovery-incident.js";
 import { walletOfOpenSlot } from "../../../ledger/withdrawals/operator-decisions.js";
 import { toWithdrawalId, type WithdrawalId } from "../../../ledger/requests/withdrawal-id.js";
+import { hasKeptWish } from "../../../ledger/requests/endings.js";
 import { phaseOf } from "../../../ledger/requests/withdrawal-status.js";
 import { unprovenReason } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
@@ -29,6 +30,7 @@ import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { CliError } from "../../errors.js";
 import { operatorName, readReason } from "../ledger-decisions.js";
+import { lookBeforeRelease } from "../../ledger/chain-look.js";
 import { refuseLate } from "../../ledger/late-node.js";
 import { toJson } from "../../command-context.js";
 import { type LedgerCommand, type OpenedLedger, withLedger } from "../../ledger/ledger-tools.js";
@@ -73,7 +75,12 @@ export async function runReleaseWithdrawals(
     // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
     await closeIfBehind(opened.database, command.home);
     await refuseInRecovery(opened.database);
-    await refuseLate(command, opened, "Nothing was released.");
+    const undone = "Nothing was released.";
+    await refuseLate(command, opened, undone);
+    const only = id === undefined ? undefined : toWithdrawalId(id);
+    if (options.notPaid === true || (await hasKeptWish(opened.database, only))) {
+      await lookBeforeRelease(command, opened, undone);
+    }
     const meant =
       id === undefined
         ? walletsMeant(opened.wallets, options.wallet)

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../../chain/signing/account-key.js";
+import { freezeWithdrawals } from "../../../../ledger/withdrawals/slot-outcomes.js";
 import { cancelWithdrawal } from "../../../../ledger/withdrawals/cancellation.js";
 import type { WithdrawalId } from "../../../../ledger/requests/withdrawal-id.js";
 import { lostNonces } from "../../../../ledger/requests/signing-freeze.js";
@@ -120,6 +121,37 @@ it("takes nothing back while the node was never asked, and goes on by what it sa
   await asked.look.first({ signal: desk.signal });
   expect(asked.shown.wasChainAsked).toBe(true);
   asked.rpc.close();
+});
+
+/** A person says of what was taken back that it was not paid, and knows nothing of what the ledger lost. */
+async function sayUnpaid(id: WithdrawalId): Promise<void> {
+  const said = await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect(said).toMatchObject({ code: 1, text: expect.stringContaining("may be paid") });
+  expect((await desk.read(id)).status).toBe("frozen");
+  expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+}
+
+it("gives no hold back on a word about what nobody can have looked at yet", async () => {
+  const id = await losePayment(() => desk.work(1));
+  await desk.lane().runRound(desk.signal);
+  await cancelWithdrawal(desk.workerDatabase, id, "the client changed its mind");
+  await sayUnpaid(id);
+  await linkPayment(id);
+});
+
+it("gives no hold back on a word that was lost with what was paid by it, and is said again", async () => {
+  const { id } = await desk.request(wish);
+  await freezeWithdrawals(desk.database, [{ id, reason: "somebody has to look" }]);
+  const standby = await desk.backup();
+  const said = await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect(said.code).toBe(0);
+  await desk.work(1);
+  expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  await desk.useDatabase(standby);
+  // Frozen it is, so that nobody looks before the wish is kept.
+  await cancelWithdrawal(desk.workerDatabase, id, "the client changed its mind");
+  await sayUnpaid(id);
+  await linkPayment(id);
 });
 
 /** Typed before any lane has looked. */
