@@ -145,8 +145,10 @@ export function restOfChanges(
     rests.push({ claim, delta, rest: delta - (toldSums.get(claimName(claim)) ?? 0n) });
     toldSums.delete(claimName(claim));
   };
-  const operators = [...new Set([...before.validators.keys(), ...after.validators.keys()])];
-  for (const operator of operators.toSorted()) {
+  // One that came and was forgotten within the block is in neither state, and may have been slashed.
+  const known = [before.validators, after.validators, touched.delegators];
+  const operators = new Set(known.flatMap((byOperator) => [...byOperator.keys()]));
+  for (const operator of [...operators].toSorted()) {
     const [was, is] = [before.validators.get(operator), after.validators.get(operator)];
     note(stakeOf(operator), (is?.stakeAtoken ?? 0n) - (was?.stakeAtoken ?? 0n));
     note(commissionOf(operator), (is?.commissionAtoken ?? 0n) - (was?.commissionAtoken ?? 0n));
