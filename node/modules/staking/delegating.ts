@@ -242,34 +242,44 @@ function takeOwing(
   return takeStake(context, validator, delegator, least(amountAtoken, mostAtoken));
 }
 
+/** Reads a slash of a validator; whoever acts in a transaction pays for each time. */
+export type SlashReader = (source: ValidatorRecord, index: number) => SlashEvent;
+
+const readSlash: SlashReader = (source, index) => source.slashAt(index);
+
 /**
  * Bears what an account's redelegations to a validator have to bear, before its stake there moves.
- * @param youngest the last redelegation that counts; all without it
+ * @param options.youngest the last redelegation that counts; all without it
  * @returns how many entries were looked at
  */
 export function bearSlashes(
   context: ModuleContext,
   delegator: Address,
   destination: Address,
-  youngest?: bigint,
+  options: { readonly youngest?: bigint; readonly slashOf?: SlashReader } = {},
 ): number {
+  const { youngest, slashOf } = options;
   const entries = new Delegations(context.state).entriesOf(delegator);
   for (const entry of entries) {
     const isOfPair = entry.kind === ENTRY_KIND.redelegation && entry.destination === destination;
     const counts = youngest === undefined || entry.id <= youngest;
-    if (isOfPair && counts) bearSlashesOf(context, entry);
+    if (isOfPair && counts) bearSlashesOf(context, entry, slashOf);
   }
   return entries.length;
 }
 
 /** Bears the slashes that an entry has not borne. @returns what is left of it, atoken */
-export function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
+export function bearSlashesOf(
+  context: ModuleContext,
+  entry: QueueEntry,
+  slashOf: SlashReader = readSlash,
+): bigint {
   const source = new Validators(context.state).of(entry.source);
   const { slashCount } = source;
   let leftAtoken = entry.amountAtoken;
   const missing: Missing[] = [];
   for (let index = entry.borneSlashes; index < slashCount; index++) {
-    const slash = source.slashAt(index);
+    const slash = slashOf(source, index);
     if (!answersFor(entry, slash)) continue;
     if (entry.kind === ENTRY_KIND.redelegation) {
       const missingAtoken = slashDestination(context, entry, slash.fraction);

@@ -102,7 +102,36 @@ describe("the end of a block", () => {
     });
     expect(counts).toEqual([100, 200, 250, 250]);
   });
+
+  it("reads a slash once, however many entries end that were begun before it", () => {
+    const SLASHES = 200;
+    const few = wordsOfEnd(1, SLASHES) - wordsOfEnd(1, 0);
+    const many = wordsOfEnd(50, SLASHES) - wordsOfEnd(50, 0);
+    expect(few).toBeGreaterThanOrEqual(SLASHES);
+    expect(many).toBe(few);
+  });
 });
+
+/** Words of modules that the end of a block asks for in which so many unbondings end. */
+function wordsOfEnd(unbondings: number, slashes: number): number {
+  const chain = chainWith(unbondings);
+  for (let index = 0; index < unbondings; index++) {
+    chain.run((context) => {
+      undelegate(context, accountAt(1_000 + index), validatorOf(context, accountAt(0)), TOKEN);
+    });
+  }
+  const { height, timeMs } = chain;
+  const validator = new Validators(chain.state).of(accountAt(0));
+  for (let index = 0; index < slashes; index++) {
+    // Of faults of later: the entries have to bear none of it.
+    validator.addSlash({ height, timeMs, infractionHeight: height + 1, fraction: TOKEN / 100n });
+  }
+  let words = 0;
+  chain.state.wordListener = { read: () => void words++, write: () => undefined };
+  chain.endBlock({ seconds: 10 });
+  chain.state.wordListener = undefined;
+  return words;
+}
 
 describe("stake", () => {
   it("is never more than consensus can count as votes", () => {
