@@ -4,6 +4,7 @@ import { escapeUnshowable } from "../chain/evm/foreign-text.js";
 import { KIT_VERSION } from "../chain/version.js";
 import { processEnvironment } from "../runtime/config/config.js";
 import { onCtrlC } from "../runtime/process/interrupts.js";
+import { refuseEarly } from "./program/early-flags.js";
 import { createProgram } from "./program/program.js";
 import { sentenceOf } from "./errors.js";
 import { refuseKept } from "./shared-options.js";
@@ -45,6 +46,9 @@ try {
     },
   });
   refuseKept(program, processEnvironment());
+  refuseEarly(program, process.argv.slice(2), (code) => {
+    faultCode = code;
+  });
   await program.parseAsync(process.argv);
   await output.end();
 } catch (error) {

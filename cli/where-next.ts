@@ -4,6 +4,7 @@ import { ATOKEN_PER_TOKEN } from "../chain/units.js";
 import { readPortOffset } from "../runtime/config/config.js";
 import type { HomePaths } from "./home/home.js";
 import { KIT_CONFIG_NAMES, type KitEndpoints, shownUrl } from "./home/kit-config.js";
+import { shellWord } from "./shell-word.js";
 
 /** Coins from the faucet by the kit's own command: nothing else has to be installed. */
 const SEND_WORDS = `tx bank send <deposit address> ${ATOKEN_PER_TOKEN}atoken --from faucet --yes`;
@@ -13,11 +14,6 @@ export function causewayCommand(words: string, home: string, portOffset: number)
   const isOfFiles = readPortOffset(home, KIT_CONFIG_NAMES) === portOffset;
   const ports = isOfFiles ? "" : ` --port-offset ${portOffset}`;
   return `npm run causeway -- ${words} --home ${shellWord(home)}${ports}`;
-}
-
-/** A path as a shell takes it for one word. */
-export function shellWord(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 /**

@@ -12,7 +12,7 @@ import type { AuditBalanceOptions, VerifyBalanceOptions } from "../audit/words.j
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { createNamedFile } from "../home/home-file.js";
-import { shellWord } from "../where-next.js";
+import { shellWord } from "../shell-word.js";
 
 /** The file holds nothing secret. */
 const FILE_MODE = 0o644;

@@ -22,7 +22,7 @@ import { writeRoleHomes } from "../home/role-homes.js";
 import { assertNodeOfPlan, inspectNode } from "../probe/node-inspection.js";
 import type { ModuleParams } from "../../node/settings/module-params.js";
 import { parseBlockInterval } from "../supervisor/kit-arguments.js";
-import { shellWord } from "../where-next.js";
+import { shellWord } from "../shell-word.js";
 import { parseParamFlags } from "./param-flags.js";
 
 /** Flags of `causeway init`. */

@@ -7,7 +7,7 @@ import { MAX_PORT_OFFSET } from "../../runtime/config/config.js";
 import { parsePortOffset } from "../../runtime/process/process-arguments.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { CliError, sentenceOf } from "../errors.js";
-import { shellWord } from "../where-next.js";
+import { shellWord } from "../shell-word.js";
 import { parseBlockInterval } from "../supervisor/kit-arguments.js";
 import { nodePorts } from "../home/node-home.js";
 import { PORT_STEP } from "../home/ports.js";

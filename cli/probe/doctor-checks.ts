@@ -26,7 +26,7 @@ import { readChainOrigin } from "../home/network/chain-origin.js";
 import type { HomePaths } from "../home/home.js";
 import { strangeVariables, strangeVariableText } from "../home/strange-variables.js";
 import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
-import { shellWord } from "../where-next.js";
+import { shellWord } from "../shell-word.js";
 import { foreignChain, homeBlockIntervalMs } from "./home-chain.js";
 import { type KitStatus, readKitStatus, type WalletFigures } from "./kit-status.js";
 

@@ -19,7 +19,7 @@ import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { assertOwnLedger } from "../../ledger/own-ledger.js";
 import { sentenceOf } from "../../errors.js";
 import { progressLines } from "../../progress.js";
-import { shellWord } from "../../where-next.js";
+import { shellWord } from "../../shell-word.js";
 import { AUDIT_EXIT, AuditError } from "../errors.js";
 import { underWay } from "../json-lines.js";
 import { badOption } from "../options.js";

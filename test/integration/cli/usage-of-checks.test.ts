@@ -33,6 +33,7 @@ it.each([
   ["treasury", "status", "--jsn"],
   ["sweeps", "list", "--status", "frozen"],
   ["ledger", "open", "--jsn"],
+  ["--port-offset", "100", "doctor"],
 ])("is 2 for %s %s %s", async (...words) => {
   expect(await endOf(...words)).toBe(2);
 });
