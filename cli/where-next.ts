@@ -31,10 +31,9 @@ export function whereToLookNext(
 ): readonly string[] {
   const [faucetKey, apiKey] = [shellWord(paths.faucetKey), shellWord(paths.apiKey)];
   const { jsonRpcUrl, depositUrl, cometRpcUrl, metricsUrl, restUrl, grpcAddress } = endpoints;
+  const metrics = metricsUrl === undefined ? "" : `   metrics ${metricsUrl}/metrics`;
   const ownNode =
-    cometRpcUrl === undefined
-      ? []
-      : [`  consensus status  ${cometRpcUrl}/status   metrics ${metricsUrl}/metrics`];
+    cometRpcUrl === undefined ? [] : [`  consensus status  ${cometRpcUrl}/status${metrics}`];
   const coins =
     hotWallet === undefined
       ? [

@@ -48,6 +48,7 @@ export interface KitEndpoints {
   readonly webSocketUrl: string;
   /** Of the kit's own node; undefined where somebody else's is used. */
   readonly cometRpcUrl: string | undefined;
+  /** Undefined where it is somebody else's node, or not served. */
   readonly metricsUrl: string | undefined;
   /** Undefined where it is somebody else's node, or not served. */
   readonly restUrl: string | undefined;
@@ -111,6 +112,9 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   console: "the console",
 };
 
+/** Settings that say whether a section's address is listened on. */
+const SWITCHES = ["enable", "prometheus"];
+
 /** A place that some setting tells to listen on. */
 interface Listener {
   /** The node whose setting it is, when there are several. */
@@ -134,7 +138,8 @@ interface KitConfigSources {
  * Reads and checks the settings of every process.
  * @param sources `validators` is how many nodes a home without a chain is going to have, 0 where
  *   somebody else's node is used
- *   `without` leaves the ports of parts that are not started to others
+ *   `without`, of a start, leaves the ports of parts that are not started to others; a command beside a
+ *   kit is not told them, and takes those for left out with which no kit would start
  * @throws ConfigError with the faults of all files together
  */
 export function loadKitConfig(
@@ -169,14 +174,18 @@ export function loadKitConfig(
   if (!without.has("indexer")) read(sources, indexerConfigFile);
   if (!without.has("explorer")) read(sources, explorerConfig);
   if (!without.has("console")) read(sources, consoleConfig);
-  const unfindable = listeners.filter((listener) => !isFindable(listener, nodes.length));
+  const found = listeners.filter((listener) => isFindable(listener, nodes.length));
+  const isBeside = sources.without === undefined;
+  const unfindable = listeners.filter(
+    (listener) => !found.includes(listener) && !(isBeside && isOptional(listener)),
+  );
   faults.push(...unfindable.map(({ fault }) => fault));
   if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
-  const ours = endpointsOf(listeners, nodes);
+  const ours = endpointsOf(found, nodes);
   const somebodys = {
     jsonRpcUrl,
     webSocketUrl,
@@ -190,7 +199,7 @@ export function loadKitConfig(
     treasury: treasuryWord(sources.home, worker.treasury),
     nodeUrls: [...new Set([sidecar.node.url, jsonRpcUrl, workerUrl])],
     endpoints: nodes.length > 0 ? ours : { ...ours, ...somebodys },
-    wantedPorts: listeners.map((listener) => ({
+    wantedPorts: found.map((listener) => ({
       part: partOf(listener),
       host: listener.address.host,
       port: listener.address.port,
@@ -238,6 +247,10 @@ function isFindable({ name, address }: Listener, nodeCount: number): boolean {
   return address.port !== 0 || (name === "p2p" && nodeCount === 1);
 }
 
+function isOptional({ name }: Listener): boolean {
+  return OPTIONAL_PARTS.some((part) => part === name);
+}
+
 function portFault(
   { home, env }: KitConfigSources,
   { name: file }: ConfigFile,
@@ -271,7 +284,7 @@ function listenersOf({
   for (const [section, fields] of Object.entries(file.sections)) {
     for (const [key, { defaultValue }] of Object.entries(fields)) {
       // What is switched off listens nowhere.
-      if (values[section]?.["enable"] === false) continue;
+      if (SWITCHES.some((name) => values[section]?.[name] === false)) continue;
       const address = values[section]?.[key];
       if (!isListenAddress(address) || !isListenAddress(defaultValue)) continue;
       const name = portNameOf(defaultValue.port);
@@ -308,7 +321,7 @@ function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]):
     jsonRpcUrl: url("jsonRpc"),
     webSocketUrl: url("webSocket", "ws"),
     cometRpcUrl: url("cometRpc"),
-    metricsUrl: url("metrics"),
+    metricsUrl: isServed("metrics") ? url("metrics") : undefined,
     restUrl: isServed("rest") ? url("rest") : undefined,
     grpcAddress: isServed("grpc") ? url("grpc").slice("http://".length) : undefined,
     sidecarOnlineUrl: url("sidecarOnline"),

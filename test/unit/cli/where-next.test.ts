@@ -59,5 +59,18 @@ describe("the commands that a start shows", () => {
     expect(lines.at(-1)).toMatch(/^Ctrl-C stops everything.* next start goes on/);
     const reconcile = lines.find((line) => line.includes("reconcile")) ?? "";
     expect(words(reconcile)).toContain(home);
+    expect(lines).toContain(
+      "  consensus status  http://127.0.0.1:26657/status   metrics http://127.0.0.1:26660/metrics",
+    );
+  });
+
+  it("name no page of metrics that is not served", () => {
+    const env = { CAUSEWAY_CONFIG_INSTRUMENTATION_PROMETHEUS: "false" };
+    const { endpoints } = loadKitConfig({ home: folder, env, portOffset: 0 });
+    const lines = whereToLookNext(homePaths(folder), endpoints, {
+      hotWallet: undefined,
+      portOffset: 0,
+    });
+    expect(lines).toContain("  consensus status  http://127.0.0.1:26657/status");
   });
 });

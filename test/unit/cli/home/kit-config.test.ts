@@ -77,6 +77,35 @@ describe("the settings of the kit", () => {
     );
   });
 
+  it("do not ask for the port of what is switched off, or left out of the kit", () => {
+    const off = {
+      CAUSEWAY_CONFIG_INSTRUMENTATION_PROMETHEUS: "false",
+      CAUSEWAY_CONFIG_INSTRUMENTATION_PROMETHEUS_LISTEN_ADDR: "127.0.0.1:0",
+      CAUSEWAY_APP_API_ENABLE: "false",
+      CAUSEWAY_APP_API_ADDRESS: "tcp://127.0.0.1:0",
+    };
+    const metrics = { CAUSEWAY_CONFIG_INSTRUMENTATION_PROMETHEUS_LISTEN_ADDR: "127.0.0.1:0" };
+    const indexer = { CAUSEWAY_INDEXER_API_LISTEN: "127.0.0.1:0" };
+    const sources = { home: "/nonexistent", portOffset: 0 };
+    const { endpoints, wantedPorts } = loadKitConfig({ ...sources, env: off });
+    expect(endpoints).toMatchObject({ metricsUrl: undefined, restUrl: undefined });
+    expect(wantedPorts.map(({ part }) => part)).not.toContain("the node's metrics");
+    // A command beside a kit is not told what it was started without; no kit starts with such a part.
+    const beside = loadKitConfig({ ...sources, env: indexer });
+    expect(beside.endpoints.indexerUrl).toBeUndefined();
+    expect(beside.endpoints.explorerUrl).toBe("http://127.0.0.1:3000");
+    const started = { without: new Set(["indexer"] as const), env: indexer };
+    expect(loadKitConfig({ ...sources, ...started }).endpoints.indexerUrl).toBeUndefined();
+    for (const [env, key] of [
+      [indexer, "CAUSEWAY_INDEXER_API_LISTEN"],
+      [metrics, "CAUSEWAY_CONFIG_INSTRUMENTATION_PROMETHEUS_LISTEN_ADDR"],
+    ] as const) {
+      expect(() => loadKitConfig({ ...sources, env, without: new Set() })).toThrow(
+        expect.objectContaining({ faults: [expect.objectContaining({ key })] }),
+      );
+    }
+  });
+
   it("know every port of the contract with the offset, all on 127.0.0.1", () => {
     const { wantedPorts, endpoints } = loadKitConfig({
       home: "/nonexistent",
