@@ -33,14 +33,18 @@ import {
   validatorOf,
 } from "./staking/delegating.js";
 import {
+  assertCommission,
+  assertDescribed,
   assertEdit,
   editValidator,
   noRateFailure,
   registerValidator,
+  type Registration,
   type ValidatorEdit,
 } from "./staking/registration.js";
 import { stakedHandler } from "./staked-handler.js";
 import {
+  assertSelfDelegated,
   runCancel,
   runDelegate,
   runRedelegate,
@@ -156,31 +160,39 @@ function register(message: ProtoMessage, context: MessageContext): Uint8Array {
   if (delegator !== "" && addressOf(delegator, "delegator") !== operator) {
     throw messageFailure(SDK_CODE.invalidRequest, "validator address is invalid");
   }
-  const rates = nested(message["commission"]);
-  if (!isFirst) assertRates(rates);
+  const description = descriptionOf(message["description"]);
+  if (!isFirst) assertOffered(message, description);
   registerValidator(context, {
     operator,
     publicKey,
-    description: descriptionOf(message["description"]),
-    commission: {
-      rate: fractionIn(rates, "rate"),
-      maxRate: fractionIn(rates, "max_rate"),
-      maxChangeRate: fractionIn(rates, "max_change_rate"),
-    },
+    description,
+    commission: commissionIn(nested(message["commission"]), isFirst ? FRACTION : SIGNED_FRACTION),
     minSelfDelegation: wholeNumberIn(message, "min_self_delegation"),
     selfDelegationAtoken: isFirst ? amountIn(message, "value") : selfDelegationIn(message, "value"),
   });
   return NO_RESPONSE;
 }
 
-/** Rates that are there and not below zero, in the SDK's order. */
-function assertRates(rates: ProtoMessage): void {
+/**
+ * What a validator offers, in the order of x/staking's `MsgCreateValidator.Validate`: a message can say what
+ * no call of a contract can, coins of any kind and rates below zero.
+ */
+function assertOffered(message: ProtoMessage, description: Description): void {
+  assertSelfDelegated(message, "value");
+  assertDescribed(description);
+  const rates = nested(message["commission"]);
   if (["rate", "max_rate", "max_change_rate"].every((field) => textOf(rates, field) === "")) {
     throw messageFailure(SDK_CODE.invalidRequest, "empty commission");
   }
-  const isNegative = (field: string) => textOf(rates, field).startsWith("-");
-  if (isNegative("max_rate") || isNegative("rate")) throw stakingFailure("commissionNegative");
-  if (isNegative("max_change_rate")) throw stakingFailure("commissionChangeNegative");
+  assertCommission(commissionIn(rates, SIGNED_FRACTION));
+}
+
+function commissionIn(rates: ProtoMessage, pattern: RegExp): Registration["commission"] {
+  return {
+    rate: fractionIn(rates, "rate", pattern),
+    maxRate: fractionIn(rates, "max_rate", pattern),
+    maxChangeRate: fractionIn(rates, "max_change_rate", pattern),
+  };
 }
 
 function edit(message: ProtoMessage, context: MessageContext): Uint8Array {
@@ -190,7 +202,7 @@ function edit(message: ProtoMessage, context: MessageContext): Uint8Array {
   const isFirst = context.appVersion < SDK_REFUSALS_VERSION;
   const changed = (): ValidatorEdit => ({
     description: descriptionOf(message["description"]),
-    rate: hasRate ? fractionIn(message, "commission_rate") : undefined,
+    rate: hasRate ? fractionIn(message, "commission_rate", FRACTION) : undefined,
     minSelfDelegation: hasLeast ? wholeNumberIn(message, "min_self_delegation") : undefined,
   });
   if (!isFirst) {
@@ -225,12 +237,13 @@ function descriptionOf(value: ProtoValue): Description {
 }
 
 const FRACTION = /^[0-9]{1,70}$/;
+const SIGNED_FRACTION = /^-?[0-9]{1,70}$/;
 
 /** A decimal: protobuf has it as an integer text of 10^-18. */
-function fractionIn(message: ProtoMessage, field: string): bigint {
+function fractionIn(message: ProtoMessage, field: string, pattern: RegExp): bigint {
   const text = textOf(message, field);
   if (text === "") return 0n;
-  if (FRACTION.test(text)) return BigInt(text);
+  if (pattern.test(text)) return BigInt(text);
   throw stakingFailure("commissionRange");
 }
 

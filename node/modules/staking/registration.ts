@@ -204,9 +204,8 @@ export function editValidator(
   if (minSelfDelegation !== undefined) {
     if (minSelfDelegation <= validator.minSelfDelegation)
       throw stakingFailure("selfDelegationLess");
-    const { operator } = validator;
-    const own = new Delegations(state).shares(operator, operator);
-    if (minSelfDelegation > tokensOf(validator, own)) throw stakingFailure("selfDelegation");
+    const most = isFirst ? ownTokens(state, validator) : validator.tokens;
+    if (minSelfDelegation > most) throw stakingFailure("selfDelegation");
     validator.minSelfDelegation = minSelfDelegation;
   }
   validator.description = next;
@@ -217,9 +216,23 @@ export function editValidator(
   });
 }
 
-function assertCommission({ rate, maxRate, maxChangeRate }: Registration["commission"]): void {
+/** By the first rules no validator asks for more of its operator than the operator has staked. */
+function ownTokens(state: JournaledState, validator: ValidatorRecord): Atoken {
+  const { operator } = validator;
+  return tokensOf(validator, new Delegations(state).shares(operator, operator));
+}
+
+/** Throws `MessageFailure` for rates that no validator can have, in the SDK's order. */
+export function assertCommission({
+  rate,
+  maxRate,
+  maxChangeRate,
+}: Registration["commission"]): void {
+  if (maxRate < 0n) throw stakingFailure("commissionNegative");
   if (maxRate > DECIMAL_ONE) throw stakingFailure("commissionRange");
+  if (rate < 0n) throw stakingFailure("commissionNegative");
   if (rate > maxRate) throw stakingFailure("commissionMost");
+  if (maxChangeRate < 0n) throw stakingFailure("commissionChangeNegative");
   if (maxChangeRate > maxRate) throw stakingFailure("commissionChange");
 }
 
@@ -233,8 +246,8 @@ function assertNewRate(
   if (rate - before > maxChangeRate) throw stakingFailure("commissionStep");
 }
 
-/** A validator may be without a name, where it says anything else of itself. */
-function assertDescribed(description: Description): void {
+/** A validator may be without a name, where it says anything else of itself. Throws `MessageFailure`. */
+export function assertDescribed(description: Description): void {
   if (DESCRIPTION_FIELDS.every((name) => description[name] === "")) throw emptyFailure();
 }
 

@@ -72,7 +72,12 @@ export const runCancel: Run = (message, context) => {
 
 /** Stake of a new validator, atoken. Throws `MessageFailure`. */
 export function selfDelegationIn(message: ProtoMessage, field: string): bigint {
-  return bondAtoken(stakeIn(message, field, "invalid delegation amount"));
+  return bondAtoken(assertSelfDelegated(message, field));
+}
+
+/** Coins that a new validator stakes, whatever they are. Throws `MessageFailure` for none. */
+export function assertSelfDelegated(message: ProtoMessage, field: string): PositiveCoin {
+  return stakeIn(message, field, "invalid delegation amount");
 }
 
 /** `MsgUndelegateResponse`. */

@@ -194,6 +194,37 @@ const FAILURES = [
     [4, "staking"],
     [16, "staking"],
   ],
+  // In the order of `MsgCreateValidator.Validate` and `CommissionRates.Validate`: coins, words, rates, stake.
+  [
+    "a validator without a description, with a commission below zero",
+    registered({ description: undefined }, { rate: "-1" }),
+    [10, "staking"],
+    [18, "sdk"],
+  ],
+  [
+    "a validator with nothing of its own, with a commission below zero",
+    registered({ value: nothing }, { max_rate: "-1" }),
+    [10, "staking"],
+    [18, "sdk"],
+  ],
+  [
+    "a validator whose highest commission is above one, with one below zero",
+    registered({}, { rate: "-1", max_rate: "1900000000000000000" }),
+    [10, "staking"],
+    [10, "staking"],
+  ],
+  [
+    "a validator with a commission above its most, that may change by less than zero",
+    registered({}, { rate: "900000000000000000", max_change_rate: "-1" }),
+    [10, "staking"],
+    [11, "staking"],
+  ],
+  [
+    "a validator that would need less than no stake, with a highest commission above one",
+    registered({ min_self_delegation: "-1" }, { max_rate: "1900000000000000000" }),
+    [18, "sdk"],
+    [10, "staking"],
+  ],
   ["a least stake of nothing", edited({ min_self_delegation: "0" }), [17, "staking"], [18, "sdk"]],
 ] as const;
 
@@ -248,6 +279,32 @@ describe("a validator without a name, which has other words", () => {
     const long = { ...nameless, website: "x".repeat(141) };
     for (const message of [registered({ description: long }), edited({ description: long })]) {
       expect(refusalOn(new ModuleChain(genesisOf(2)), message)).toEqual([18, "sdk"]);
+    }
+  });
+});
+
+// x/staking 0.53.4, `keeper/msg_server.go`: above the present one, and not above `validator.Tokens`.
+describe("the least stake that a validator changes to", () => {
+  it.each([
+    ["its present one", 0n, [17, "staking"], [17, "staking"]],
+    ["one more than the operator's own stake", 1n, [16, "staking"], undefined],
+    ["the stake of all", 7n, [16, "staking"], undefined],
+    ["one more than the stake of all", 8n, [16, "staking"], [16, "staking"]],
+  ] as const)("is refused by the chain's rules: %s", (_name, aboveOwn, first, now) => {
+    for (const [version, refusal] of [
+      [1, first],
+      [2, now],
+    ] as const) {
+      const chain = new ModuleChain(genesisOf(version));
+      const own = new Validators(chain.state).of(accountAt(0)).tokens;
+      chain.mint(ALICE, 7n);
+      chain.run((context) => delegate(context, ALICE, validatorOf(context, accountAt(0)), 7n));
+      expect(new Validators(chain.state).of(accountAt(0)).tokens).toBe(own + 7n);
+      const least = aboveOwn === 0n ? 1n : own + aboveOwn;
+      const outcome = refusalOn(chain, edited({ min_self_delegation: least.toString() }));
+      expect([version, outcome]).toEqual([version, refusal]);
+      const after = new Validators(chain.state).of(accountAt(0)).minSelfDelegation;
+      expect([version, after]).toEqual([version, refusal === undefined ? least : 1n]);
     }
   });
 });
