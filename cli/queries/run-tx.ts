@@ -54,7 +54,11 @@ async function transactionByEvent(wanted: Wanted, target: QueryTarget): Promise<
   const asked = new TxNode(loadDescriptors(), target);
   const height = target.height > 0 ? target.height : await asked.latestHeight();
   const then = { ...target, height };
-  const next = await new TxNode(loadDescriptors(), then).sequence(signed.account);
+  const askedThen = new TxNode(loadDescriptors(), then);
+  if (await askedThen.isContract(signed.account)) {
+    throw new CliError("CLIENT_FAILED", `${text}: ${contractText(signed.account, height)}`);
+  }
+  const next = await askedThen.sequence(signed.account);
   const place = `at height ${height} the account's next one was ${next}`;
   if (next <= signed.sequence) {
     const open = "one that waits in a pool, or that is sent again, may still be mined";
@@ -66,6 +70,13 @@ async function transactionByEvent(wanted: Wanted, target: QueryTarget): Promise<
   const closed = `an Ethereum transaction took sequence ${signed.sequence}`;
   const sense = "no Cosmos transaction of it was mined, and none will be";
   throw new CliError("CLIENT_FAILED", `${text}: ${closed} (${place}), ${sense}`);
+}
+
+/** Whoever looks for a contract's sequence is told that nothing is to be waited for. */
+function contractText(account: Address, height: number): string {
+  const what = `at height ${height} ${toBech32(account)} is a contract`;
+  const sense = "and contracts sign no transactions";
+  return `${what}, ${sense}; its sequence counts the contracts that it has made, from 1`;
 }
 
 /** What a search finds, two at most. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type Address, toBech32 } from "../../chain/address.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { sha256 } from "../../chain/hashes.js";
+import { EMPTY_CODE_HASH } from "../../chain/hex.js";
 import type { Descriptors } from "../../chain/protobuf/descriptors.js";
 import { JsonWriter } from "../../chain/protobuf/json.js";
 import type { ProtoMessage } from "../../chain/protobuf/values.js";
@@ -48,6 +49,12 @@ export class TxNode {
       if (error instanceof QueryRefusal && error.message.includes("NotFound")) return 0n;
       throw error;
     }
+  }
+
+  /** Whether the account has code. */
+  async isContract(address: Address): Promise<boolean> {
+    const answer = await this.ask("/cosmos.evm.vm.v1.Query/Account", { address });
+    return answer.text("code_hash") !== EMPTY_CODE_HASH;
   }
 
   /** Gas that a transaction would use in the next block. Throws with the chain's refusal. */

@@ -205,6 +205,15 @@ describe("causeway tx makes", () => {
     const waiting = await ask(2);
     expect([waiting.code, waiting.out]).toEqual([1, ""]);
     expect(waiting.err).toContain("the account's next one was 1, so one that waits");
+    // Its code is one byte, 0x01.
+    const data = "0x600160005360016000f3";
+    const made = await wallet.sendTransaction({ type: 0, nonce: 1, data, gasLimit: 100_000n });
+    const contract = (await made.wait())?.contractAddress ?? "";
+    for (const sequence of [0, 1]) {
+      const none = await node.run("query", "tx", "--type=acc_seq", `${contract}/${sequence}`);
+      expect([sequence, none.code, none.out]).toEqual([sequence, 1, ""]);
+      expect(none.err).toContain("is a contract, and contracts sign no transactions");
+    }
     provider.destroy();
   });
 

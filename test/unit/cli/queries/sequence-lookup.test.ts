@@ -10,11 +10,15 @@ import { loadDescriptors } from "../../../../runtime/files/descriptor-set.js";
 import { runCommand } from "../../../helpers/processes/command-line.js";
 
 const account = toBech32(parseAddress(`0x${"ab".repeat(20)}`));
+/** Keccak-256 of no bytes (EIP-1052). */
+const NO_CODE = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
 const NONE = "found no txs matching given address and sequence combination";
 
 let server: Server;
 /** The account's next sequence; undefined where the node knows no such account. */
 let next: bigint | undefined;
+/** Of the code that the account has. */
+let codeHash: string;
 /** Hashes that a search finds, and whether it may be asked as of a height. */
 let find: (height: number) => readonly string[] | "in the future";
 /** Queries in their order, each with the height that it was asked for. */
@@ -36,6 +40,10 @@ function answer(method: string, params: Readonly<Record<string, string>>): unkno
         ? { code: 22, log: "rpc error: code = NotFound desc = no account", value: null }
         : value("cosmos.auth.v1beta1.QueryAccountInfoResponse", { info: { sequence: next } });
     return { response };
+  }
+  if (path.endsWith("/Account")) {
+    const account = { balance: "0", code_hash: codeHash, nonce: next ?? 0n };
+    return { response: value("cosmos.evm.vm.v1.QueryAccountResponse", account) };
   }
   const found = find(Number(height));
   if (found === "in the future") {
@@ -59,6 +67,7 @@ beforeAll(async () => {
 
 beforeEach(() => {
   [next, find, asked] = [8n, () => [], []];
+  codeHash = NO_CODE;
 });
 
 afterAll(async () => {
@@ -78,7 +87,7 @@ it("that it is taken for good, where the account's next one is above it", async 
   expect(err).toContain(`${NONE}: an Ethereum transaction took sequence 7`);
   expect(err).toContain("no Cosmos transaction of it was mined, and none will be");
   // Of one height, and the search again: until it is made a block may have taken the sequence.
-  expect(asked).toEqual(["GetTxsEvent 0", "AccountInfo 9", "GetTxsEvent 9"]);
+  expect(asked).toEqual(["GetTxsEvent 0", "Account 9", "AccountInfo 9", "GetTxsEvent 9"]);
 });
 
 it.each([[7n], [3n], [undefined]])(
@@ -90,6 +99,21 @@ it.each([[7n], [3n], [undefined]])(
     expect(err).toContain(`${NONE}: at height 9 the account's next one was ${sequence ?? 0}`);
     expect(err).toContain("may still be mined");
     expect(err).not.toContain("Ethereum");
+  },
+);
+
+it.each([[8n], [7n]])(
+  "that a contract takes none by a transaction, where its next one is %s",
+  async (sequence) => {
+    [next, codeHash] = [sequence, `0x${"c0".repeat(32)}`];
+    const { code, err, out } = await lookUp();
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toContain(
+      `${NONE}: at height 9 ${account} is a contract, and contracts sign no transactions; its ` +
+        "sequence counts the contracts that it has made, from 1",
+    );
+    expect(err).not.toContain("Ethereum");
+    expect(err).not.toContain("may still be mined");
   },
 );
 
@@ -111,5 +135,5 @@ it("nothing of the kind, where another node answers that is behind", async () =>
 
 it("as of the height that is asked for", async () => {
   await lookUp("--height", "5");
-  expect(asked).toEqual(["GetTxsEvent 5", "AccountInfo 5", "GetTxsEvent 5"]);
+  expect(asked).toEqual(["GetTxsEvent 5", "Account 5", "AccountInfo 5", "GetTxsEvent 5"]);
 });
