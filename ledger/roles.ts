@@ -23,6 +23,13 @@ export function indexerRole(database: string): string {
   return `${database}_indexer`;
 }
 
+/** PostgreSQL cuts names behind so many bytes, without a fault. */
+const CUT_BYTES = 63;
+
+/** A longer name's roles would be cut: of 62 bytes all services would be one role, with all rights. */
+const MOST_NAME_BYTES =
+  CUT_BYTES - Math.max(...LEDGER_SERVICES.map((service) => ledgerRole("", service).length));
+
 /** What a service writes: tables it adds rows to, and tables (or `table.column`) that it changes. */
 interface Writes {
   readonly insert: readonly string[];
@@ -215,27 +222,39 @@ export async function grantLedgerRoles(
   database: SqlDatabase,
   passwords: Readonly<Record<LedgerService, string>>,
 ): Promise<void> {
-  const [current] = await database.query<{ name: string }>("SELECT current_database() AS name");
-  if (current === undefined) throw new TypeError("the database has no name");
+  const name = await readName(database);
   await database.transaction(async (tx) => {
     await execute(tx, [
-      ["REVOKE ALL ON DATABASE %I FROM PUBLIC", [current.name]],
+      ["REVOKE ALL ON DATABASE %I FROM PUBLIC", [name]],
       ["REVOKE CREATE ON SCHEMA public FROM PUBLIC", []],
       // Everybody may call what is new, the indexer's role as well.
       [`REVOKE EXECUTE ON FUNCTION ${PRUNE}, ${PRUNE_RUNS}, ${SKIP}, ${MOVE} FROM PUBLIC`, []],
     ]);
     const former: LedgerService[] = [];
     for (const service of LEDGER_SERVICES) {
-      const role = ledgerRole(current.name, service);
+      const role = ledgerRole(name, service);
       if (await writeRole(tx, role, passwords[service])) former.push(service);
     }
     const columnsOf = await readWritableColumns(tx);
-    await execute(tx, rightsOf(current.name, { columnsOf, former }));
-    for (const role of LEDGER_SERVICES.map((service) => ledgerRole(current.name, service))) {
+    await execute(tx, rightsOf(name, { columnsOf, former }));
+    for (const role of LEDGER_SERVICES.map((service) => ledgerRole(name, service))) {
       await refuseMaker(tx, role);
       await refuseTemporary(tx, role);
     }
   });
+}
+
+/** The database's name, which those of its roles begin with. Throws ROLE_UNSAFE where they would be cut. */
+async function readName(database: SqlDatabase): Promise<string> {
+  const [current] = await database.query<{ name: string }>("SELECT current_database() AS name");
+  if (current === undefined) throw new TypeError("the database has no name");
+  const sizeBytes = Buffer.byteLength(current.name, "utf8");
+  if (sizeBytes <= MOST_NAME_BYTES) return current.name;
+  const message =
+    `the database's name has ${sizeBytes} bytes, and the services' roles would be called as it with up to ` +
+    `${CUT_BYTES - MOST_NAME_BYTES} more: PostgreSQL cuts names at ${CUT_BYTES}, so that two services could be ` +
+    `one role. Give it a name of at most ${MOST_NAME_BYTES} bytes (ALTER DATABASE ... RENAME TO), and migrate again`;
+  throw new LedgerError("ROLE_UNSAFE", message, { details: { sizeBytes } });
 }
 
 /**
@@ -290,13 +309,12 @@ async function readWritableColumns(tx: Sql): Promise<ReadonlyMap<string, readonl
  * @throws ROLE_UNSAFE, SqlError
  */
 export async function grantIndexerRole(database: SqlDatabase, password: string): Promise<void> {
-  const [current] = await database.query<{ name: string }>("SELECT current_database() AS name");
-  if (current === undefined) throw new TypeError("the database has no name");
+  const name = await readName(database);
   await database.transaction(async (tx) => {
-    const role = indexerRole(current.name);
+    const role = indexerRole(name);
     await writeRole(tx, role, password);
     await execute(tx, [
-      ["GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO %I", [current.name, role]],
+      ["GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO %I", [name, role]],
       ["REVOKE ALL ON SCHEMA public FROM %I", [role]],
       ["REVOKE ALL ON ALL TABLES IN SCHEMA public FROM %I", [role]],
     ]);

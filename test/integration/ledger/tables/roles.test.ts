@@ -54,6 +54,61 @@ function codeOf(error: unknown): string {
 
 const NO_PRIVILEGE = "42501";
 
+describe("a database with a long name", () => {
+  // PostgreSQL cuts names at 63 bytes: of 62 and "_watcher" it keeps "_", of "_worker" as well.
+  it.each([
+    ["d".repeat(33), "every service has a role of its own"],
+    ["d".repeat(34), "refused"],
+    ["d".repeat(41), "refused"],
+    ["ä".repeat(17), "refused"],
+  ])("has no roles that would be cut, and be one: 21 bytes and %s", async (more, expected) => {
+    const made = await createTestDatabase();
+    const short = new URL(made.url).pathname.slice(1);
+    const name = short + more;
+    const url = new URL(made.url);
+    url.pathname = `/${name}`;
+    const server = new URL(made.url);
+    server.pathname = "/postgres";
+    expect(await attempt(server.href, `ALTER DATABASE ${short} RENAME TO "${name}"`)).toBe("done");
+    const database = await openLedger({
+      url: url.href,
+      log: silentLog,
+      signal,
+      identity: TEST_IDENTITY,
+    });
+    try {
+      const outcomes = [];
+      for (const grant of [
+        () => grantLedgerRoles(database, TEST_PASSWORDS),
+        () => grantIndexerRole(database, "in dex"),
+      ]) {
+        outcomes.push(await grant().catch((error: unknown) => error));
+      }
+      const roles = await database.query<{ name: string }>(
+        "SELECT rolname AS name FROM pg_roles WHERE starts_with(rolname, $1) ORDER BY rolname",
+        [short],
+      );
+      if (expected === "refused") {
+        const message = expect.stringMatching(/ has (55|62) bytes.* at most 54 /);
+        const refusal = expect.objectContaining({ code: "ROLE_UNSAFE", message });
+        expect(outcomes).toEqual([refusal, refusal]);
+        expect(roles).toEqual([]);
+      } else {
+        expect(outcomes).toEqual([undefined, undefined]);
+        expect(roles.map((role) => role.name)).toEqual(
+          ["indexer", "operator", "watcher", "worker"].map((service) => `${name}_${service}`),
+        );
+      }
+    } finally {
+      await database.close();
+      await attempt(server.href, `DROP DATABASE "${name}"`);
+      for (const service of ["indexer", ...LEDGER_SERVICES]) {
+        await attempt(server.href, `DROP ROLE IF EXISTS "${name}_${service}"`);
+      }
+    }
+  });
+});
+
 describe("the roles of the services", () => {
   let ledger: TestLedger;
   const as = (service: (typeof LEDGER_SERVICES)[number]) => roleUrl(ledger.url, service);
