@@ -37,6 +37,7 @@ try {
     env: processEnvironment(),
     signal: stopping.signal,
     print: output.print,
+    printParts: output.printParts,
     warn: complain,
     setExitCode: (code) => {
       process.exitCode = code;

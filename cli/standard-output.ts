@@ -1,5 +1,6 @@
 /** Where a command's answer goes: it has to arrive there, unless its reader went away. */
 import type { Writable } from "node:stream";
+import { whenAborted } from "../runtime/process/task.js";
 import { CliError, fileCause, systemCode } from "./errors.js";
 
 /** What a stream says whose reader is gone (`causeway ... | head`): that ends the output alone. */
@@ -8,6 +9,8 @@ const READER_GONE: readonly string[] = ["EPIPE", "ECONNRESET", "ERR_STREAM_DESTR
 /** The standard output of one command. */
 export interface StandardOutput {
   readonly print: (line: string) => void;
+  /** Prints a line by its parts, the next one when those before are written. Throws the signal's reason. */
+  readonly printParts: (parts: Iterable<string>, signal: AbortSignal) => Promise<void>;
   /**
    * Returns when everything is written, or its reader went away.
    * @throws OUTPUT_LOST where it could not be written: an answer that nobody got is no success
@@ -24,6 +27,14 @@ export function createStandardOutput(stream: Writable): StandardOutput {
   stream.on("error", note);
   return {
     print: (line) => void stream.write(`${line}\n`),
+    async printParts(parts, signal) {
+      for (const part of parts) {
+        // A reader that went away takes nothing more; what that means `end` says.
+        if (fault !== undefined || stream.destroyed) return;
+        await written(stream, part, signal);
+      }
+      stream.write("\n");
+    },
     async end() {
       await new Promise<void>((resolve) => {
         // Written in order: behind this nothing is on its way any more.
@@ -42,4 +53,16 @@ export function createStandardOutput(stream: Writable): StandardOutput {
       );
     },
   };
+}
+
+/** Returns when the stream has written a text, or cannot: its fault is told beside. */
+async function written(stream: Writable, text: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const unfollow = whenAborted(signal, () => reject(signal.reason));
+    stream.write(text, () => {
+      unfollow();
+      resolve();
+    });
+  });
 }

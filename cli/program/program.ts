@@ -51,6 +51,8 @@ export interface ProgramOptions {
   readonly env: Environment;
   readonly signal: AbortSignal;
   readonly print: (line: string) => void;
+  /** A long line, by its parts. */
+  readonly printParts?: (parts: Iterable<string>, signal: AbortSignal) => Promise<void>;
   /** A line beside the output, on standard error. */
   readonly warn: (line: string) => void;
   readonly setExitCode: (code: number) => void;
@@ -71,8 +73,12 @@ export function createProgram(options: ProgramOptions): Command {
     const { env, signal } = options;
     const json = shared.json === true;
     // Reasons and names of others are among what is printed: none of them writes a line of its own.
-    const print = (text: string) => options.print(escapeUnshowable(text, json ? "many" : "one"));
-    return { home, portOffset, json, env, signal, print };
+    const shown = (text: string) => escapeUnshowable(text, json ? "many" : "one");
+    const print = (text: string) => options.print(shown(text));
+    const { printParts: write } = options;
+    if (write === undefined) return { home, portOffset, json, env, signal, print };
+    const printParts = (parts: Iterable<string>) => write(eachShown(parts, shown), signal);
+    return { home, portOffset, json, env, signal, print, printParts };
   };
   const run =
     <O extends SharedOptions>(work: (context: CommandContext, own: O) => Promise<number>) =>
@@ -105,6 +111,10 @@ export function createProgram(options: ProgramOptions): Command {
   }
   refuseEmptyPaths(program);
   return program;
+}
+
+function* eachShown(parts: Iterable<string>, shown: (text: string) => string): Generator<string> {
+  for (const part of parts) yield shown(part);
 }
 
 /** The flag, else what the home's files were written with. */

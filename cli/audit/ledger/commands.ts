@@ -14,7 +14,7 @@ import {
   readUnlinkedRows,
 } from "../../../ledger/tamper/read-export.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
-import { type CommandContext, printJson } from "../../command-context.js";
+import { type CommandContext, printJson, printLongJson } from "../../command-context.js";
 import { withLedgerAlone } from "../../ledger/ledger-alone.js";
 import { assertOwnLedger } from "../../ledger/own-ledger.js";
 import { sentenceOf } from "../../errors.js";
@@ -126,10 +126,12 @@ export async function runVerifyLedger(
     const verdict = await verifyLedger(lines, head);
     const ok = verdict.faults.length === 0;
     if (context.json) {
-      const accounts = Object.fromEntries(
-        [...verdict.accounts].map(([name, units]) => [name, units.toString()]),
+      const { accounts, ...facts } = verdict;
+      await printLongJson(
+        context,
+        { ok, ...facts },
+        { member: "accounts", entries: textsOf(accounts) },
       );
-      printJson(context, { ok, ...verdict, accounts });
     } else {
       for (const line of formatVerdict(verdict, head)) {
         context.print(cleanForeignText(line, MAX_LINE));
@@ -141,6 +143,10 @@ export async function runVerifyLedger(
     warn(`verify: ${sentenceOf(error)}`);
     return AUDIT_EXIT.cannotRun;
   }
+}
+
+function* textsOf(accounts: LedgerVerdict["accounts"]): Generator<readonly [string, string]> {
+  for (const [name, units] of accounts) yield [name, units.toString()];
 }
 
 /** What a file cannot show by itself. */

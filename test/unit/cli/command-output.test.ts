@@ -19,7 +19,7 @@ import { createTestnet } from "../../../cli/home/network/testnet.js";
 import { createStandardOutput } from "../../../cli/standard-output.js";
 import type { KitProbe } from "../../../cli/probe/kit-status.js";
 import { createStatusLine } from "../../../cli/supervisor/status-line.js";
-import { printJson, toJson } from "../../../cli/command-context.js";
+import { printJson, printLongJson, toJson } from "../../../cli/command-context.js";
 import { createKitOutput, type StandardStream } from "../../../cli/supervisor/kit-output.js";
 import { createProgram } from "../../../cli/program/program.js";
 import { sentenceOf } from "../../../cli/errors.js";
@@ -70,6 +70,41 @@ describe("the standard output of a command", () => {
     expect(readFileSync(file, "utf8").split("\n")).toHaveLength(1_001);
   });
 
+  it("takes the parts of a long line as its reader takes them, and none behind a stop", async () => {
+    const slow = new PassThrough({ highWaterMark: 8 });
+    const output = createStandardOutput(slow);
+    const stopping = new AbortController();
+    let made = 0;
+    const parts = function* (count: number) {
+      for (; made < count; made += 1) yield `part ${made} `.padEnd(10);
+    };
+    const printed = output.printParts(parts(1_000), stopping.signal);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(made).toBeLessThan(10);
+    stopping.abort(new Error("stopped"));
+    await expect(printed).rejects.toThrow("stopped");
+    expect(made).toBeLessThan(10);
+
+    made = 0;
+    const file = join(newFolder(), "out");
+    const whole = createStandardOutput(createWriteStream(file));
+    await whole.printParts(parts(1_000), new AbortController().signal);
+    await whole.end();
+    const lines = readFileSync(file, "utf8").split("\n");
+    expect(lines.map((line) => line.length)).toEqual([10_000, 0]);
+  });
+
+  it("ends with its reader in the middle of a long line, without a fault", async () => {
+    const server = createServer((socket) => void socket.once("data", () => socket.destroy()));
+    const socket = connect(await listen(server), "127.0.0.1");
+    const output = createStandardOutput(socket);
+    const endless = function* () {
+      for (;;) yield "x".repeat(65_536);
+    };
+    await output.printParts(endless(), new AbortController().signal);
+    await output.end();
+  });
+
   it("may have lost its reader: that is no fault of the command", async () => {
     const server = createServer((socket) => void socket.resetAndDestroy());
     const socket = connect(await listen(server), "127.0.0.1");
@@ -91,6 +126,30 @@ describe("a command's JSON document", () => {
     const context = { home: "", portOffset: 0, json: true, env: {}, signal };
     printJson({ ...context, print: (line) => lines.push(line) }, { heights: [1n] });
     expect(lines).toEqual(['{"schemaVersion":1,"heights":["1"]}']);
+  });
+
+  it("is the same where it is too long for one text, and written by its parts", async () => {
+    const entries = Array.from(
+      { length: 20_000 },
+      (_, index) => [`"${index}"`, `${index}`] as const,
+    );
+    const lines: string[] = [];
+    const parts: string[] = [];
+    const { signal } = new AbortController();
+    const print = (line: string) => lines.push(line);
+    const context = { home: "", portOffset: 0, json: true, env: {}, signal, print };
+    const printParts = async (all: Iterable<string>) => void parts.push(...all);
+    for (const few of [[], entries]) {
+      lines.splice(0);
+      parts.splice(0);
+      const long = { member: "accounts", entries: few };
+      await printLongJson(context, { ok: true }, long);
+      await printLongJson({ ...context, printParts }, { ok: true }, long);
+      const expected = toJson({ ok: true, accounts: Object.fromEntries(few) });
+      expect([lines, parts.join("")]).toEqual([[expected], expected]);
+      for (const part of parts) expect(part.length).toBeLessThan(70_000);
+    }
+    expect(parts.length).toBeGreaterThan(3);
   });
 });
 
