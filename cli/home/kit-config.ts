@@ -10,7 +10,7 @@ import {
   type ConfigFile,
   type Environment,
   environmentName,
-  loadConfig,
+  readConfig,
 } from "../../runtime/config/config.js";
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import { logLevelFaults } from "../../runtime/config/log-level.js";
@@ -151,15 +151,11 @@ export function loadKitConfig(
   const faults: ConfigFault[] = [...serviceUrlFaults(sources.env), ...logLevelFaults(sources.env)];
   const listeners: Listener[] = [];
   const read = <F extends ConfigFile>(from: KitConfigSources, file: F, node?: string) => {
-    try {
-      const values = loadConfig(from, file);
-      listeners.push(...listenersOf({ from, file, values, node }));
-      return values;
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      faults.push(...error.faults);
-      return undefined;
-    }
+    const { values, faults: own } = readConfig(from, file);
+    faults.push(...own);
+    // Also of a file with faults: what is wrong with its ports is told beside them.
+    listeners.push(...listenersOf({ from, file, values, node }));
+    return values;
   };
   const nodes = kitNodes(sources.home, sources.validators);
   for (const { home, name, portStep } of nodes) {
@@ -180,9 +176,7 @@ export function loadKitConfig(
     (listener) => !found.includes(listener) && !(isBeside && isOptional(listener)),
   );
   faults.push(...unfindable.map(({ fault }) => fault));
-  if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
-    throw new ConfigError(withoutDoubles(faults));
-  }
+  if (faults.length > 0) throw new ConfigError(withoutDoubles(faults));
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
   const ours = endpointsOf(found, nodes);

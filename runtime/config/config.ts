@@ -286,6 +286,16 @@ export interface ConfigSources {
  * @throws ConfigError with all faults, unknown keys and variables included
  */
 export function loadConfig<F extends ConfigFile>(sources: ConfigSources, file: F): ConfigOf<F> {
+  const { values, faults } = readConfig(sources, file);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return values;
+}
+
+/** The same, with its faults beside it: what is wrong stands at its default. */
+export function readConfig<F extends ConfigFile>(
+  sources: ConfigSources,
+  file: F,
+): { readonly values: ConfigOf<F>; readonly faults: readonly ConfigFault[] } {
   const path = join(sources.home, "config", `${file.name}.toml`);
   const faults: ConfigFault[] = [];
   const { leaves: table, expected } = readTomlLeaves(path);
@@ -308,8 +318,7 @@ export function loadConfig<F extends ConfigFile>(sources: ConfigSources, file: F
     // What cannot be read at all has been reported, and stands at its default here.
     if (!faults.some(({ key }) => key === fault.key)) faults.push({ file: path, ...fault });
   }
-  if (faults.length > 0) throw new ConfigError(faults);
-  return values;
+  return { values, faults };
 }
 
 /** Values that `renderToml` writes instead of the defaults, by section and key. */
@@ -373,9 +382,7 @@ export function readPortOffset(home: string, fileNames: readonly string[]): numb
   for (const fileName of fileNames) {
     const { leaves } = readTomlLeaves(join(home, "config", `${fileName}.toml`));
     const value = leaves.get(OFFSET_KEY);
-    if (value !== undefined) {
-      return fileOffsetOf(value, fileName, []);
-    }
+    if (value !== undefined) return fileOffsetOf(value, fileName, []);
   }
   return 0;
 }
@@ -402,9 +409,7 @@ function readSetting(reader: SettingReader, dottedKey: string, setting: Field<un
   const found = candidates.find((candidate) => candidate.raw !== undefined);
   const portOffset = sources.portOffset ?? reader.fileOffset;
   const shiftedDefault = setting.shift?.(setting.defaultValue, portOffset) ?? setting.defaultValue;
-  if (found === undefined) {
-    return shiftedDefault;
-  }
+  if (found === undefined) return shiftedDefault;
   try {
     const value = setting.parse(found.raw);
     const isFromFile = found.file === reader.path;
@@ -423,9 +428,7 @@ function readSetting(reader: SettingReader, dottedKey: string, setting: Field<un
 
 /** True when a file's value has a port and it was never edited. */
 function isAtDefault(setting: Field<unknown>, value: unknown, fileOffset: number): boolean {
-  if (setting.shift === undefined) {
-    return false;
-  }
+  if (setting.shift === undefined) return false;
   const written = setting.shift(setting.defaultValue, fileOffset);
   return setting.format(value) === setting.format(written);
 }
@@ -462,9 +465,7 @@ function reportUnknown(reader: SettingReader): void {
 }
 
 function fileOffsetOf(raw: unknown, path: string, faults: ConfigFault[]): number {
-  if (raw === undefined) {
-    return 0;
-  }
+  if (raw === undefined) return 0;
   const offset = typeof raw === "bigint" ? Number(raw) : Number.NaN;
   if (offset >= 0 && offset <= MAX_PORT_OFFSET) return offset;
   const allowed = `a whole number from 0 to ${MAX_PORT_OFFSET}`;

@@ -55,7 +55,7 @@ function contextFor(home: string, lines: string[] = []): CommandContext {
 }
 
 describe("the settings of the kit", () => {
-  it("name every port that nobody could find, and leave the peers' own to the system", () => {
+  it("name every port that nobody could find, beside all else, and leave the peers' own to the system", () => {
     const home = newFolder();
     const file = join(home, "config", "worker.toml");
     mkdirSync(join(home, "config"));
@@ -68,6 +68,11 @@ describe("the settings of the kit", () => {
     ];
     expect(() => loadKitConfig({ home, env, portOffset: 0 })).toThrow(
       expect.objectContaining({ code: "INVALID_CONFIG", faults }),
+    );
+    writeFileSync(file, '[api]\nlisten = "127.0.0.1:0"\nlisden = "127.0.0.1:1"\n');
+    const unknown = expect.objectContaining({ file, key: "api.lisden" });
+    expect(() => loadKitConfig({ home, env, portOffset: 0 })).toThrow(
+      expect.objectContaining({ faults: [unknown, ...faults] }),
     );
     const peers = { CAUSEWAY_CONFIG_P2P_LADDR: "127.0.0.1:0" };
     const own = newFolder();
