@@ -9,11 +9,14 @@ const OPERATOR = ["--operator <name>", "who says so, for the record (else the us
 /** Adds `approve` and `reject` to the group of withdrawals. */
 export function addApprovalCommands(withdrawals: Command, run: Runner): void {
   const words = {
-    approve: "let a withdrawal be paid, as one of the persons that its policy asks for",
-    reject: "end a withdrawal that waits for approvals; its hold goes back",
+    approve:
+      "let a withdrawal be paid, as one of the persons that its policy asks for; exit 1 when that " +
+      "is not taken",
+    reject:
+      "end a withdrawal that waits for approvals; its hold goes back; exit 1 when that is not taken",
   };
   for (const decision of ["approve", "reject"] as const) {
-    addShared(withdrawals.command(decision))
+    judging(addShared(withdrawals.command(decision)))
       .description(words[decision])
       .argument("<id>", "the withdrawal")
       .requiredOption("--reason <text>", "why, for the record")

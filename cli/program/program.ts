@@ -385,8 +385,8 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
         return runListWithdrawals(context, own);
       }),
     );
-  addShared(withdrawals.command("show"))
-    .description("everything about one withdrawal")
+  judging(addShared(withdrawals.command("show")))
+    .description("everything about one withdrawal; exit 1 when there is none")
     .argument("<id>", "id of the withdrawal")
     .action((id: string, own: SharedOptions) =>
       run(async (context) => {
@@ -415,8 +415,11 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
       })(own),
     );
   addApprovalCommands(withdrawals, run);
-  addShared(withdrawals.command("release"))
-    .description("let signing go on after you looked; receipts are checked first")
+  judging(addShared(withdrawals.command("release")))
+    .description(
+      "let signing go on after you looked; receipts are checked first; exit 1 while something " +
+        "stays frozen",
+    )
     .argument("[id]", "decide about this withdrawal only")
     .option("--paid-by <hash>", "with an id: this mined transaction was its payment")
     .option("--not-paid", "with an id: it was never paid, pay it")

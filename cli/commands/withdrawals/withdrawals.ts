@@ -84,7 +84,8 @@ export async function runShowWithdrawal(command: LedgerCommand, id: string): Pro
   return withLedgerAlone(command, async (opened) => {
     const withdrawal = await findWithdrawal(opened.database, toWithdrawalId(id));
     if (withdrawal === undefined) {
-      command.print(command.json ? "null" : `No withdrawal has the id ${id}.`);
+      if (command.json) command.print(toJson({ outcome: "unknown", withdrawal: null }));
+      else command.print(`No withdrawal has the id ${id}.`);
       return 1;
     }
     if (command.json) command.print(toJson(withdrawal));

@@ -57,6 +57,9 @@ describe("causeway withdrawals", () => {
     expect(await runShowWithdrawal(command(), id)).toBe(0);
     expect(printed.join("\n")).toContain("nonce 0");
     expect(await runShowWithdrawal(command(), "wd_none")).toBe(1);
+    expect(await runShowWithdrawal(command(true), "wd_none")).toBe(1);
+    const none = { schemaVersion: 1, outcome: "unknown", withdrawal: null };
+    expect(JSON.parse(printed.join(""))).toEqual(none);
     await expect(runListWithdrawals(command(), { status: "odd" })).rejects.toThrow("--status");
     expect(await runFreezeWithdrawals(command(), { reason: "looking" })).toBe(0);
     expect(await runListWithdrawals(command(), {})).toBe(1);
