@@ -96,7 +96,8 @@ export function parseTarget(text: string, { allowLoopback }: TargetRules): URL {
     throw invalid(allowLoopback ? "must be https, or http to loopback" : "must be https");
   }
   const port = url.port === "" ? HTTPS_PORT : Number(url.port);
-  if (!isLocal && port !== HTTPS_PORT && port < FIRST_FREE_PORT) {
+  // Nobody listens on port 0: whoever was told it has seen the one that a system was to choose.
+  if (port === 0 || (!isLocal && port !== HTTPS_PORT && port < FIRST_FREE_PORT)) {
     throw invalid(`has port ${port}: 443 and ports from ${FIRST_FREE_PORT} on are allowed`);
   }
   if (isIP(host) !== 0) checkAddress(host, { allowLoopback });

@@ -128,6 +128,7 @@ describe("a URL", () => {
     const local = { allowLoopback: true };
     expect(parseTarget("http://127.0.0.1:9000/x", local).href).toBe("http://127.0.0.1:9000/x");
     expect(parseTarget("http://localhost:80/", local).host).toBe("localhost");
+    expect(() => parseTarget("http://127.0.0.1:0/", local)).toThrow(/port 0/);
     expect(() => parseTarget("http://192.168.0.1/", local)).toThrow(/loopback/);
     expect(() => parseTarget("https://169.254.169.254/", local)).toThrow(/169\.254/);
     expect(parseTarget("https://hooks.example.com:8443/", local).port).toBe("8443");
