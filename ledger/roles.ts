@@ -251,9 +251,10 @@ async function readName(database: SqlDatabase): Promise<string> {
   const sizeBytes = Buffer.byteLength(current.name, "utf8");
   if (sizeBytes <= MOST_NAME_BYTES) return current.name;
   const message =
-    `the database's name has ${sizeBytes} bytes, and the services' roles would be called as it with up to ` +
-    `${CUT_BYTES - MOST_NAME_BYTES} more: PostgreSQL cuts names at ${CUT_BYTES}, so that two services could be ` +
-    `one role. Give it a name of at most ${MOST_NAME_BYTES} bytes (ALTER DATABASE ... RENAME TO), and migrate again`;
+    `the database's name has ${sizeBytes} bytes, and the services' roles would be called as it ` +
+    `with up to ${CUT_BYTES - MOST_NAME_BYTES} more: PostgreSQL cuts names at ${CUT_BYTES}, so that ` +
+    `two services could be one role. Give it a name of at most ${MOST_NAME_BYTES} bytes ` +
+    "(ALTER DATABASE ... RENAME TO), and migrate again";
   throw new LedgerError("ROLE_UNSAFE", message, { details: { sizeBytes } });
 }
 

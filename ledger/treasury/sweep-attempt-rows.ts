@@ -1,7 +1,21 @@
-/** How signed bytes of sweeps are written, whoever has signed them. */
+/** Signed bytes of sweeps, and how they are written, whoever has signed them. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Hex } from "../../chain/hex.js";
+import type { Atoken } from "../../chain/units.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedInteger } from "../stored-values.js";
-import type { SweepAttempt } from "./sweeps.js";
+
+/** Signed bytes of a sweep. */
+export interface SweepAttempt {
+  readonly n: number;
+  /** Hot wallet to which the bytes bring the coins. */
+  readonly wallet: Address;
+  readonly raw: Hex;
+  readonly hash: Hash32;
+  readonly gasPriceAtoken: Atoken;
+  /** Time since it was signed. */
+  readonly ageMs: number;
+}
 
 /** Signed bytes of a sweep that are to be stored, before any node gets them. */
 export interface NewSweepAttempt extends Omit<SweepAttempt, "ageMs"> {

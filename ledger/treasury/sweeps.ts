@@ -4,7 +4,7 @@
  * them, in the commit that books what the chain shows (`treasury-flows.ts`).
  */
 import type { Address } from "../../chain/address.js";
-import { type Hash32, type Height, type Hex, hexToBytes, parseHex } from "../../chain/hex.js";
+import { type Hash32, type Height, hexToBytes, parseHex } from "../../chain/hex.js";
 import { decodeTransaction } from "../../chain/transaction.js";
 import type { Atoken } from "../../chain/units.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
@@ -25,7 +25,7 @@ import {
 } from "../stored-values.js";
 import { lockPayable } from "../wallets/payable-wallets.js";
 import { arrivalsOf } from "../requests/lost-gas.js";
-import { insertAttempts, type NewSweepAttempt } from "./sweep-attempt-rows.js";
+import { insertAttempts, type NewSweepAttempt, type SweepAttempt } from "./sweep-attempt-rows.js";
 import {
   IS_LATE,
   MOVING_STATES,
@@ -52,18 +52,6 @@ export interface NewSweep {
   readonly gasLimit: bigint;
   /** Undefined where the address has to be given gas first. */
   readonly gas: SweepGas | undefined;
-}
-
-/** Signed bytes of a sweep. */
-export interface SweepAttempt {
-  readonly n: number;
-  /** Hot wallet to which the bytes bring the coins. */
-  readonly wallet: Address;
-  readonly raw: Hex;
-  readonly hash: Hash32;
-  readonly gasPriceAtoken: Atoken;
-  /** Time since it was signed. */
-  readonly ageMs: number;
 }
 
 /** A sweep as stored. */
