@@ -16,8 +16,10 @@ import {
 import type { StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
 import { keysOfGas } from "../../ledger/treasury/moves.js";
 import type { DataOperation, DataTransaction } from "../../rpc-client/data-api/data-block.js";
+import { NodeFault } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TransferLog } from "../../rpc-client/tokens/transfer-logs.js";
+import { limitedSignal } from "../../runtime/process/task.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { BlockSource } from "../reading/block-source.js";
 import { OtherSides } from "../deposit-match.js";
@@ -69,20 +71,32 @@ export interface DepositEvidence {
   readonly differences: readonly Difference[];
 }
 
+/**
+ * Most time for what the chain says, all questions together: what the books say is told before the console
+ * gives up (`api.timeout-ms`, 10 s).
+ */
+export const CHAIN_BUDGET_MS = 8_000;
+
 /** Collects both sides. Throws SqlError; a node that does not answer is part of the evidence. */
 export async function collectEvidence(
   parts: EvidenceParts,
   deposit: StoredDeposit,
-  options: { readonly signal: AbortSignal },
+  options: { readonly signal: AbortSignal; readonly budgetMs?: number },
 ): Promise<DepositEvidence> {
   const { database } = parts;
   const gas = await keysOfGas(database, deposit.id);
   const entries = await entriesOfDeposit(database, deposit.id, gas);
+  const budgetMs = options.budgetMs ?? CHAIN_BUDGET_MS;
+  const limited = limitedSignal([options.signal], budgetMs);
   try {
-    const { chain, differences } = await askChain(parts, deposit, options);
+    const { chain, differences } = await askChain(parts, deposit, { signal: limited });
     return { entries, chain, chainFault: undefined, differences };
-  } catch (error) {
+  } catch (thrown) {
     options.signal.throwIfAborted();
+    const late = { retriable: true, cause: thrown };
+    const error = limited.aborted
+      ? new NodeFault("NODE_TIMEOUT", `no answer within ${budgetMs} ms`, late)
+      : thrown;
     if (!(error instanceof AppError)) throw error;
     const { code, message } = error;
     const chainFault = { code, message };

@@ -4,6 +4,10 @@
  */
 import { describe, expect, it } from "@jest/globals";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { present } from "../../../chain/errors.js";
+import { consoleConfig } from "../../../console/config.js";
+import { CHAIN_BUDGET_MS, collectEvidence } from "../../../deposit-watcher/api/evidence.js";
+import { findDeposit } from "../../../ledger/deposits/deposit-queries.js";
 import { DataApiError } from "../../../rpc-client/errors.js";
 import { STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 import { type DepositApi, depositApiForTests, hashOf } from "./deposit-api.js";
@@ -88,6 +92,30 @@ describe("GET /v1/deposits/{id}/evidence", () => {
     expect(without.body).toMatchObject({ chain: null, chainFault: { code: "NOT_READY" } });
     expect(without.body.differences).toMatchObject([{ code: "BEHIND" }]);
     expect((await api.get("/v1/deposits/9-9-9/evidence")).status).toBe(404);
+  });
+
+  it("has what the books say where nobody tells in time, before the console gives up", async () => {
+    const { body: before } = await api.get("/v1/deposits");
+    const { id } = before.deposits.at(-1);
+    const { database } = bench.ledger;
+    const deposit = present(await findDeposit(database, id), "deposit");
+    const hangs = (_height: unknown, { signal: asking }: { readonly signal: AbortSignal }) =>
+      new Promise<undefined>((_resolve, reject) => {
+        if (asking.aborted) reject(asking.reason);
+        asking.addEventListener("abort", () => reject(asking.reason));
+      });
+    const parts = { database, source: bench.source, contractOf: () => undefined };
+    const node = { ...api.node(), getBlockHeader: hangs };
+    const { signal } = new AbortController();
+    const found = await collectEvidence({ ...parts, node }, deposit, { signal, budgetMs: 1 });
+    expect(found).toMatchObject({ chain: undefined, chainFault: { code: "NODE_TIMEOUT" } });
+    expect(found.differences).toMatchObject([{ code: "NOT_TOLD" }]);
+    expect(found.entries).toHaveLength(1);
+    const left = AbortSignal.abort(new Error("the client has left"));
+    const gone = collectEvidence({ ...parts, node }, deposit, { signal: left, budgetMs: 60_000 });
+    await expect(gone).rejects.toThrow("the client has left");
+    const console = consoleConfig.sections.api["timeout-ms"].defaultValue;
+    expect(CHAIN_BUDGET_MS).toBeLessThan(console - 1_000);
   });
 });
 
