@@ -176,6 +176,23 @@ it("is asked again where its answer names another withdrawal", async () => {
   }
 });
 
+it("is asked again where its answer says two things", async () => {
+  isLeftOpen = () => false;
+  answerTo = (withdrawalId) =>
+    withdrawalId === "wd_1"
+      ? `{"decision":"deny","decision":"allow"}`
+      : `{"decision":"allow","reference":"\\"decision\\":"}`;
+  const screener = createScreener(silentLog, clock);
+  try {
+    const first = await answered(screener, screening, { of: 3, count: 2 });
+    expect([...first].toSorted()).toEqual(["wd_0", "wd_2"]);
+    answerTo = (withdrawalId) => JSON.stringify({ withdrawalId, decision: "deny" });
+    expect((await answered(screener, screening, { of: 3, count: 3 })).size).toBe(3);
+  } finally {
+    screener.close();
+  }
+});
+
 /** Asks round after round, in each of which what was asked before has had its time. */
 async function askRounds(
   screener: Screener,

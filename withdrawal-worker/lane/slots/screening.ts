@@ -6,6 +6,7 @@
  * later is there for the next one.
  */
 import { errorMessage } from "../../../chain/errors.js";
+import { hasRepeatedField } from "../../../chain/encoding/json-fields.js";
 import { cleanForeignText } from "../../../chain/evm/foreign-text.js";
 import type { Screening } from "../../../ledger/policy/policy.js";
 import {
@@ -258,15 +259,17 @@ async function ask(
   const body = JSON.stringify({ ...terms, amountUnits: amountUnits.toString() });
   const reply = await poster.post(body, options);
   if (reply.status !== 200) throw new TypeError(`status ${reply.status}`);
-  return readAnswer(withdrawal, reply.body.toString("utf8"));
+  return readAnswer(withdrawal, reply.body);
 }
 
 function isLate(error: unknown): boolean {
   return error instanceof NodeFault && error.code === "NODE_TIMEOUT";
 }
 
-function readAnswer({ id }: QueuedWithdrawal, text: string): ScreeningAnswer {
-  const value: unknown = JSON.parse(text);
+function readAnswer({ id }: QueuedWithdrawal, body: Buffer): ScreeningAnswer {
+  const value: unknown = JSON.parse(body.toString("utf8"));
+  // Of two decisions the one that the service meant may be the other.
+  if (hasRepeatedField(body, value)) throw new TypeError("a field of the answer is there twice");
   const read = (name: string): unknown => Reflect.get(Object(value), name);
   const [decision, given] = [read("decision"), read("reference")];
   // Sent twice or too late, it may come where the answer to another question is waited for.
