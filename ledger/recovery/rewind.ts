@@ -352,7 +352,7 @@ async function letNoneGoOn(tx: Sql, { customerId, asset, units, what }: Shortage
       WHERE phase = 'open' AND status = 'frozen' AND customer_id = $1 AND asset = $2
         AND NOT EXISTS (SELECT 1 FROM nonce_slot s
                          WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')
-        AND (cancel_reason IS NULL OR cancel_reason NOT LIKE $3)
+        AND NOT (cancel_cause IS NOT DISTINCT FROM 'policy' AND cancel_reason LIKE $3)
       -- Those that somebody has cancelled end anyway.
       ORDER BY cancel_cause IS NULL, position DESC FOR UPDATE`,
     [customerId, asset, `${DEPOSIT_LOST}%`],

@@ -302,6 +302,39 @@ it("ends what waits beside a request that freezes while its coins vanish", async
   expect(await desk.breaks()).toBe("");
 });
 
+it("ends what a customer had taken back first, whatever words the customer used", async () => {
+  const { address } = await desk.register("bob");
+  desk.pay([address, 2n * TOKEN + 1n]);
+  await desk.watch();
+  const kept = desk.chain.head;
+  desk.pay([address, 2n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  const wanted = await ask("wanted", 2n * TOKEN);
+  const other = await ask("other", 2n * TOKEN, 2);
+  const backup = await desk.backup();
+  await desk.register("carol");
+  await desk.useDatabase(backup);
+  await desk.watch();
+  expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+  await desk.watch();
+  await cancelWithdrawal(desk.database, other.id, "rule DEPOSIT_LOST: typed by a customer");
+  await loseAbove(kept);
+  for (const { id } of [wanted, other]) {
+    expect((await desk.read(id)).status).toBe("frozen");
+    const release = await desk.causeway("withdrawals", "release", id, "--not-paid", ...REASON);
+    expect(release.code).toBe(0);
+  }
+  await desk.causeway("withdrawals", "release");
+  await desk.work();
+  await desk.watch();
+  expect((await desk.read(other.id)).status).toBe("cancelled");
+  expect((await desk.read(wanted.id)).status).toBe("settled");
+  expect([desk.paidAtoken(destination(1)), await heldAtoken()]).toEqual([2n * TOKEN, 0n]);
+  expect([await desk.availableAtoken("bob"), await desk.breakAtoken()]).toEqual([1n, 0n]);
+  expect(await desk.breaks()).toBe("");
+});
+
 it("lets a frozen request cover one lost deposit, and not each of several", async () => {
   const { address } = await desk.register("bob");
   desk.pay([address, 1n]);
