@@ -4,7 +4,7 @@ import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
 import type { ErrorReply } from "../../runtime/http/http-server.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { IndexerError, type IndexerErrorCode } from "../errors.js";
-import { isTooSlow, STATEMENT_TIMEOUT_MS } from "./index-reads.js";
+import { isTooSlow, READ_LIMIT_MS } from "./index-reads.js";
 
 const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
   NOT_FOUND: 404,
@@ -23,7 +23,7 @@ const STATUS_OF: Readonly<Partial<Record<IndexerErrorCode, number>>> = {
 const TOO_SLOW = "ANSWER_TOO_SLOW";
 
 const TOO_MUCH =
-  `the answer took longer than ${STATEMENT_TIMEOUT_MS / 1_000} s: ask for less of it, for example ` +
+  `the answer took longer than ${READ_LIMIT_MS / 1_000} s: ask for less of it, for example ` +
   "by fromBlock and toBlock, or with fewer filters";
 
 /** Body and status for any fault; never 5xx for a client's fault. */

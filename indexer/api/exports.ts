@@ -12,12 +12,12 @@ import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { openSqlSession } from "../../runtime/sql/sql-session.js";
+import { STATEMENT_TIMEOUT } from "../../runtime/sql/time-limit.js";
 import { clientOf } from "../../runtime/turns/client-address.js";
 import { ClientPlaces } from "../../runtime/turns/client-places.js";
 import { Turns } from "../../runtime/turns/turns.js";
 import { IndexerError } from "../errors.js";
 import { isShownAsset, LIVE_SCHEMA as s } from "../store/schema.js";
-import { STATEMENT_TIMEOUT } from "./index-reads.js";
 import { blockHashAt } from "./reads.js";
 
 /** What to write; the address and asset as hex digits without prefix. */

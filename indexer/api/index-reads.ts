@@ -1,12 +1,13 @@
 /**
  * Reads of the index in turns. Anybody may ask, and of an account with a long history a question can be found
- * that takes as long as a statement may: a few of those alone would have all connections to the database.
+ * that takes as long as a read may: a few of those alone would have all connections to the database.
  * So each read has a short time at first, and what takes longer is done once more in one of a few turns that
  * are kept for it. Of both kinds clients have turns one after the other, and who is gone has none.
  */
 import type { HttpRequest } from "../../runtime/http/http-route.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
+import { STATEMENT_TIMEOUT } from "../../runtime/sql/time-limit.js";
 import { clientOf } from "../../runtime/turns/client-address.js";
 import { Turns } from "../../runtime/turns/turns.js";
 import { IndexerError } from "../errors.js";
@@ -18,16 +19,16 @@ export type Asker = Pick<HttpRequest, "signal" | "remoteAddress">;
 export interface IndexReads extends Sql {
   /**
    * Runs reads that all see the index as of one moment. They may be run a second time.
-   * @throws TOO_MANY_READS, the signal's reason, SqlError (`isTooSlow` where a statement took too long)
+   * @throws TOO_MANY_READS, the signal's reason, SqlError (`isTooSlow` where they took too long)
    */
   snapshot<T>(work: (sql: Sql) => Promise<T>, asker: Asker): Promise<T>;
 }
 
-/** A statement that takes longer than this is given up. */
-export const STATEMENT_TIMEOUT_MS = 15_000;
+/** A read, with all its statements, that takes longer than this is given up. */
+export const READ_LIMIT_MS = 15_000;
 
-/** Nearly all statements take a few milliseconds. */
-const SHORT_STATEMENT_MS = 500;
+/** Nearly all reads take a few milliseconds. */
+const SHORT_READ_MS = 500;
 
 /** Connections for reads that have not shown yet how long they take, and for those that take longer. */
 const SHORT_TURNS = 5;
@@ -40,10 +41,7 @@ export const READ_CONNECTIONS = SHORT_TURNS + LONG_TURNS + 1;
 const SHORT_WAITING = { maxWaiting: 512, maxWaitMs: 10_000 };
 const LONG_WAITING = { maxWaiting: 32, maxWaitMs: 30_000 };
 
-/** SQLSTATE of a statement that took longer than it may. */
-export const STATEMENT_TIMEOUT = "57014";
-
-/** Whether a statement took longer than it may. */
+/** Whether a read took longer than it may. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof SqlError && error.details["sqlState"] === STATEMENT_TIMEOUT;
 }
@@ -58,14 +56,13 @@ export function readsInTurns(database: Pick<SqlDatabase, "query" | "snapshot">):
     query: (text, parameters) => database.query(text, parameters),
     async snapshot(work, { signal, remoteAddress }) {
       const client = clientOf(remoteAddress);
-      const within = (statementTimeoutMs: number) => () =>
-        database.snapshot(work, { statementTimeoutMs });
+      const within = (timeLimitMs: number) => () => database.snapshot(work, { timeLimitMs });
       try {
-        return await shortTurns.run(signal, within(SHORT_STATEMENT_MS), client);
+        return await shortTurns.run(signal, within(SHORT_READ_MS), client);
       } catch (error) {
         if (!isTooSlow(error)) throw error;
       }
-      return longTurns.run(signal, within(STATEMENT_TIMEOUT_MS), client);
+      return longTurns.run(signal, within(READ_LIMIT_MS), client);
     },
   };
 }

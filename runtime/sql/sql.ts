@@ -20,7 +20,9 @@ import {
   toPoolFault,
   toSqlError,
 } from "./sql-errors.js";
+import { systemClock } from "../process/clock.js";
 import { retry, sleep } from "../process/task.js";
+import { beginsWithin, timeLimit } from "./time-limit.js";
 
 /** Runs single statements. NUMERIC and BIGINT come back as strings, timestamps as `Date`. */
 export interface Sql {
@@ -44,12 +46,9 @@ export interface SqlDatabase extends Sql {
   transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
   /**
    * Runs reads that all see the database as of one moment.
-   * @param options.statementTimeoutMs the server gives a statement up after this; a whole number
+   * @param options.timeLimitMs all of them are given up after this (`timeLimit`)
    */
-  snapshot<T>(
-    work: (tx: Sql) => Promise<T>,
-    options: { readonly statementTimeoutMs: number },
-  ): Promise<T>;
+  snapshot<T>(work: (tx: Sql) => Promise<T>, options: { readonly timeLimitMs: number }): Promise<T>;
   /** Connection URL with password, for other pools on the same database (BullMQ); never log it. */
   readonly url: string;
   /** Waits for statements in flight and closes all connections; may be called again. */
@@ -159,10 +158,19 @@ class PooledDatabase implements SqlDatabase {
 
   snapshot<T>(
     work: (tx: Sql) => Promise<T>,
-    { statementTimeoutMs }: { readonly statementTimeoutMs: number },
+    { timeLimitMs }: { readonly timeLimitMs: number },
   ): Promise<T> {
-    const timeout = `SET LOCAL statement_timeout = ${Math.ceil(statementTimeoutMs)}`;
-    return this.#repeated(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${timeout}`, work);
+    const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${beginsWithin(timeLimitMs)}`;
+    return this.#repeated(begin, (tx) => {
+      const next = timeLimit(timeLimitMs, systemClock);
+      return work({
+        async query<Row>(text: string, parameters?: readonly unknown[]): Promise<Row[]> {
+          const first = next();
+          if (first !== undefined) await tx.query(first);
+          return tx.query<Row>(text, parameters);
+        },
+      });
+    });
   }
 
   #repeated<T>(begin: string, work: (tx: Sql) => Promise<T>): Promise<T> {

@@ -48,7 +48,7 @@ export class InterruptedSql implements SqlDatabase {
 
   snapshot<T>(
     work: (tx: Sql) => Promise<T>,
-    options: { readonly statementTimeoutMs: number },
+    options: { readonly timeLimitMs: number },
   ): Promise<T> {
     return this.inner.snapshot((tx) => work(this.#counted(tx)), options);
   }

@@ -1,6 +1,6 @@
 /** Reads of the index in turns: what takes long has few of them, whoever asks. */
 import { afterAll, describe, expect, it } from "@jest/globals";
-import { STATEMENT_TIMEOUT_MS, isTooSlow, readsInTurns } from "../../../indexer/api/index-reads.js";
+import { READ_LIMIT_MS, isTooSlow, readsInTurns } from "../../../indexer/api/index-reads.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 
 const tooSlow = () =>
@@ -15,7 +15,7 @@ function createDatabase() {
   const begun: { timeoutMs: number; end: (error?: Error) => void }[] = [];
   const reads = readsInTurns({
     query: () => Promise.resolve([]),
-    async snapshot(work, { statementTimeoutMs: timeoutMs }) {
+    async snapshot(work, { timeLimitMs: timeoutMs }) {
       const fault = await new Promise<Error | undefined>((end) => begun.push({ timeoutMs, end }));
       if (fault !== undefined) throw fault;
       return work({ query: () => Promise.resolve([]) });
@@ -46,7 +46,7 @@ describe("a read", () => {
     await settled();
     begun[0]?.end(tooSlow());
     await settled();
-    expect(begun.map(({ timeoutMs }) => timeoutMs).slice(1)).toEqual([STATEMENT_TIMEOUT_MS]);
+    expect(begun.map(({ timeoutMs }) => timeoutMs).slice(1)).toEqual([READ_LIMIT_MS]);
     begun[1]?.end(tooSlow());
     expect(isTooSlow(await read.catch((error: unknown) => error))).toBe(true);
     expect(begun).toHaveLength(2);
@@ -69,7 +69,7 @@ describe("many reads that take long", () => {
     const other = ask("192.0.2.9");
     await settled();
     // Each has its short time; the other client's turn comes behind those that have begun.
-    const isLong = ({ timeoutMs }: { timeoutMs: number }) => timeoutMs === STATEMENT_TIMEOUT_MS;
+    const isLong = ({ timeoutMs }: { timeoutMs: number }) => timeoutMs === READ_LIMIT_MS;
     for (let at = 0; at < 5; at++) begun[at]?.end(tooSlow());
     await settled();
     begun.filter((one) => !isLong(one))[5]?.end();
