@@ -6,6 +6,7 @@ import { note, section, table } from "../../web/html/parts.js";
 import { readIdentifier } from "../decode/identifiers.js";
 import { addressLink } from "../html/chain-links.js";
 import type { PageAnswer, PageRequest, PageRoute } from "../server/page.js";
+import type { IndexedPage, IndexedToken } from "../sources/indexer-source.js";
 import type { StakedValidator } from "../sources/modules/staking-source.js";
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, tokenLink } from "./context.js";
@@ -22,6 +23,9 @@ const MAX_NAME = 64;
 
 /** Tokens or validators that a name may find. */
 const MAX_FOUND = 50;
+
+/** Looks of the indexer for one name. */
+const MAX_LOOKS = 5;
 
 /** "/search?q=". */
 export function searchRoutes(context: PageContext): readonly PageRoute[] {
@@ -69,6 +73,20 @@ async function search(
   }
 }
 
+/** The indexer looks at so many tokens at a time, and says where it would go on. */
+async function tokensCalled(
+  { indexer }: PageContext,
+  name: string,
+  signal: AbortSignal,
+): Promise<IndexedPage<IndexedToken>> {
+  let page = await indexer.tokens(undefined, signal, name);
+  for (let looks = 1; looks < MAX_LOOKS && page.items.length === 0; looks++) {
+    if (page.next === undefined) break;
+    page = await indexer.tokens(page.next, signal, name);
+  }
+  return page;
+}
+
 /** Tokens and validators by what they are called; only names of the home's list are vouched for. */
 async function byName(
   context: PageContext,
@@ -87,7 +105,7 @@ async function byName(
     .slice(0, MAX_FOUND);
   const isNamed = ({ moniker }: StakedValidator) => moniker.toLowerCase().includes(wanted);
   const [met, asked] = await Promise.all([
-    ask(context, context.indexer.tokens(undefined, signal, wanted.slice(0, MAX_NAME)), signal),
+    ask(context, tokensCalled(context, wanted.slice(0, MAX_NAME), signal), signal),
     askModules(context.staking.find(isNamed, MAX_FOUND, signal)),
   ]);
   const known = new Set(listed.map(({ contractAddress }) => contractAddress));

@@ -231,11 +231,12 @@ class Pages implements PageServer {
       sendAnswer(known, request, response);
       return;
     }
-    this.takeShare(request, route.isCostly === true ? COSTLY : 1);
+    const client = clientOf(request.socket.remoteAddress);
+    this.takeShare(client, route.isCostly === true ? COSTLY : 1);
     const { signal } = leavingOf(response);
     // Others may wait for the same page: the one who asked first going away does not end it.
     const made = await this.cache.make(key, () =>
-      this.make({ route, parameter, query, isSent: false }, asked),
+      this.make({ route, parameter, query, isSent: false }, asked, client),
     );
     if (signal.aborted) return;
     sendLanguage(asked, response);
@@ -259,7 +260,8 @@ class Pages implements PageServer {
     // Another page could let its readers send work here, from their own machines.
     if (isForeignForm(request)) throw badRequest("sent by another page");
     const isReadFirst = form.costOf !== undefined && isShort(request);
-    this.takeShare(request, isReadFirst ? 1 : form.cost);
+    const client = clientOf(request.socket.remoteAddress);
+    this.takeShare(client, isReadFirst ? 1 : form.cost);
     const { signal } = leavingOf(response);
     const made = await this.forms.run(request, form.maxBytes, async () => {
       const sent = await readForm(request, form.maxBytes);
@@ -267,22 +269,21 @@ class Pages implements PageServer {
       const query = sentQuery(sent, route.query ?? []);
       if (isReadFirst) {
         const cost = Math.min(form.costOf?.(query) ?? form.cost, this.options.pagesPerMinute);
-        this.takeShare(request, Math.max(0, cost - 1));
+        this.takeShare(client, Math.max(0, cost - 1));
       }
       const { remoteAddress } = request.socket;
-      return this.make({ route, parameter, query, isSent: true, remoteAddress }, asked);
+      return this.make({ route, parameter, query, isSent: true, remoteAddress }, asked, client);
     });
     if (signal.aborted) return;
     const headers = { ...made.headers, "cache-control": "no-store" };
     sendAnswer({ ...made, headers, etag: "" }, request, response);
   }
 
-  private takeShare(request: IncomingMessage, cost: number): void {
-    const client = clientOf(request.socket.remoteAddress);
+  private takeShare(client: string, cost: number): void {
     if (this.options.limitsLoopback || !isLoopback(client)) this.limit.take(client, cost);
   }
 
-  /** Makes an answer in its turn. */
+  /** Makes an answer in a turn of the client's: the node and the indexer know the explorer alone. */
   private make(
     {
       route,
@@ -291,6 +292,7 @@ class Pages implements PageServer {
       readonly route: PageRoute;
     },
     asked: Asked,
+    client: string,
   ): Promise<FinishedAnswer> {
     const { signal } = this.options;
     const inTime = <T>(work: (time: AbortSignal) => Promise<T>) =>
@@ -307,7 +309,7 @@ class Pages implements PageServer {
       return this.pageAnswer(answer, { ...asked, query }, caching);
     };
     const isQueued = found.isSent && route.form?.hasOwnQueue === true;
-    return isQueued ? work() : inTime((time) => this.turns.run(time, work));
+    return isQueued ? work() : inTime((time) => this.turns.run(time, work, client));
   }
 
   private routeOf(path: string): { route: PageRoute; parameter: string } | undefined {

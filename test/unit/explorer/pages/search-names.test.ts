@@ -1,4 +1,4 @@
-/** Searching validators by name on a chain that has more of them than the node tells at once. */
+/** Searching by name on a chain that has more validators than the node tells at once, and more tokens. */
 import fs from "node:fs";
 import { beforeEach, expect, it } from "@jest/globals";
 import type { PageContext } from "../../../../explorer/pages/context.js";
@@ -22,8 +22,15 @@ const { signal } = new AbortController();
 let pages: (readonly string[])[];
 let asked: unknown[];
 
+/** What the indexer finds by look, and where it was asked to go on. */
+let looks: (readonly { readonly contract: string; readonly name: string }[])[];
+let looked: unknown[];
+
 beforeEach(() => {
   asked = [];
+  looks = [];
+  looked = [];
+  pages = [];
 });
 
 async function search(q: string) {
@@ -43,7 +50,14 @@ async function search(q: string) {
   } as unknown as RestClient;
   const context = {
     staking: new StakingSource(rest),
-    indexer: { tokens: () => Promise.resolve({ items: [], next: undefined }) },
+    indexer: {
+      async tokens(cursor: string | undefined) {
+        looked.push(cursor);
+        const look = Number(cursor ?? 0);
+        const next = look + 1 < looks.length ? `${look + 1}` : undefined;
+        return { items: looks[look] ?? [], next };
+      },
+    },
     tokens: new Map(),
   } as unknown as PageContext;
   const { status, content } = await openPage(searchRoutes(context)[0], { query: { q }, signal });
@@ -71,4 +85,18 @@ it("ends where a node tells of page behind page", async () => {
   pages = Array.from({ length: 100 }, () => ["somebody"]);
   expect((await search("nobody")).status).toBe(404);
   expect(asked).toHaveLength(5);
+});
+
+it("goes on where the indexer has found no token yet and has more of them", async () => {
+  looks = [[], [], [{ contract: `0x${"c1".repeat(20)}`, name: "Rarely moved" }], []];
+  const { status, text } = await search("rarely");
+  expect(status).toBe(200);
+  expect(text).toContain("Rarely moved");
+  expect(looked).toEqual([undefined, "1", "2"]);
+});
+
+it("does not go on for ever", async () => {
+  looks = Array.from({ length: 100 }, () => []);
+  expect((await search("nothing")).status).toBe(404);
+  expect(looked).toHaveLength(5);
 });
