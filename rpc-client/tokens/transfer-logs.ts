@@ -290,8 +290,9 @@ export function transferOf(topics: readonly Hash32[], data: Hex): Transfer {
     const [from, to] = [wordText(data, 0), wordText(data, 1)];
     return transfer("erc20", from, to, wordAt(data, 2), false);
   }
-  const units = data.length === ONE_WORD ? wordAt(data, 0) : undefined;
-  return transfer("erc20", first, second, units, second !== undefined && units !== undefined);
+  // Each of three arguments is a topic or a word: with fewer it is no transfer, and of nobody.
+  const units = second !== undefined && data.length === ONE_WORD ? wordAt(data, 0) : undefined;
+  return transfer("erc20", first, second, units, units !== undefined);
 }
 
 /** Put together at once: an index reads one of each log of the chain. */

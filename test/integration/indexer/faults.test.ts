@@ -153,6 +153,24 @@ describe("a contract that logs anything", () => {
   });
 });
 
+describe("a token that ends in the transaction that makes it", () => {
+  it("is kept as its logs have it, without what nobody can be asked for", async () => {
+    // Logs Transfer(nobody, bob, 5) while it is made, and gives itself up.
+    const topic = abi.getEvent("Transfer")?.topicHash.slice(2);
+    const to = bob.address.slice(2).toLowerCase();
+    const gone = await stage.deploy(`0x600560005273${to}60007f${topic}60206000a373${to}ff`);
+    await stage.indexed();
+    const { token } = await stage.get(`/tokens/${gone}`);
+    const unknown = { name: null, symbol: null, decimals: null, totalSupply: null };
+    expect(token).toMatchObject({ standard: "erc20", transfers: 1, holders: 1, ...unknown });
+    const held = (await stage.all(`/addresses/${bob.address}/balances`)).filter(
+      ({ asset }) => asset === gone,
+    );
+    expect(held).toMatchObject([{ amount: "5", method: "logs", verifiedAtHeight: null }]);
+    expect((await stage.get(`/addresses/${gone}`)).address.isContract).toBe(false);
+  });
+});
+
 describe("a verification", () => {
   it("counts what the live indexer looked at, and apart from that what no contract told", async () => {
     await stage.indexed();

@@ -197,4 +197,38 @@ describe(`bytes of strangers, seed ${SEED}`, () => {
     const bad = { ...good, topics: [...topics, "0xnone" as Hash32] };
     expect(tokensMoved([bad, good], 5)).toMatchObject([{ logIndex: 6, amountUnits: 7n }]);
   });
+
+  it("are names as far as they are texts, in either form, without what no database takes", () => {
+    const coder = AbiCoder.defaultAbiCoder();
+    const asString = (bytes: string) => coder.encode(["bytes"], [bytes]);
+    const answers: Readonly<Record<string, string | undefined>> = {
+      // Maker's symbol() on Ethereum, from before strings.
+      [`0x4d4b52${"00".repeat(29)}`]: "MKR",
+      [`0x${"41".repeat(32)}`]: "A".repeat(32),
+      [`0x${"00".repeat(32)}`]: "",
+      [`0x41ff42${"00".repeat(29)}`]: "A\ufffdB",
+      [coder.encode(["string"], ["\u00c9t\u00e9 \u{1f600}"])]: "\u00c9t\u00e9 \u{1f600}",
+      [coder.encode(["string"], ["a\0b"])]: "a\ufffdb",
+      [asString("0x61c3")]: "a\ufffd",
+      [asString("0x61eda080")]: "a\ufffd\ufffd\ufffd",
+      [asString("0x")]: "",
+      [asString(`0x${"61".repeat(100)}`)]: "a".repeat(64),
+      "0x": undefined,
+      [`0x${"00".repeat(31)}20${"ff".repeat(32)}`]: undefined,
+    };
+    for (const [answer, text] of Object.entries(answers)) {
+      const read = decodeForeignText(hexToBytes(answer), 64);
+      expect([answer, read]).toEqual([answer, text]);
+    }
+  });
+
+  it("burn nothing, and make nothing, where one or both accounts are left out", () => {
+    const word = zeroPadValue(`0x${"a1".repeat(20)}`, 32) as Hash32;
+    const data = `0x${"7".padStart(64, "0")}` as const;
+    // Of three arguments each is a topic or a word: with fewer it is another event under the same name.
+    for (const others of [[], [word]]) {
+      const topics = [ERC20_TOPICS.transfer, ...others] as Hash32[];
+      expect([others, tokensMoved([{ address: TOKEN, topics, data }], 0)]).toEqual([others, []]);
+    }
+  });
 });
