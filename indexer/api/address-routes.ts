@@ -1,28 +1,14 @@
 /** Addresses: what they hold, held, moved and signed. */
 import { toBech32, toChecksumAddress } from "../../chain/address.js";
 import type { Hex } from "../../chain/hex.js";
-import { TOKEN_DECIMALS } from "../../chain/units.js";
 import type { HttpRoute } from "../../runtime/http/http-route.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { binOf, INTERVAL_SECONDS } from "../store/candles.js";
-import { isShownAsset, LIVE_SCHEMA as s, NO_TOKEN_ID, UNPROVEN } from "../store/schema.js";
-import {
-  assertCounted,
-  invalidField,
-  readAddressText,
-  readAsset,
-  readAt,
-  readRange,
-} from "./inputs.js";
-import {
-  directionOf,
-  type Filters,
-  type ListKind,
-  listReply,
-  type PageQuery,
-  Where,
-} from "./pages.js";
-import { type ApiContext, assetName, atOneMoment, bytesOf, metaOf } from "./reads.js";
+import { isShownAsset, LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
+import { assertCounted, invalidField, readAddressText, readAsset, readRange } from "./inputs.js";
+import { directionOf, type Filters, type ListKind, listReply, Where } from "./pages.js";
+import { addressOf, BALANCES } from "./held-balances.js";
+import { type ApiContext, atOneMoment, bytesOf, metaOf } from "./reads.js";
 import {
   TRANSACTION_COLUMNS,
   TRANSACTION_TABLES,
@@ -37,11 +23,6 @@ import { StateBalances } from "./state-balances.js";
 import { statementReply } from "./statement.js";
 
 const RANGE = ["fromBlock", "toBlock", "from", "to"];
-
-/** The address of a list's path. */
-function addressOf({ params }: Pick<PageQuery, "params">): Buffer {
-  return bytesOf(readAddressText(params["address"]));
-}
 
 /** The side of a transfer that an account is on, by the direction that a list asks for. */
 const SIDES = { out: "sender", in: "recipient" } as const;
@@ -100,69 +81,6 @@ const TRANSACTIONS: ListKind<TransactionRow> = {
   },
   item: transactionJson,
   position: ({ height, tx_index }) => [height, tx_index],
-};
-
-interface BalanceRow {
-  readonly asset: Buffer;
-  readonly token_id: string;
-  readonly amount: string;
-  readonly method: string;
-  readonly verified_at: number | null;
-  readonly updated_at: number;
-  readonly standard: string | null;
-  readonly name: string | null;
-  readonly symbol: string | null;
-  readonly decimals: number | null;
-}
-
-const BALANCES: ListKind<BalanceRow> = {
-  name: "balances",
-  filters: ["at"],
-  rows: (query) => {
-    const { snapshot, filters, ceiling, after, limit } = query;
-    const at = readAt(snapshot, filters["at"]) ?? ceiling;
-    const where = new Where()
-      .and("b.address = ?", addressOf(query))
-      .and("h.amount <> 0")
-      .and("k.standard IS DISTINCT FROM ?", UNPROVEN);
-    if (after !== undefined) {
-      where.and("(b.asset, b.token_id) > (decode(?, 'hex'), ?::numeric)", ...after);
-    }
-    // As of the height: what was checked since then says nothing about it. One look for each asset,
-    // however often its balance changed.
-    return snapshot.sql.query(
-      `SELECT h.asset, h.token_id, h.amount,
-         CASE WHEN h.asset = ''::bytea THEN 'journal' WHEN EXISTS (
-           SELECT 1 FROM ${s}.correction c WHERE c.address = h.address AND c.asset = h.asset
-             AND c.token_id = h.token_id AND c.height <= h.height) THEN 'balanceOf'
-         ELSE 'logs' END AS method,
-         CASE WHEN b.updated_at <= h.height THEN b.verified_at END AS verified_at,
-         h.height AS updated_at, k.standard, k.name, k.symbol, k.decimals
-       FROM ${s}.balance b CROSS JOIN LATERAL (
-         SELECT p.* FROM ${s}.balance_history p
-         WHERE p.address = b.address AND p.asset = b.asset AND p.token_id = b.token_id
-           AND p.height <= ${where.bind(at)} ORDER BY p.height DESC LIMIT 1) h
-       LEFT JOIN ${s}.token k ON k.address = b.asset
-       ${where.text()} ORDER BY b.asset, b.token_id LIMIT ${limit}`,
-      where.parameters,
-    );
-  },
-  item: (row) => {
-    const isCoin = row.asset.length === 0;
-    return {
-      asset: assetName(row.asset),
-      standard: isCoin ? "native" : (row.standard ?? "erc20"),
-      symbol: isCoin ? "TOKEN" : row.symbol,
-      name: isCoin ? "TOKEN" : row.name,
-      decimals: isCoin ? TOKEN_DECIMALS : row.decimals,
-      tokenId: BigInt(row.token_id) === NO_TOKEN_ID ? null : row.token_id,
-      amount: row.amount,
-      method: row.method,
-      verifiedAtHeight: row.verified_at,
-      updatedAtHeight: row.updated_at,
-    };
-  },
-  position: ({ asset, token_id }) => [asset.toString("hex"), token_id],
 };
 
 /** Seconds of the width that `interval` names; an hour without it. @throws INVALID_FIELD */

@@ -40,6 +40,11 @@ export interface ListKind<Row> {
   readonly rows: (query: PageQuery) => Promise<readonly Row[]>;
   readonly item: (row: Row, snapshot: Snapshot) => unknown;
   readonly position: (row: Row) => Position;
+  /**
+   * Whether a row is none of the list, but the place that a look ended at which found less than a page. Only
+   * lists that look at so many rows at a time have it.
+   */
+  readonly isEndOfLook?: (row: Row) => boolean;
 }
 
 /** Version of the cursor's form. */
@@ -81,12 +86,14 @@ export function listReply<Row>(
       // Only a cursor that was made up holds values that the database cannot take.
       throw cursor !== undefined && isDataFault(error) ? notOfThisList() : error;
     });
-    const shown = rows.slice(0, limit);
-    const last = shown.at(-1);
+    const isEndOfLook = (row: Row) => kind.isEndOfLook?.(row) === true;
+    const found = rows.filter((row) => !isEndOfLook(row));
+    const shown = found.slice(0, limit);
+    const last = found.length > limit ? shown.at(-1) : rows.find(isEndOfLook);
     const next =
-      rows.length > limit && last !== undefined
-        ? encodeCursor({ list, filters, ceiling, ceilingHash, after: kind.position(last) })
-        : null;
+      last === undefined
+        ? null
+        : encodeCursor({ list, filters, ceiling, ceilingHash, after: kind.position(last) });
     const items = shown.map((row) => kind.item(row, snapshot));
     return { body: { meta: metaOf(snapshot), items, next } };
   });

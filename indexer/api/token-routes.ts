@@ -19,6 +19,8 @@ interface TokenRow {
   readonly first_seen: number;
   readonly transfers: string;
   readonly holders: string;
+  /** The last one that a search has looked at, found or not. */
+  readonly is_end?: boolean;
 }
 
 function tokenJson(row: TokenRow) {
@@ -44,8 +46,36 @@ const SORT_COLUMNS: Readonly<Record<string, "transfers" | "holders" | "first_see
   firstSeen: "first_seen",
 };
 
+/**
+ * Tokens that one page of a search goes through: anybody can make as many as he pays for, and no index that
+ * every server has finds parts of texts.
+ */
+export const TOKENS_SEARCHED = 10_000;
+
 /** Characters that LIKE reads as patterns. */
 const LIKE_PATTERN = /[\\%_]/g;
+
+/** As a value of the text: of any standard the planner would believe that hardly a token has another. */
+const IS_TOKEN = `standard <> '${UNPROVEN}'`;
+
+/** A pattern of all that have a text in them. */
+function partOf(text: string): string {
+  return `%${text.replace(LIKE_PATTERN, "\\$&")}%`;
+}
+
+/** Those of the next tokens with a part in name or symbol; behind them the last one that was looked at. */
+function searched(
+  all: string,
+  order: string,
+  { limit, part }: { readonly limit: number; readonly part: string },
+): string {
+  return `WITH looked AS MATERIALIZED (${all} LIMIT ${TOKENS_SEARCHED})
+    (SELECT *, false AS is_end FROM looked
+     WHERE ${IS_TOKEN} AND (name ILIKE ${part} OR symbol ILIKE ${part}) ${order} LIMIT ${limit})
+    UNION ALL
+    (SELECT *, true AS is_end FROM looked ${order} OFFSET ${TOKENS_SEARCHED - 1} LIMIT 1)
+    ${order}, is_end`;
+}
 
 function tokens(sort: string): ListKind<TokenRow> {
   const column = SORT_COLUMNS[sort] ?? "transfers";
@@ -53,21 +83,20 @@ function tokens(sort: string): ListKind<TokenRow> {
     name: "tokens",
     filters: ["sort", "search"],
     rows: ({ snapshot, filters, ceiling, after, limit }) => {
-      // As a value of the text: of any standard the planner would believe that hardly a token has another.
-      const where = new Where().and("first_seen <= ?", ceiling).and(`standard <> '${UNPROVEN}'`);
-      if (filters["search"] !== undefined) {
-        const part = `%${String(filters["search"]).replace(LIKE_PATTERN, "\\$&")}%`;
-        where.and("(name ILIKE ? OR symbol ILIKE ?)", part, part);
-      }
+      const where = new Where().and("first_seen <= ?", ceiling);
       if (after !== undefined) {
         where.and(`(${column}, address) < (?::bigint, decode(?, 'hex'))`, ...after);
       }
-      return snapshot.sql.query(
-        `SELECT * FROM ${s}.token ${where.text()}
-         ORDER BY ${column} DESC, address DESC LIMIT ${limit}`,
-        where.parameters,
-      );
+      const all = `SELECT * FROM ${s}.token ${where.text()}`;
+      const order = `ORDER BY ${column} DESC, address DESC`;
+      const { search } = filters;
+      const text =
+        search === undefined
+          ? `${all} AND ${IS_TOKEN} ${order} LIMIT ${limit}`
+          : searched(`${all} ${order}`, order, { limit, part: where.bind(partOf(String(search))) });
+      return snapshot.sql.query(text, where.parameters);
     },
+    isEndOfLook: ({ is_end }) => is_end === true,
     item: tokenJson,
     position: (row) => [String(row[column]), row.address.toString("hex")],
   };

@@ -312,9 +312,16 @@ export function indexStatements(s: IndexSchema): readonly string[] {
     // Read backwards: the list of holders has every part of it the other way round.
     `CREATE INDEX IF NOT EXISTS balance_ranking
       ON ${s}.balance (asset, amount, address, token_id) WHERE asset <> ''::bytea`,
-    // What an account has of a token, without the ids that it has no more.
-    `CREATE INDEX IF NOT EXISTS balance_held
-      ON ${s}.balance (address, asset, amount) WHERE asset <> ''::bytea AND amount <> 0`,
+    // What an account has, in the order of its list, without the ids that it has no more.
+    `CREATE INDEX IF NOT EXISTS balance_listed
+      ON ${s}.balance (address, asset, token_id) WHERE asset <> ''::bytea AND amount <> 0`,
+    // Whether it holds a token, without those of which logs say that it gave what it never had.
+    `CREATE INDEX IF NOT EXISTS balance_owned
+      ON ${s}.balance (address, asset) WHERE asset <> ''::bytea AND amount > 0`,
+    `DROP INDEX IF EXISTS ${s}.balance_held`,
+    // What of it has changed since a height.
+    `CREATE INDEX IF NOT EXISTS balance_moved
+      ON ${s}.balance (address, updated_at) WHERE asset <> ''::bytea`,
     `CREATE INDEX IF NOT EXISTS balance_changed
       ON ${s}.balance (asset, updated_at) WHERE asset <> ''::bytea`,
     `DROP INDEX IF EXISTS ${s}.balance_holders`,
