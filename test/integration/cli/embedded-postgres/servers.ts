@@ -74,10 +74,18 @@ export function isBeingMade(home: string): boolean {
 /** Command lines of running programs that name a home. */
 export function programsIn(home: string): string[] {
   const pids = readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name));
-  return pids
-    .filter((pid) => identifyProcess(Number(pid)) !== undefined)
-    .map((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8"))
-    .filter((line) => line.includes(home));
+  return pids.map(commandLineOf).filter((line) => line.includes(home));
+}
+
+/** Empty where it runs no more, also since a moment ago: of a busy machine some process always ends. */
+function commandLineOf(pid: string): string {
+  if (identifyProcess(Number(pid)) === undefined) return "";
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch (error) {
+    if (identifyProcess(Number(pid)) === undefined) return "";
+    throw error;
+  }
 }
 
 /**
