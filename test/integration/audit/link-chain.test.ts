@@ -6,7 +6,7 @@ import { newestKeys } from "../../../ledger/tamper/linked-rows.js";
 import { SettledKeys } from "../../../ledger/tamper/settled-keys.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { silentLog, standing } from "../../helpers/services/ledger.js";
-import { ExportedBooks } from "./exported-books.js";
+import { ExportedBooks } from "./export/exported-books.js";
 
 let books: ExportedBooks;
 beforeAll(async () => {

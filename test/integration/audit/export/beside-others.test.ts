@@ -4,12 +4,12 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { Client } from "pg";
-import { nextLink, rowDigest } from "../../../ledger/tamper/link-rules.js";
-import { readUnlinked } from "../../../ledger/tamper/linked-rows.js";
-import { readHead } from "../../../ledger/tamper/chainer.js";
-import { beginLook } from "../../../ledger/tamper/read-export.js";
-import { until } from "../../helpers/until.js";
-import { compiledFolder } from "../../helpers/services/services.js";
+import { nextLink, rowDigest } from "../../../../ledger/tamper/link-rules.js";
+import { readUnlinked } from "../../../../ledger/tamper/linked-rows.js";
+import { readHead } from "../../../../ledger/tamper/chainer.js";
+import { beginLook } from "../../../../ledger/tamper/read-export.js";
+import { until } from "../../../helpers/until.js";
+import { compiledFolder } from "../../../helpers/services/services.js";
 import { ExportedBooks } from "./exported-books.js";
 
 let books: ExportedBooks;

@@ -6,20 +6,20 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { hashMessage, hexlify, Signature, SigningKey, toUtf8Bytes, Wallet } from "ethers";
-import { parseAddress, toBech32, toChecksumAddress } from "../../../chain/address.js";
+import { parseAddress, toBech32, toChecksumAddress } from "../../../../chain/address.js";
 import {
   runSignReserves,
   runVerifyLiability,
   runVerifyReserves,
-} from "../../../cli/audit/reserves/commands.js";
-import { encodeLiability } from "../../../cli/audit/reserves/liability-file.js";
-import type { MadeReserves } from "../../../cli/audit/reserves/make-reserves.js";
-import { parseReserves } from "../../../cli/audit/reserves/read-reserves.js";
-import { encodeReserves, reservesText } from "../../../cli/audit/reserves/reserves-file.js";
-import { textBeside, writeReserves } from "../../../cli/audit/reserves/write-reserves.js";
-import { encodeGenesis } from "../../../node/settings/genesis.js";
-import { nameColdAddresses } from "../../../ledger/treasury/moves.js";
-import { added, DEPOSITS, HOT, keys, ReservesStage, textOf, wallet } from "./reserves-stage.js";
+} from "../../../../cli/audit/reserves/commands.js";
+import { encodeLiability } from "../../../../cli/audit/reserves/liability-file.js";
+import type { MadeReserves } from "../../../../cli/audit/reserves/make-reserves.js";
+import { parseReserves } from "../../../../cli/audit/reserves/read-reserves.js";
+import { encodeReserves, reservesText } from "../../../../cli/audit/reserves/reserves-file.js";
+import { textBeside, writeReserves } from "../../../../cli/audit/reserves/write-reserves.js";
+import { encodeGenesis } from "../../../../node/settings/genesis.js";
+import { nameColdAddresses } from "../../../../ledger/treasury/moves.js";
+import { added, DEPOSITS, HOT, keys, ReservesStage, textOf, wallet } from "./stage.js";
 
 const { signal } = new AbortController();
 const SECOND = parseAddress(added.address);

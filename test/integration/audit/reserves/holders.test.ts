@@ -1,18 +1,18 @@
 /** Proofs of reserves where more is held or owed than in one wallet's books: each test adds to the last. */
 import { Wallet } from "ethers";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
-import { leftOutText } from "../../../cli/audit/reserves/commands.js";
+import { type Address, parseAddress, toChecksumAddress } from "../../../../chain/address.js";
+import { leftOutText } from "../../../../cli/audit/reserves/commands.js";
 import {
   customerAccount,
   DEPOSIT_ADDRESSES,
   parseCustomerId,
-} from "../../../ledger/journal/accounts.js";
-import { postJournals } from "../../../ledger/journal/journal.js";
-import { nameColdAddresses } from "../../../ledger/treasury/moves.js";
-import { drainWallet, retireWallet } from "../../../ledger/wallets/wallet-registry.js";
-import { registerTestWallets } from "../../helpers/services/ledger.js";
-import { added, DEPOSITS, HEIGHT, HOT, keys, PAID, ReservesStage } from "./reserves-stage.js";
+} from "../../../../ledger/journal/accounts.js";
+import { postJournals } from "../../../../ledger/journal/journal.js";
+import { nameColdAddresses } from "../../../../ledger/treasury/moves.js";
+import { drainWallet, retireWallet } from "../../../../ledger/wallets/wallet-registry.js";
+import { registerTestWallets } from "../../../helpers/services/ledger.js";
+import { added, DEPOSITS, HEIGHT, HOT, keys, PAID, ReservesStage } from "./stage.js";
 
 const { signal } = new AbortController();
 

@@ -4,41 +4,41 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Wallet } from "ethers";
-import { parseAddress } from "../../../chain/address.js";
-import type { WalletKey } from "../../../chain/signing/keystore.js";
-import { headerSource } from "../../../cli/audit/balance/collect.js";
+import { parseAddress } from "../../../../chain/address.js";
+import type { WalletKey } from "../../../../chain/signing/keystore.js";
+import { headerSource } from "../../../../cli/audit/balance/collect.js";
 import {
   type MadeReserves,
   makeReserves,
   type ReservesParts,
-} from "../../../cli/audit/reserves/make-reserves.js";
-import { parseReserves } from "../../../cli/audit/reserves/read-reserves.js";
+} from "../../../../cli/audit/reserves/make-reserves.js";
+import { parseReserves } from "../../../../cli/audit/reserves/read-reserves.js";
 import {
   encodeReserves,
   type ReservesContents,
-} from "../../../cli/audit/reserves/reserves-file.js";
-import { verifyReserves } from "../../../cli/audit/reserves/verify-reserves.js";
+} from "../../../../cli/audit/reserves/reserves-file.js";
+import { verifyReserves } from "../../../../cli/audit/reserves/verify-reserves.js";
 import {
   customerAccount,
   DEPOSIT_ADDRESSES,
   heldAccount,
   parseCustomerId,
   SUSPENSE,
-} from "../../../ledger/journal/accounts.js";
-import { postJournals } from "../../../ledger/journal/journal.js";
+} from "../../../../ledger/journal/accounts.js";
+import { postJournals } from "../../../../ledger/journal/journal.js";
 import {
   type LiabilityBooks,
   type OwnAddress,
   readLiabilities,
-} from "../../../ledger/books/liabilities.js";
-import type { Genesis } from "../../../node/settings/genesis.js";
-import { CometTestChain } from "../../helpers/chains/comet-chain.js";
-import { proofNodeOf } from "../../helpers/chains/proof-node.js";
+} from "../../../../ledger/books/liabilities.js";
+import type { Genesis } from "../../../../node/settings/genesis.js";
+import { CometTestChain } from "../../../helpers/chains/comet-chain.js";
+import { proofNodeOf } from "../../../helpers/chains/proof-node.js";
 import {
   openTestLedger,
   registerTestWallets,
   type TestLedger,
-} from "../../helpers/services/ledger.js";
+} from "../../../helpers/services/ledger.js";
 
 /** Key of the hot wallet. */
 export const wallet = new Wallet(`0x${"11".repeat(32)}`);
