@@ -1,156 +1,28 @@
-/** /search/transactions and /events/blocks over HTTP, against the replies of /block themselves. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+/** /search/transactions over HTTP, against the replies of /block themselves. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Ajv } from "ajv";
-import request from "supertest";
-import type { Hash32 } from "../../../../chain/hex.js";
-import { NETWORKS } from "../../../../chain/networks.js";
-import type { HttpServer } from "../../../../runtime/http/http-server.js";
-import { createGate } from "../../../helpers/gate.js";
-import { type LevelStore, openLevelStore } from "../../../../runtime/files/level-store.js";
-import { createLogger } from "../../../../runtime/process/logger.js";
-import { createMetrics } from "../../../../runtime/process/metrics.js";
-import { createSidecarServer } from "../../../../sidecar/app.js";
-import { EncodedBlock, encodeBlock } from "../../../../sidecar/rosetta/encoded-block.js";
-import { eventRoutes } from "../../../../sidecar/data-api/events.js";
-import { networkRoutes } from "../../../../sidecar/data-api/network.js";
-import type { RosettaBlock } from "../../../../sidecar/rosetta/operations.js";
-import { searchRoutes } from "../../../../sidecar/data-api/search.js";
-import { unavailable } from "../../../../sidecar/rosetta/endpoint.js";
-import { ERROR_TABLE, type SidecarErrorCode } from "../../../../sidecar/rosetta/errors.js";
-import { postingWrites } from "../../../../sidecar/index/search/search-postings.js";
-import { createTransactionSearch } from "../../../../sidecar/index/search/search-query.js";
-import { createRandom } from "../../../helpers/random.js";
-import { assertOperations } from "../asserter.js";
-import { hashOf } from "../../../helpers/chains/journal-chain.js";
-import { addressOf, bruteForce, randomChain, TOKENS, TYPES } from "../index/random-blocks.js";
-
-const SEED = 41;
-const random = createRandom(SEED);
-const chain = randomChain(random, { heights: 120, maxTransactions: 30, accounts: 25 });
-const tip = chain.length - 1;
-/** Blocks as /block serves them: what is compared is what clients see. */
-const served = chain.map((block) => encodeBlock(block));
-const seen: RosettaBlock[] = served.map(({ body }) => JSON.parse(body.toString("utf8")).block);
-
-const path = (relative: string) =>
-  fileURLToPath(new URL(`../../../../${relative}`, import.meta.url));
-const REFERENCE = path("../shared/reference/mesh/api.json");
-
-/** The part of `BlockTransaction` that is looked at. */
-interface Shown {
-  readonly block_identifier: RosettaBlock["block_identifier"];
-  readonly transaction: RosettaBlock["transactions"][number];
-}
-
-interface Page {
-  readonly status: number;
-  readonly body: {
-    readonly transactions: readonly Shown[];
-    readonly total_count: number;
-    readonly next_offset?: number;
-  };
-}
-
-interface Events {
-  readonly max_sequence: number;
-  readonly events: readonly {
-    readonly sequence: number;
-    readonly type: string;
-    readonly block_identifier: { readonly index: number; readonly hash: string };
-  }[];
-}
-
-const SERVED = ["/network/list", "/network/options", "/events/blocks", "/search/transactions"];
-
-function serverOver(
-  store: LevelStore,
-  blocks: readonly RosettaBlock[],
-  encoded = blocks.map((block) => encodeBlock(block)),
-  onRead = () => Promise.resolve(),
-): HttpServer {
-  const network = NETWORKS.testnet;
-  const places = new Map(
-    blocks.flatMap(({ transactions }, height) =>
-      transactions.map(
-        ({ transaction_identifier: { hash } }, position) => [hash, { height, position }] as const,
-      ),
-    ),
-  );
-  const index = {
-    placeOf: (hash: Hash32) => places.get(hash),
-    identifierAt: (height: number) => blocks[height]?.block_identifier,
-    async block(height: number) {
-      await onRead();
-      const block = encoded[height];
-      if (block === undefined) throw new Error("no block");
-      return block;
-    },
-  };
-  const newest = blocks.at(-1)?.block_identifier;
-  if (newest === undefined) throw new Error("a chain has a block");
-  const ports = { network, index, tip: () => Promise.resolve(newest) };
-  return createSidecarServer({
-    name: "search-test",
-    listen: { host: "127.0.0.1", port: 0 },
-    log: createLogger({ component: "test", level: "silent" }),
-    metrics: createMetrics({ processMetrics: false }),
-    readiness: () => ({ ready: true }),
-    dataRoutes: [
-      ...networkRoutes(network),
-      ...eventRoutes(ports),
-      ...searchRoutes({ ...ports, registry: TOKENS, search: createTransactionSearch(store) }),
-      ...unavailable(pathsBut("data", SERVED), "NOT_AVAILABLE"),
-    ],
-    constructionRoutes: unavailable(pathsBut("construction", []), "NOT_AVAILABLE"),
-  });
-}
-
-function pathsBut(name: string, without: readonly string[]): string[] {
-  const text = readFileSync(path(`openapi/${name}.yaml`), "utf8");
-  const paths = [...text.matchAll(/^ {2}(\/[a-z_/]+):$/gm)].map(([, found = ""]) => found);
-  return paths.filter((found) => !without.includes(found));
-}
-
-const folder = mkdtempSync(join(tmpdir(), "causeway-search-api-"));
-const stores: LevelStore[] = [];
-let server: HttpServer;
-
-async function indexed(name: string, blocks: readonly RosettaBlock[]): Promise<LevelStore> {
-  const options = { cacheBytes: 1 << 20, writeBufferBytes: 1 << 20 };
-  const store = await openLevelStore(join(folder, name), options);
-  stores.push(store);
-  await store.write(
-    postingWrites(blocks, (key) => store.get(key)),
-    { durable: false },
-  );
-  return store;
-}
-
-beforeAll(async () => {
-  server = serverOver(await indexed("chain", chain), chain, served);
-});
-
-afterAll(async () => {
-  for (const store of stores) await store.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const post = (at: string, body: Record<string, unknown>, on = server) =>
-  request(on.app)
-    .post(at)
-    .send({ network_identifier: { blockchain: "token", network: "testnet" }, ...body });
-const search = (fields: Record<string, unknown>, on = server): Promise<Page> =>
-  post("/search/transactions", fields, on);
-const events = async (fields: Record<string, unknown>): Promise<Events> => {
-  const { status, body } = await post("/events/blocks", fields);
-  expect({ fields, status }).toEqual({ fields, status: 200 });
-  return body;
-};
+import { describe, expect, it } from "@jest/globals";
+import { createGate } from "../../../../helpers/gate.js";
+import type { LevelStore } from "../../../../../runtime/files/level-store.js";
+import { encodeBlock, EncodedBlock } from "../../../../../sidecar/rosetta/encoded-block.js";
+import type { RosettaBlock } from "../../../../../sidecar/rosetta/operations.js";
+import { ERROR_TABLE, type SidecarErrorCode } from "../../../../../sidecar/rosetta/errors.js";
+import { hashOf } from "../../../../helpers/chains/journal-chain.js";
+import { addressOf, bruteForce, TOKENS, TYPES } from "../../index/random-blocks.js";
+import {
+  chain,
+  indexed,
+  type Page,
+  post,
+  random,
+  search,
+  SEED,
+  seen,
+  served,
+  serverOver,
+  type Shown,
+  stores,
+  tip,
+} from "./searched-chain.js";
 
 type Operation = RosettaBlock["transactions"][number]["operations"][number];
 
@@ -441,73 +313,5 @@ describe("/search/transactions", () => {
   ])("refuses %s: %p", async (field, value) => {
     const { status, body } = await post("/search/transactions", { [field]: value });
     expect({ status, code: body.code }).toEqual({ status: 500, code: 1 });
-  });
-});
-
-describe("/events/blocks", () => {
-  const expected = (first: number, count: number) =>
-    seen.slice(first, first + count).map(({ block_identifier }) => ({
-      sequence: block_identifier.index,
-      block_identifier,
-      type: "block_added",
-    }));
-
-  it("tells each block once, from an offset or back from the tip", async () => {
-    const max_sequence = tip;
-    expect(await events({ offset: 0, limit: 7 })).toEqual({ max_sequence, events: expected(0, 7) });
-    expect(await events({ limit: 7 })).toEqual({ max_sequence, events: expected(tip - 6, 7) });
-    expect(await events({})).toEqual({ max_sequence, events: expected(tip - 99, 100) });
-    expect(await events({ offset: 3 })).toEqual({ max_sequence, events: expected(3, 100) });
-    expect(await events({ limit: 10_000 })).toEqual({ max_sequence, events: expected(0, tip + 1) });
-    expect(await events({ limit: 0 })).toEqual({ max_sequence, events: [] });
-  });
-
-  it("is followed by asking for the next one: empty until there is one, refused beyond", async () => {
-    expect(await events({ offset: tip })).toEqual({ max_sequence: tip, events: expected(tip, 1) });
-    expect(await events({ offset: tip + 1 })).toEqual({ max_sequence: tip, events: [] });
-    const { status, body } = await post("/events/blocks", { offset: tip + 2 });
-    expect({ status, body }).toMatchObject({
-      status: 500,
-      body: { code: 215, retriable: true, details: { offset: tip + 2, max_sequence: tip } },
-    });
-  });
-
-  it("never returns more than 1,000", async () => {
-    const long = randomChain(random, { heights: 1_200, maxTransactions: 1, accounts: 2 });
-    const on = serverOver(await indexed("long", long), long);
-    const { body } = await post("/events/blocks", { offset: 10, limit: 1_100 }, on);
-    expect(body.events.map(({ sequence }: { sequence: number }) => sequence)).toEqual(
-      Array.from({ length: 1_000 }, (_unused, nth) => 10 + nth),
-    );
-  });
-});
-
-describe("replies", () => {
-  const hasReference = existsSync(REFERENCE);
-  if (!hasReference)
-    process.stdout.write(`skipped: no ${REFERENCE}; replies are not checked by it\n`);
-  const withReference = hasReference ? it : it.skip;
-
-  withReference("are valid by Rosetta's own description and its asserter's rules", async () => {
-    const ajv = new Ajv({ strict: false, allErrors: true, formats: { int32: true, int64: true } });
-    ajv.addSchema({ $id: "api", ...JSON.parse(readFileSync(REFERENCE, "utf8")) });
-    const check = (schema: string, value: unknown) => {
-      const validate = ajv.compile({ $ref: `api#/components/schemas/${schema}` });
-      expect({ schema, ok: validate(value), errors: validate.errors }).toMatchObject({ ok: true });
-    };
-    const { allow } = (await post("/network/options", {})).body;
-    for (const fields of [{}, { type: "CALL", limit: 5 }, { offset: 1e6 }]) {
-      const { body } = await search(fields);
-      check("SearchTransactionsResponse", body);
-      for (const { transaction } of body.transactions) {
-        assertOperations(transaction.operations, { allow, construction: false });
-      }
-    }
-    const reply = await events({ limit: 9 });
-    check("EventsBlocksResponse", reply);
-    const [first] = reply.events;
-    reply.events.forEach(({ sequence }, nth) =>
-      expect(sequence).toBe((first?.sequence ?? 0) + nth),
-    );
   });
 });

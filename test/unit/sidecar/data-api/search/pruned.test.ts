@@ -1,9 +1,9 @@
 /** Pages of a search that come to blocks which nobody has any more: dropped here, deleted by the node. */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { journals, POOL } from "../../../helpers/chains/journal-chain.js";
-import { RpcFault } from "../../../helpers/chains/fake-node.js";
-import { closeAll, extend, start, startNode } from "../index/index-bench.js";
-import { call } from "../servers.js";
+import { journals, POOL } from "../../../../helpers/chains/journal-chain.js";
+import { RpcFault } from "../../../../helpers/chains/fake-node.js";
+import { closeAll, extend, start, startNode } from "../../index/index-bench.js";
+import { call } from "../../servers.js";
 
 /** Lowest height of which the node has the block. */
 const OLDEST = 30;
