@@ -3,15 +3,15 @@
  * thousands, and nobody who asks for prices or bytes is to wait for them, nor anybody else.
  */
 import { beforeAll, expect, it } from "@jest/globals";
-import { parseAddress } from "../../../../chain/address.js";
-import { encodeRlp } from "../../../../chain/encoding/rlp-writer.js";
-import { ZERO_HASH } from "../../../../chain/hex.js";
-import type { Receipt } from "../../../../chain/receipt.js";
-import { packBloom, receiptFields } from "../../../../chain/records/block-items.js";
-import { encodeReceiptPage } from "../../../../chain/records/pages.js";
-import { StoredPage } from "../../../../node/store/blocks/stored-page.js";
-import { turnsOf } from "../../../helpers/effort/turns.js";
-import { ALICE, BOB, createTestNode } from "./fixture.js";
+import { parseAddress } from "../../../../../chain/address.js";
+import { encodeRlp } from "../../../../../chain/encoding/rlp-writer.js";
+import { ZERO_HASH } from "../../../../../chain/hex.js";
+import type { Receipt } from "../../../../../chain/receipt.js";
+import { packBloom, receiptFields } from "../../../../../chain/records/block-items.js";
+import { encodeReceiptPage } from "../../../../../chain/records/pages.js";
+import { StoredPage } from "../../../../../node/store/blocks/stored-page.js";
+import { turnsOf } from "../../../../helpers/effort/turns.js";
+import { ALICE, BOB, createTestNode } from "../fixture.js";
 
 const COUNT = 90;
 const node = createTestNode();

@@ -1,11 +1,11 @@
 /** Ranges of blocks as records: what is too large for them is JSON, which leaves large data out. */
 import { describe, expect, it } from "@jest/globals";
-import type { BlockRecordBytes } from "../../../../chain/records/block-records.js";
-import { RECORDS_VERSION } from "../../../../chain/records/records-version.js";
-import { blockRangeJson } from "../../../../node/rpc/evm/json/block-range.js";
-import type { ChainView } from "../../../../node/view/chain-view.js";
-import { turnsOf } from "../../../helpers/effort/turns.js";
-import { createTestNode } from "./fixture.js";
+import type { BlockRecordBytes } from "../../../../../chain/records/block-records.js";
+import { RECORDS_VERSION } from "../../../../../chain/records/records-version.js";
+import { blockRangeJson } from "../../../../../node/rpc/evm/json/block-range.js";
+import type { ChainView } from "../../../../../node/view/chain-view.js";
+import { turnsOf } from "../../../../helpers/effort/turns.js";
+import { createTestNode } from "../fixture.js";
 
 const context = { signal: new AbortController().signal, becameLarge: async () => undefined };
 const MIB = 1024 * 1024;

@@ -3,16 +3,16 @@
  * gives others their turns, and a search that is refused for their number is to cost next to nothing.
  */
 import { beforeAll, describe, expect, it } from "@jest/globals";
-import { addressToBytes, parseAddress } from "../../../../chain/address.js";
-import { encodeRlp, type RlpInput } from "../../../../chain/encoding/rlp-writer.js";
-import { type Hash32, hexToBytes, parseHash32 } from "../../../../chain/hex.js";
-import type { Log, Receipt } from "../../../../chain/receipt.js";
-import { packBloom, receiptFields } from "../../../../chain/records/block-items.js";
-import { encodeHashPage, encodeReceiptPage } from "../../../../chain/records/pages.js";
-import type { Steps } from "../../../../chain/steps/steps.js";
-import { StoredPage } from "../../../../node/store/blocks/stored-page.js";
-import { turnsOf } from "../../../helpers/effort/turns.js";
-import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
+import { addressToBytes, parseAddress } from "../../../../../chain/address.js";
+import { encodeRlp, type RlpInput } from "../../../../../chain/encoding/rlp-writer.js";
+import { type Hash32, hexToBytes, parseHash32 } from "../../../../../chain/hex.js";
+import type { Log, Receipt } from "../../../../../chain/receipt.js";
+import { packBloom, receiptFields } from "../../../../../chain/records/block-items.js";
+import { encodeHashPage, encodeReceiptPage } from "../../../../../chain/records/pages.js";
+import type { Steps } from "../../../../../chain/steps/steps.js";
+import { StoredPage } from "../../../../../node/store/blocks/stored-page.js";
+import { turnsOf } from "../../../../helpers/effort/turns.js";
+import { ALICE, BOB, createTestNode, signLegacy } from "../fixture.js";
 
 const MOST = 5;
 const MANY = 20_000;

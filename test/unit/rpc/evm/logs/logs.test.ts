@@ -1,10 +1,10 @@
 /** eth_getLogs and polled filters: matching, bounds that never cut silently, no lost event. */
 import { beforeAll, describe, expect, it } from "@jest/globals";
-import { type Address, parseAddress } from "../../../../chain/address.js";
-import { type Hash32, parseHash32, ZERO_HASH } from "../../../../chain/hex.js";
-import type { Log } from "../../../../chain/receipt.js";
-import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { ALICE, BOB, createTestNode, signLegacy } from "./fixture.js";
+import { type Address, parseAddress } from "../../../../../chain/address.js";
+import { type Hash32, parseHash32, ZERO_HASH } from "../../../../../chain/hex.js";
+import type { Log } from "../../../../../chain/receipt.js";
+import { RequestContext } from "../../../../../node/rpc/evm/request-context.js";
+import { ALICE, BOB, createTestNode, signLegacy } from "../fixture.js";
 
 const word = (digit: string) => parseHash32(`0x${digit.repeat(64)}`);
 const token = parseAddress(`0x${"aa".repeat(20)}`);

@@ -1,14 +1,14 @@
 /** A receipt of tens of thousands of logs is made in slices, and is the same as one that is made at once. */
 import { isDeepStrictEqual } from "node:util";
 import { beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { parseAddress } from "../../../../chain/address.js";
-import { BlockJson } from "../../../../node/rpc/evm/json/block-json.js";
-import type { EvmApi } from "../../../../node/rpc/evm/api.js";
-import type { Subscriber } from "../../../../node/rpc/evm/method.js";
-import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { Turns } from "../../../../runtime/turns/turns.js";
-import { turnsOf } from "../../../helpers/effort/turns.js";
-import { ALICE, BOB, createTestNode, signLegacy, type TestTransaction } from "./fixture.js";
+import { parseAddress } from "../../../../../chain/address.js";
+import { BlockJson } from "../../../../../node/rpc/evm/json/block-json.js";
+import type { EvmApi } from "../../../../../node/rpc/evm/api.js";
+import type { Subscriber } from "../../../../../node/rpc/evm/method.js";
+import { RequestContext } from "../../../../../node/rpc/evm/request-context.js";
+import { Turns } from "../../../../../runtime/turns/turns.js";
+import { turnsOf } from "../../../../helpers/effort/turns.js";
+import { ALICE, BOB, createTestNode, signLegacy, type TestTransaction } from "../fixture.js";
 
 const CLIENT = "192.0.2.1";
 const LOGS = 20_000;

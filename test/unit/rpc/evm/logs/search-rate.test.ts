@@ -1,8 +1,8 @@
 /** How often one client may search logs or subscribe, where the operator bounds it. */
 import { describe, expect, it } from "@jest/globals";
-import type { Subscriber } from "../../../../node/rpc/evm/method.js";
-import { RequestContext } from "../../../../node/rpc/evm/request-context.js";
-import { createTestNode } from "./fixture.js";
+import type { Subscriber } from "../../../../../node/rpc/evm/method.js";
+import { RequestContext } from "../../../../../node/rpc/evm/request-context.js";
+import { createTestNode } from "../fixture.js";
 
 const STRANGER = "203.0.113.1";
 

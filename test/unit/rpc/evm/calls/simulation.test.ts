@@ -10,8 +10,8 @@ import {
   MemoryState,
   push,
   SETTINGS,
-} from "../../execution/call-fixture.js";
-import { createTestNode } from "./fixture.js";
+} from "../../../execution/call-fixture.js";
+import { createTestNode } from "../fixture.js";
 
 interface Simulated extends Record<string, unknown> {
   readonly hash: string;
