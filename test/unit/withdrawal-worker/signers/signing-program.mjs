@@ -1,6 +1,7 @@
 /** A signer's program as hardware would have one: digests in, r and s out, `s` in either half. */
 import { createInterface } from "node:readline";
-import { SigningKey } from "ethers";
+// Of all of ethers the key alone: each test starts a program of its own.
+import { SigningKey } from "ethers/crypto";
 
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const [, , privateKey, mode = "honest"] = process.argv;
