@@ -57,7 +57,7 @@ import {
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { openTokenBook, registerAddress } from "../../helpers/services/watcher.js";
 import { PATIENCE_MS, until } from "../../helpers/until.js";
-import { GAS, LANE, TOKEN } from "./desk-settings.js";
+import { GAS, LANE, TOKEN, withoutWaiting } from "./desk-settings.js";
 import { createPatientClient, createPatientNode } from "../../helpers/exchange/patient-node.js";
 
 export { TOKEN } from "./desk-settings.js";
@@ -94,8 +94,8 @@ export class Desk {
   readonly files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
   /** Of the chain's token, where there is one. */
   tokens: readonly TokenEntry[] = [];
-  /** Of lanes that are made from now on. */
-  leaseMs = LANE.leaseMs;
+  /** Of lanes that are made from now on, which keep each other out for so long; else they do not. */
+  leaseMs: number | undefined;
   readonly #drops: (() => Promise<void>)[] = [];
   readonly #opened: LedgerDatabase[] = [];
   #database: LedgerDatabase | undefined;
@@ -258,8 +258,12 @@ export class Desk {
       await until(
         async () => {
           if (faults.length > 0) throw faults[0];
-          if ((await openIncident(this.database)) !== undefined) return true;
+          // The database is asked once the watcher has come so far: it does its work there meanwhile.
+          const { incident, cursorHeight } = watcher.status;
+          if (incident === undefined && cursorHeight < this.chain.head) return false;
           const isPastBooked = (await this.database.query(waiting)).length === 0;
+          if (incident === undefined && !isPastBooked) return false;
+          if ((await openIncident(this.database)) !== undefined) return true;
           return (await readCursor(this.database)).height === this.chain.head && isPastBooked;
         },
         { timeoutMs: 20_000, what: "the watcher stands at the head" },
@@ -321,22 +325,25 @@ export class Desk {
   makeLane(wallet: Address, key: LaneKey, given: Partial<LaneSettings & LaneContext> = {}): Lane {
     const database = this.workerDatabase;
     const { policy, killSwitch, screener } = this.rulesOf(KEY);
+    const { leaseMs = this.leaseMs, ledger = createLaneLedger(database) } = given;
     const parts = {
       policy,
       killSwitch,
       screener,
-      ledger: createLaneLedger(database),
       guard: createLaneGuard({ database, wallet, log: silentLog }),
       node: createPatientNode(createPatientClient(this.chain.url), {
         chainId: FAKE_CHAIN_ID,
         genesisHash: this.chain.genesisHash,
       }),
       chainId: FAKE_CHAIN_ID,
-      settings: { ...LANE, leaseMs: this.leaseMs, ...given },
+      settings: { ...LANE, ...(leaseMs !== undefined && { leaseMs }), ...given },
       clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
       log: silentLog,
     };
-    return new Lane(Object.assign(key, parts, given), randomUUID());
+    const context = Object.assign(key, parts, given, {
+      ledger: leaseMs === undefined ? withoutWaiting(ledger) : ledger,
+    });
+    return new Lane(context, randomUUID());
   }
 
   /** A keystore of the home, as far as no key is needed: the file that names its wallet. */

@@ -31,7 +31,7 @@ import { SweepSigner } from "../../../../withdrawal-worker/treasury/sweep-signer
 import { FAKE_CHAIN_ID, testAddress } from "../../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../../helpers/services/ledger.js";
 import { derivation, Desk, KEY, STRANGER, TOKEN } from "../desk.js";
-import { LANE } from "../desk-settings.js";
+import { LANE, withoutWaiting } from "../desk-settings.js";
 import { createPatientClient, createPatientNode } from "../../../helpers/exchange/patient-node.js";
 
 /** The chain's token. */
@@ -87,7 +87,7 @@ class WorkerProcess {
 
   constructor(house: HouseOfWallets, database: LedgerDatabase) {
     const { desk } = house;
-    const ledger = createLaneLedger(database);
+    const ledger = withoutWaiting(createLaneLedger(database));
     this.#lanes = KEYS.map((key, index) => {
       const wallet = present(WALLETS[index], "a wallet");
       const { signer, killSwitch, screener } = desk.rulesOf(key);
