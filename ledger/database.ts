@@ -4,7 +4,9 @@ import type { Hash32 } from "../chain/hex.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { assertHoldsText } from "../runtime/sql/encoding.js";
 import { moveNumbersOn } from "../runtime/sql/numbers-behind.js";
+import { openPatiently } from "../runtime/sql/opening.js";
 import { openDatabase, type Sql, type SqlDatabase } from "../runtime/sql/sql.js";
+import { openSqlSession } from "../runtime/sql/sql-session.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import { LedgerError } from "./errors.js";
 import { LedgerCore1760000000001 } from "./migrations/0001-core.js";
@@ -265,25 +267,21 @@ function migrationRefused(cause: unknown, isEmpty: boolean): LedgerError | undef
 export async function readStoredIdentity(
   options: Omit<OpenLedgerOptions, "identity">,
 ): Promise<ChainIdentity | undefined> {
-  const { url, log, signal } = options;
-  const applicationName = options.applicationName ?? "causeway-ledger";
-  const database = await openDatabase({
-    url,
-    log,
-    signal,
-    applicationName,
-    migrations: [],
-    poolSize: 1,
-  });
-  try {
-    const stored = await readMeta(database);
-    const chainId = stored.get("chain_id");
-    const genesisHash = stored.get("genesis_hash");
-    if (chainId === undefined || genesisHash === undefined) return undefined;
-    return { chainId: storedAtoken(chainId), genesisHash: storedHash(genesisHash) };
-  } finally {
-    await database.close();
-  }
+  const { url, log, signal, applicationName = "causeway-ledger" } = options;
+  // One session, of which nothing is asked but this: a pool is several, and is looked at before it is used.
+  const readOnce = async () => {
+    const session = await openSqlSession({ url, log, applicationName });
+    try {
+      return await readMeta(session);
+    } finally {
+      await session.close();
+    }
+  };
+  const stored = await openPatiently(readOnce, { log, signal });
+  const chainId = stored.get("chain_id");
+  const genesisHash = stored.get("genesis_hash");
+  if (chainId === undefined || genesisHash === undefined) return undefined;
+  return { chainId: storedAtoken(chainId), genesisHash: storedHash(genesisHash) };
 }
 
 async function readMeta(sql: Sql): Promise<ReadonlyMap<string, string>> {
