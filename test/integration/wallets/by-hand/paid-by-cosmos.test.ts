@@ -153,6 +153,11 @@ it("is taken from a customer whose request holds all that there is, as page and 
     desk.causeway("withdrawals", "release", id, "--paid-by", hash),
   ).rejects.toMatchObject({ message: expect.stringMatching(/asset:break.*--not-paid.*adjust/) });
   await desk.causeway(...accept);
+  // Nobody has said yet that this was all that the wallet has done unasked.
+  const early = await desk.causeway("withdrawals", "release", id, "--not-paid");
+  expect([early.code, early.text]).toEqual([1, expect.stringContaining("STILL FROZEN")]);
+  await desk.causeway("withdrawals", "release", "--acknowledge", hash, ...REASON);
+  expect((await desk.read(id)).status).toBe("frozen");
   expect(page).toContain("npm run causeway -- withdrawals release <id> --not-paid\n");
   await desk.causeway("withdrawals", "release", id, "--not-paid");
   expect((await desk.read(id)).status).toBe("cancelled");
@@ -160,7 +165,6 @@ it("is taken from a customer whose request holds all that there is, as page and 
   const amount = ["--amount-atoken", String(10n * TOKEN)];
   expect(page).toContain(`ledger adjust --key by-hand:<id> --debit liability:customer:<customer> `);
   await desk.causeway("ledger", "adjust", "--key", `by-hand:${id}`, ...sides, ...amount, ...REASON);
-  await desk.causeway("withdrawals", "release", "--acknowledge", hash, ...REASON);
   await desk.work(4);
   await desk.watch();
   expect(desk.paidAtoken(destination(1))).toBe(10n * TOKEN);
@@ -174,6 +178,7 @@ it("is not told to be paid where it is let go on behind its cancellation, but to
   const hash = await payByHand();
   await desk.causeway("withdrawals", "cancel", id, ...REASON);
   await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+  await desk.causeway("withdrawals", "release", "--acknowledge", hash, ...REASON);
   const said = await desk.causeway("withdrawals", "release", id, "--not-paid");
   expect([said.code, said.text]).toEqual([0, expect.stringContaining("it ended as cancelled")]);
   expect(said.text).not.toContain("will be paid");
