@@ -16,8 +16,9 @@ import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { type Environment, loadConfig } from "../../runtime/config/config.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
-import { CliError } from "../errors.js";
+import { CliError, sentenceOf } from "../errors.js";
 import { homePaths, isKitHome, isNodeHome } from "../home/home.js";
+import { assertDatabaseAnswers } from "../probe/outside-services.js";
 
 /** Where a command looks, and how it answers. */
 export interface LedgerCommand {
@@ -90,6 +91,7 @@ export async function withLedger<T>(
     const ask = () => askIdentity(node, command);
     // A person is waiting: what asking again cannot cure is told at once.
     const isHopeless = (error: unknown) => error instanceof AppError && !error.retriable;
+    if (mayLackNode) await tellOfDatabase(command, url);
     const identity = mayLackNode
       ? await findIdentity({
           ask,
@@ -147,6 +149,19 @@ export async function askIdentity(
     node.genesisHash({ signal }),
   ]);
   return { chainId, genesisHash };
+}
+
+/** Says at once that the database is waited for: without a node it is, for as long as it takes. */
+async function tellOfDatabase(
+  { json, print }: Pick<LedgerCommand, "json" | "print">,
+  url: string,
+): Promise<void> {
+  if (json) return;
+  try {
+    await assertDatabaseAnswers(url, "start the kit, or the server that DATABASE_URL names");
+  } catch (error) {
+    print(`Waiting: ${sentenceOf(error)}`);
+  }
 }
 
 /** Says once for what is waited. */
