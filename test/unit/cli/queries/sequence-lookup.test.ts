@@ -42,8 +42,8 @@ function answer(method: string, params: Readonly<Record<string, string>>): unkno
     return { response };
   }
   if (path.endsWith("/Account")) {
-    const account = { balance: "0", code_hash: codeHash, nonce: next ?? 0n };
-    return { response: value("cosmos.evm.vm.v1.QueryAccountResponse", account) };
+    const known = { balance: "0", code_hash: codeHash, nonce: next ?? 0n };
+    return { response: value("cosmos.evm.vm.v1.QueryAccountResponse", known) };
   }
   const found = find(Number(height));
   if (found === "in the future") {
